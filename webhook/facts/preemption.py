@@ -1,7 +1,7 @@
 """Workloads with devices whose pods are preempted: by a cloud on spot nodes, or by other pods.
 
 Pods on spot nodes need tolerations of the taints of these nodes, and lose their state when a node is reclaimed.
-spot.yaml has the names of the taints and labels. A job may keep another attempt, a smaller number of workers, or the
+spot.yaml has the names of the taints and labels. After a preemption a job may need another attempt, fewer workers, or
 time to end. The PriorityClasses of a job must exist. Kueue reads the value of a PriorityClass and not its
 preemptionPolicy.
 
@@ -125,7 +125,7 @@ _ON_THE_NODE: Final = frozenset(
     ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
 )
 _OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
-"""Words in a site's own label for how its nodes are paid."""
+"""Words in a site's own label that says how its nodes are paid."""
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 LOOKUPS: Final = (
     interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
@@ -197,7 +197,7 @@ class SpotNodeRow(Struct, frozen=True):
 
 @cache
 def _label_keys_of_spot_nodes() -> frozenset[str]:
-    """Return the labels of spot nodes: most selectors have no such label."""
+    """Return the keys of the labels of spot nodes."""
     return frozenset(each.key for each in read_spot_nodes())
 
 
@@ -209,9 +209,7 @@ def read_spot_nodes() -> tuple[SpotNodeRow, ...]:
 
 
 def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodeRow, FieldPath] | None:
-    """Return the spot nodes that pods are bound to, and the place of this selection; None for pods that may run
-    elsewhere too.
-    """
+    """Return the spot nodes that pods are bound to, and the selector's path; None if pods may run on other nodes."""
     spec = pods.spec
     terms = spec.required_node_terms()
     if not terms and _label_keys_of_spot_nodes().isdisjoint(spec.node_selector):
@@ -257,12 +255,12 @@ def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
 
 
 def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
-    """Return whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
+    """Return whether all such nodes have the taint: the cloud always sets it, or all nodes of the view have it."""
     return nodes.taint == "always" or nodes in subject.once(_spot_rows_with_all_nodes_tainted)
 
 
 def _spot_rows_with_all_nodes_tainted(subject: Subject) -> frozenset[SpotNodeRow]:
-    """Return the rows with nodes in a whole cluster, all with the taint; nodes outside the view may have none."""
+    """Return the rows whose nodes all have the taint; none if the view does not have all nodes."""
     view, tainted, untainted = subject.cluster_view(), set[SpotNodeRow](), set[SpotNodeRow]()
     for node in view.list_visible(Node) if view.is_whole(Node.gvk) else ():
         for row in read_spot_nodes():
@@ -279,8 +277,8 @@ def _has_spot_taint(node: Node, nodes: SpotNodeRow) -> bool:
 
 
 def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Problem]:
-    """Warn of a toleration that only a cloud's spot nodes need, if the pod selects neither them nor a pool of nodes: an
-    author who names a pool knows whether its nodes are spot nodes.
+    """Warn of a toleration of spot nodes if the pod selects neither spot nodes nor a pool of nodes. An author who names
+    a pool knows whether its nodes are spot nodes.
     """
     spec = pods.spec
     if not spec.tolerations or _selects_spot_nodes_or_pool(spec):
@@ -298,7 +296,7 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
 
 
 def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
-    """Return whether pods prefer or require some nodes, or select a pool of nodes or nodes by how they are paid."""
+    """Return whether pods prefer or require some nodes, or select a pool or a price of nodes."""
     selected = {*spec.node_selector}
     keys = {nodes.key for nodes in read_spot_nodes() if nodes.taint != "none"}
     asks = not selected.isdisjoint(keys | NODE_POOLS) or any(
@@ -308,8 +306,8 @@ def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes with files that are all lost with the node; a program in the command itself usually
-    inspects or tests its devices, and a program that only sleeps has no progress.
+    """Report a job on spot nodes that loses all its files with the node. A program written in the command itself is
+    usually a test, and a program that only sleeps has no progress.
     """
     is_inline = all(
         cached_launch_of_container(container, subject).is_inline or container.words[:1] == ("sleep",)
@@ -322,9 +320,7 @@ def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> I
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether some volume is elsewhere, or some word suggests it: a bucket, or settings that are not visible
-    here.
-    """
+    """Return whether a volume is not on the node, or a bucket or a setting from elsewhere may be the place of files."""
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
     if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
         return True
@@ -339,7 +335,7 @@ def _may_name_bucket(container: Container) -> bool:
 
 
 def warn_of_progress_lost_on_spot_nodes(subject: Subject) -> Iterator[Problem]:
-    """Warn of the losses of a job that is bound to spot nodes."""
+    """Warn of progress that a job bound to spot nodes would lose."""
     if subject.group_kind not in BATCH:
         return
     on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]
@@ -435,7 +431,7 @@ def _does_queue_preempt(queue: ClusterQueue) -> bool:
 
 
 def check_priority_classes_exist(subject: Subject) -> Iterator[Problem]:
-    """Report PriorityClasses that the pods name and that do not exist."""
+    """Report PriorityClasses of pods that do not exist."""
     work = subject.once(read_device_workload)
     names = (priority_class_name(template_of(each, subject)) for each in work.pod_sets)
     if not work.device_pods or not any(names):
@@ -461,12 +457,12 @@ _ADVICE: Final = (
     advise_preemption_policy,
 )
 _ADVICE_OF_OTHERS: Final = (advise_grace_periods, check_priority_classes_exist)
-"""The advice that is also certain for kinds with controllers that choose where and how long their pods run."""
+"""The advice that also holds for kinds with a controller that chooses the nodes and the lifetime of pods."""
 _LOOKUPS: Final = (*LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about an object, once where several of its templates share it."""
+    """Yield the advice about an object; the same advice on several templates is reported once."""
     yield from check_advice_without_repetitions(_ADVICE, SPOT_TOLERATION.id, subject)
 
 

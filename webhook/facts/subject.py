@@ -6,11 +6,11 @@
   checks as `CHECKS`. Their rules are records in the modules that find the problems. Policies name groups of checks and
   decide what a problem means.
 - The `FactRegistry` has facts, checks and rules by their names, from the packages that packages.py lists. It imports a
-  package when one of its checks is about an object, or one of its facts is read, so that a start costs what is used.
+  package only when an object needs one of its checks or a policy reads one of its facts, so that a start is fast.
   declared.json has the declarations of a package, so that they are known without an import.
-- A `Subject` is one object of one request, and everything that facts and checks may read. It is made once for each
-  object and what is assumed of the cluster, and shared by all that ask. A fact, or another result that several of them
-  need, is computed once. An object is the request's own, one inside it, or a virtual Pod of a template.
+- A `Subject` is one object of one request, and everything that facts and checks may read. All policies with the same
+  assumptions about the cluster share it. A fact, or another result that several of them need, is computed once. The
+  object is the object of the request, an object inside it, or a virtual Pod of a template.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.table import Table
 
 WORK: Final = 10
-"""The charge for a result, in addition to the walked elements. With it, many results of checks that walk nothing also
-lead to a check of the clock.
+"""The charge for a result, in addition to the walked elements: many checks that walk nothing also need to read the
+clock.
 """
 _MOST_KINDS: Final = 1000
-"""Kinds of objects with listed checks: files may name any kind."""
+"""The most kinds whose checks are kept, because files may name any kind."""
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
@@ -94,8 +94,8 @@ class Check(CheckScope, frozen=True, kw_only=True):
         lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else. The
             origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
         lookups_of_audits: what it looks up for advice that only audits show. A server does not hold these objects.
-        concerns: whether the check may concern an object of its kinds, decided from plain JSON of any shape: an object
-        that it does not concern needs no notice that it could not be read. None if it is about all of them.
+        concerns: whether the check may concern an object of its kinds, decided from plain JSON of any shape: if it does
+            not, nothing is reported when the object cannot be read. None if it concerns all of them.
     """
 
     group: str
@@ -116,7 +116,7 @@ def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
 class FactRegistry:
     """The packages that policies may ask for. `fact_names` are the facts that they have.
 
-    `declared` are the declarations of the packages that were written ahead; the modules say the same of all others.
+    `declared` has the declarations of packages that are known without an import; the others are imported.
     """
 
     packages: tuple[FactPackage, ...]
@@ -174,23 +174,23 @@ class FactRegistry:
         table = self._of_kinds.get((kind, is_deleted))
         if table is None:
             table = ChecksOfKind(self, kind, is_deleted=is_deleted)
-            if len(self._of_kinds) >= _MOST_KINDS:  # users name kinds, in what an object wraps
+            if len(self._of_kinds) >= _MOST_KINDS:  # an object may wrap objects of any kind
                 self._of_kinds.clear()
             self._of_kinds[kind, is_deleted] = table
         return table
 
     def has_checks_of_field_types(self, groups: tuple[str, ...]) -> bool:
-        """Return whether any of these groups has checks of objects with fields of a wrong type."""
+        """Return whether any of these groups has checks of the types of fields."""
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
     def may_checks_apply_to(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
-        """Return whether checks of some groups may be about an object of a group and kind, of its types or not."""
+        """Return whether some check of these groups may concern an object; True if no check is about its kind."""
         checks = [check for group in groups for check in self.checks(group) if check.is_about(kind, is_deleted=False)]
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
 
     def import_modules(self, groups: Iterable[str]) -> None:
-        """Import every module of the packages with some groups: checks import modules when they need them, and a
-        worker that a server forks would import them again for each review.
+        """Import every module of the packages that have these groups. Without this, each worker that a server forks
+        would import them again for its review.
         """
         for name in dict.fromkeys(package.module for package in _packages_with_groups(self.packages, groups)):
             module = import_module(name)
@@ -200,7 +200,7 @@ class FactRegistry:
     def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
         """Return the rules of some groups; their modules are imported when an existing rule is looked up.
 
-        Looking for one raises InputError for every mistake in them, and for an id that several rules have.
+        The look-up raises InputError for every mistake in the rules, and for an id that several rules have.
         """
         asked, declared = _packages_with_groups(self.packages, groups), self.declared().rules
         ids = None
@@ -234,12 +234,12 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
                 yield scope
 
     def pod_parts_that_checks_need(self, groups: Iterable[str]) -> frozenset[str]:
-        """Return the parts of a Pod that checks of groups need, at least one of them; () if some check needs none."""
+        """Return parts of a Pod; without any of them, no check of the groups runs. Empty if some check always runs."""
         parts = [scope.of_pods_with for group in groups for scope in self._scopes(group)]
         return frozenset().union(*parts) if all(parts) else frozenset()
 
     def pod_parts_that_group_needs(self, group: str) -> frozenset[str]:
-        """Do as `pod_parts_that_checks_need` for one group, which most Pods ask about in vain."""
+        """Return `pod_parts_that_checks_need` of one group, computed once."""
         parts = self._needed_parts.get(group)
         if parts is None:
             parts = self._needed_parts[group] = self.pod_parts_that_checks_need((group,))
@@ -287,8 +287,8 @@ class Subject:
 
     Args:
         object: the object; null on DELETE.
-        old_object: what it was before, null if it was not.
-        attributes: kind, operation and namespace of the request; for a virtual Pod those of a Pod.
+        old_object: the object before the request; null if it did not exist.
+        attributes: kind, operation and namespace of the request; the kind of a virtual Pod is Pod.
         cluster: the other objects of the cluster, as seen from the request's namespace.
         table: the kinds that hold pods.
         assumptions: releases, from the policy's param.
@@ -301,12 +301,13 @@ class Subject:
         mismatches: the values of wrong types; only checks about types run for such an object.
         deadline: every walk is charged to it.
         group_kind: group and kind of the object.
-        checks: those about objects of its kind, by their groups.
-        omitted: the places where `object` lacks a written part, a placeholder for a value of its type or a pod template
-            that cannot be decoded: a check that reports a missing field reads this first.
-        typed_objects: the object as types have read it; shared with the same object where something else is assumed.
+        checks: the checks of its kind, by group.
+        omitted: the places where `object` lacks a part that the user wrote: a placeholder, or a pod template that
+            cannot be decoded. A check that reports a missing field reads this first.
+        typed_objects: the object by the type that has read it; shared by the subjects of this object with other
+            assumptions.
         pod_parts: the rare parts of a Pod (typed/pod_parts.py); None before they are read.
-        results: what `once` has computed, by its function, and what checks have said, by their groups.
+        results: the results of `once` by function, and the problems of checks by group.
 
     """
 
@@ -361,7 +362,7 @@ class Subject:
 
     @property
     def metadata(self) -> Metadata:
-        """Return the object's metadata, as most checks of its kind read it."""
+        """Return the object's metadata, read with the type that most checks of its kind use."""
         return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
@@ -381,11 +382,11 @@ class Subject:
         return self.once(self.registry.fact(name).compute)
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
-        """Return what a function computes from the object, which is computed when it is first asked for."""
+        """Return what a function computes from the object; computed at the first call only."""
         known: Any = self.results.get(compute, _UNKNOWN)
         if known is _UNKNOWN:
             until = self.deadline
-            until.left -= WORK  # as `spend`, without a call; asked again once the time is up, a result costs nothing
+            until.left -= WORK  # as `spend`, without the cost of a call
             if until.left < 0:
                 until.check_clock()
             known = self.results[compute] = compute(self)

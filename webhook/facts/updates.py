@@ -1,9 +1,9 @@
 """What updates, drains and autoscalers need: devices for one more pod, budgets that allow an eviction, enough nodes.
 
 An update never ends if it starts a pod before it removes one and no node has devices for it. Nodes count as empty, so
-other pods only make the problem worse. If an autoscaler may add nodes, nothing is reported. Nodes that are listed and
-may not be all make it advice. A budget may forbid every eviction, and an autoscaler may ask for more pods than nodes
-have devices for.
+other pods only make the problem worse. If an autoscaler may add nodes, nothing is reported. If there may be other nodes
+than those listed, the problem is advice. A budget may forbid every eviction, and an autoscaler may ask for more pods
+than nodes have devices for.
 
 Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts, pkg/controller/disruption and
 pkg/controller/podautoscaler; kubernetes-sigs/lws@060ab4d pkg/controllers/leaderworkerset_controller.go;
@@ -100,13 +100,13 @@ _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _DEFAULT: Final = "25%"
 _HUNDRED: Final = 100
 _SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
-"""Kinds that autoscalers scale, as an audit of files keeps them (commands/audit_index.py)."""
+"""Kinds that autoscalers scale; an audit of files keeps these kinds (commands/audit_index.py)."""
 SCALED_LOOKUPS: Final = tuple(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values())
-"""Kinds that only audits hold, because there are many such objects and a server never shows advice."""
+"""Kinds that only audits look up, because such objects are many and a server never shows advice."""
 
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
-    """Yield workloads with an update that would never end."""
+    """Yield workloads whose next update would never end."""
     compared = [each for each in subject.once(pods_and_listed_nodes) if each.needs.devices]
     if subject.group_kind == (RayService.gvk.group, RayService.gvk.kind):
         yield from _check_ray_service(compared, subject)
@@ -149,15 +149,15 @@ def _check_strategy(
 
 
 def _adds_before_it_removes(settings: RollingUpdate, replicas: int) -> bool:
-    """Return whether an update may remove no pod before a new one is available."""
+    """Return whether an update must wait for a new pod before it removes an old one."""
     surge = amount_of_replicas(settings.max_surge, replicas, is_rounded_up=True)
     unavailable = amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False)
     return replicas >= 1 and unavailable == 0 and bool(surge)
 
 
 def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Yield the update of a Rollout: a canary without traffic routing as of a Deployment; a canary with traffic routing
-    adds pods beside all old ones, and blueGreen adds as many as there are.
+    """Yield the update of a Rollout. A canary without traffic routing updates like a Deployment. With traffic routing
+    it adds pods to all the old ones, and blueGreen adds as many pods as exist.
 
     Source: argoproj/argo-rollouts@03055326 utils/defaults/defaults.go, utils/replicaset/canary.go and
     rollout/bluegreen.go.
@@ -190,7 +190,7 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
-    """Yield a RayService if its second cluster finds no devices while the first one runs, at the first such group."""
+    """Yield the first group of a RayService whose second cluster has no devices while the first cluster runs."""
     spec = subject.typed(RayService).spec
     strategy = spec.upgrade_strategy.type
     is_replaced = strategy == _NEW_CLUSTER or (not strategy and not _keeps_ray_clusters(subject.cluster_view()))
@@ -208,7 +208,7 @@ def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> It
 
 
 def _keeps_ray_clusters(view: ClusterView) -> bool:
-    """Return whether a variable of a known KubeRay says that no update starts a second cluster."""
+    """Return whether a variable of the KubeRay in the view says that updates start no second cluster."""
     containers = (
         container
         for deployment in view.copy_without_missing_objects().list_typed(Deployment)
@@ -245,7 +245,7 @@ _CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject],
     ("argoproj.io", "Rollout"): _check_rollout,
     ("serving.kserve.io", "InferenceService"): _check_inference_service,
 }
-"""The check of each kind with one pod template; of others groups are checked."""
+"""The check of each kind with one pod template. For other kinds, groups are checked."""
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
@@ -290,7 +290,7 @@ def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deplo
 
 
 def _is_closed(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
-    """Return whether a budget leaves no pod that may be evicted; both percentages are rounded up."""
+    """Return whether a budget allows no eviction; percentages are rounded up."""
     if spec.max_unavailable is not None:
         return amount_of_replicas(spec.max_unavailable, replicas, is_rounded_up=True) == 0
     if spec.min_available is None:
@@ -300,14 +300,14 @@ def _is_closed(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
 
 
 def check_autoscaler(subject: Subject) -> Iterator[Problem]:
-    """Yield a maximum of replicas above what the nodes of a whole cluster have devices for."""
+    """Yield a maximum of replicas for which the nodes of a whole cluster have too few devices."""
     spec = subject.typed(HorizontalPodAutoscaler).spec
     target = spec.scale_target_ref
     return _check_maximum(subject, target.kind, target.name, spec.max_replicas, spec.path("maxReplicas"))
 
 
 def check_scaled_object(subject: Subject) -> Iterator[Problem]:
-    """Do the same as `check_autoscaler` for an object of KEDA."""
+    """Do the same as `check_autoscaler` for a ScaledObject of KEDA."""
     spec = subject.typed(ScaledObject).spec
     target, at = spec.scale_target_ref, spec.path("maxReplicaCount")
     return _check_maximum(subject, target.kind or "Deployment", target.name, spec.max_replica_count, at)

@@ -1,4 +1,4 @@
-"""The cluster as facts see it: lookups that remember missing objects, and for which fields of a fact.
+"""The cluster as facts see it: lookups that note missing objects, and the fields of a fact that needed them.
 
 An absent object and an object that could not be looked up are both missing, for different reasons; the fact continues
 without it. A result of a lookup is reused within a request.
@@ -34,7 +34,8 @@ _UNKNOWN: Final = object()
 NAMESPACES = interest_in_fields(NAMESPACE, "metadata.labels")
 """The parts of namespaces that facts read."""
 _MOST_COMPARED: Final = 20_000
-"""Names that one request looks at for what is near unknown ones: some hundredths of a second, and a courtesy only."""
+"""The most names that one request compares with unknown names to suggest a similar name: some hundredths of a second.
+"""
 
 
 class _SeenObjects(Struct):
@@ -54,7 +55,7 @@ class ClusterView(Struct):
     computed now.
 
     A message contains only what its reader may see. So messages may name only objects that `list_visible` finds.
-    Without a namespace, `list_json` and `list_typed` list all namespaces, which is only for sums.
+    Without a namespace, `list_json` and `list_typed` list all namespaces; use the result for sums only.
     `sees_all_namespaces`: the reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
     """
 
@@ -68,8 +69,8 @@ class ClusterView(Struct):
     own_namespace: str = OWN_NAMESPACE
 
     def copy_without_missing_objects(self) -> ClusterView:
-        """Return a copy of the view that has noted no missing objects, for another fact, or for objects that no fact
-        should report.
+        """Return a copy of the view without noted missing objects: for another fact, or for lookups that should not be
+        reported.
         """
         return ClusterView(
             self.cluster,
@@ -104,8 +105,8 @@ class ClusterView(Struct):
     def get(
         self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True, namespace: str | None = None
     ) -> JSON | None:
-        """Return the object, of the request's namespace unless another is named, or None, which `missing` then
-        explains.
+        """Return an object of the request's namespace or of the given one. If it is not found, return None and note it
+        as missing.
         """
         self.deadline.spend(1)
         if namespace is None:
@@ -136,7 +137,7 @@ class ClusterView(Struct):
         )
 
     def list_typed(self, kind: type[Whole], namespace: str | None = None) -> Items[Whole]:
-        """List objects as `all` does, with typed fields."""
+        """List objects as `list_json` does, with typed fields."""
         reading = ReadingContext(self.deadline)
         listed = charge_for_objects(self.list_json(kind.gvk, namespace), self.deadline)
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
@@ -149,9 +150,9 @@ class ClusterView(Struct):
         return known
 
     def list_json(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
-        """List the objects of a namespace, or of all; none if they are not known, which `missing` then explains.
+        """List the objects of a namespace, or of all. If they are not known, return none and note them as missing.
 
-        Raises nothing; the same sequence for the same question until the cluster changes, so that results can be kept.
+        The same call returns the same sequence until the cluster changes, so that results can be cached.
         """
         self.deadline.spend(1)
         try:
@@ -184,8 +185,8 @@ class ClusterView(Struct):
     def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """List the objects of a kind that a message may name; none if they are not known.
 
-        Those are cluster-scoped objects and the objects of the request's namespace. For administrators they are the
-        objects of all namespaces.
+        A message may name cluster-scoped objects and the objects of the request's namespace. For administrators it may
+        name objects of all namespaces.
         """
         listed = self._seen.lists.get(gvk)
         if listed is None:
@@ -201,8 +202,8 @@ class ClusterView(Struct):
         return listed
 
     def list_json_here(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of the request's namespace, none if they are not known, which `is_whole` of the kind then
-        knows; other namespaces make no difference.
+        """List the objects of the request's namespace, or the cluster-scoped objects. If they are not known, return
+        none; `is_whole` of the kind is False from then on.
         """
         try:
             return self.cluster.list(gvk, None if is_cluster_scoped(gvk) else self.namespace)
@@ -233,8 +234,8 @@ class ClusterView(Struct):
             yield kind(obj, (), reading)
 
     def namespaces_with(self, gvk: GroupVersionKind, name: str) -> Sequence[str]:
-        """Return the namespaces that have an object of a name, "" for one without a namespace in its file, to
-        administrators; () if it is not known.
+        """Return the namespaces that have an object of a name; "" for an object without a namespace in its file. () if
+        they are not known, or if the reader is not an administrator.
         """
         if not self.sees_all_namespaces:
             return ()
@@ -251,16 +252,16 @@ class ClusterView(Struct):
         return None if isinstance(namespace, AssumedNamespace) else namespace
 
     def is_whole(self, kind: GroupVersionKind | None = None) -> bool:
-        """Return whether an object that was not found does not exist: in a live cluster, or if the user says so of
-        files.
+        """Return whether an object that was not found does not exist: in a live cluster, or if the user says that the
+        files are complete.
 
         Args:
-            kind: the kind of that object; then no lookup of this kind in the request may have failed.
+            kind: the kind of that object; False if a lookup of this kind failed in the request.
         """
         return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
 
     def may_lack(self, kind: GroupVersionKind, name: str) -> bool:
-        """Return whether files that are not whole do not have a cluster-scoped object; nothing is noted.
+        """Return whether incomplete files lack a cluster-scoped object; nothing is noted.
 
         In a live cluster, and where several files differ, it is False.
         """
@@ -273,9 +274,7 @@ class ClusterView(Struct):
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
     def name_with_file(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
-        """Name an object that a message rests on, with its file where it is one of a file: "Queue `a` in
-        queues.yaml".
-        """
+        """Name an object for a message, with its file if it comes from a file: "Queue `a` in queues.yaml"."""
         return f"{kind.kind} `{name}`{self.file_of_object_as_text(self.get_without_noting(kind, namespace, name))}"
 
     def is_of_file(self, obj: JSON) -> bool:
@@ -283,12 +282,12 @@ class ClusterView(Struct):
         return bool(self.cluster.file_of_object(obj))
 
     def file_of_object_as_text(self, obj: JSON) -> str:
-        """Return the place of an object of a file: " in queues.yaml"; "" for one of a live cluster."""
+        """Return the file of an object for a message: " in queues.yaml"; "" for an object of a live cluster."""
         file = self.cluster.file_of_object(obj) if obj else ""
         return f" in {file}" if file else ""
 
     def files_of_objects_as_text(self, objects: Sequence[JSON]) -> str:
-        """Return the places of some objects of files: " in nodes.yaml and 2 other files"; "" for those of a live
+        """Return the files of objects for a message: " in nodes.yaml and 2 other files"; "" for objects of a live
         cluster.
         """
         files = dict.fromkeys(filter(None, map(self.cluster.file_of_object, self.deadline.charge_for_items(objects))))
@@ -304,9 +303,7 @@ class ClusterView(Struct):
             self.noted.setdefault(name, {}).update(dict.fromkeys(missing))
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
-        """Return the known name that was probably intended by an unknown one; "" once the request has compared very
-        many.
-        """
+        """Return the known name that is similar to an unknown one; "" for none, or after _MOST_COMPARED comparisons."""
         if self._seen.compared >= _MOST_COMPARED:
             return ""
         compared = list(islice(known, _MOST_COMPARED - self._seen.compared))
@@ -314,7 +311,7 @@ class ClusterView(Struct):
         return nearest_name(name, self.deadline.items_with_clock_checks(compared))
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """Return what `make` computed under a key when the request first asked for it; the key holds its inputs."""
+        """Return the result of `make`, computed once for each key in a request; the key holds its inputs."""
         known: Any = self._seen.results.get(key, _UNKNOWN)
         if known is _UNKNOWN:
             known = self._seen.results[key] = make()

@@ -1,6 +1,6 @@
 """Reads from a container's command which launcher it runs, with which numbers of processes and nodes.
 
-Commands are read, never run. A number here is a number that the launcher will see. Nothing is reported if a shell would
+Commands are read, never run. Each number is the number that the launcher will see. Nothing is reported if a shell would
 have to compute a value, if a script has several launchers, or if an option is unknown. The programs and their options
 are data: launchers.yaml. The number of nodes may be a range for torchrun; accelerate and deepspeed have another name
 for the option.
@@ -60,7 +60,7 @@ _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 _TEXT: Final = frozenset((str,))
 _LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
-"""The most characters of a command line that is cached: users choose them, and long command lines are rare."""
+"""The most characters of a command line that is cached; longer ones are rare, and users choose their length."""
 _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
@@ -70,17 +70,17 @@ class LaunchedProgram(NamedTuple):
 
     Args:
         by: the launcher, `python` for one program without any, `several` or "".
-        processes: on each node; None if only a running script could tell.
-        per_node: the same as written; `?` if the script computes it.
+        processes: processes on each node; None if only the running script knows.
+        per_node: the number of processes on each node as written; `?` if the script computes it.
         nodes: their number as written; `?` if the script computes it.
         node_rank: which of the nodes each pod is, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
         address: where nodes find each other, as written; `localhost` for a single node.
-        ranks: processes in all; None if only a running script could tell.
-        hosts: whether it names its own hosts.
-        named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
+        ranks: processes in all; None if only the running script knows.
+        hosts: whether it names other hosts than those of the job.
+        named_hosts: the hosts that it lists instead, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
-        whole: whether every option is understood, so that an absent option was not given.
+        whole: whether every option is known, so that an absent option is certainly not set.
         is_inline: whether it starts only a Python program that is written in the command itself.
 
     """
@@ -110,12 +110,11 @@ class _CommandLine(NamedTuple):
     env: _Env
 
     def length_of_texts(self) -> int:
-        """Return the number of characters of all texts together."""
         env = sum([len(name) + len(value or "") for name, value in self.env])
         return sum(map(len, self.words)) + env
 
     def memory_bytes(self) -> int:
-        """Return how many bytes the command takes in memory with its answer, which may repeat some of its texts."""
+        """Return how many bytes the command and its result take in memory; the result may repeat some texts."""
         texts = (*self.words, *(text for pair in self.env for text in pair if text))
         return _LAUNCH_BYTES + 2 * sum(map(getsizeof, texts))
 
@@ -139,7 +138,7 @@ def launch_of_container(container: Container) -> LaunchedProgram:
 
 
 def cached_launch_of_container(container: Container, subject: Subject) -> LaunchedProgram:
-    """Return what the command of a container starts, found out once a request: many checks ask."""
+    """Return what the command of a container starts, computed once a request because many checks need it."""
     if not (container.command or container.args):
         return _NOTHING
     return subject.cluster.once(
@@ -158,7 +157,7 @@ def cached_launch_of_json(container: JSON, subject: Subject) -> LaunchedProgram:
 
 
 def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> LaunchedProgram:
-    """Return what some words start; variables (there may be hundreds) are followed if they make a difference."""
+    """Return what some words start; the environment (maybe hundreds of variables) is read only if it matters."""
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
         said = _cached_launch(_CommandLine(argv, ()), until)
@@ -169,8 +168,8 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
 
 
 def _cached_launch(asked: _CommandLine, until: Deadline) -> LaunchedProgram:
-    """Return what a command line starts, from a cache: the roles of a job mostly have one command, and both
-    phases ask.
+    """Return what a command line starts. It is cached because roles of a job often have the same command, and because
+    `/mutate` and `/validate` both need it.
     """
     if asked.length_of_texts() > _LONGEST_KEPT:
         return _follow_command_line(asked, until)
@@ -302,14 +301,14 @@ def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int
 
 
 def _hosts_named_by_options(name: str, options: Mapping[str, str]) -> str:
-    """Return the hosts that are all that mpirun gets: together with a hostfile they only choose hosts of the file."""
+    """Return mpirun's --host if there is no hostfile; with a hostfile it only selects hosts of the file."""
     if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
         return ""
     return options.get("host", options.get("H", ""))
 
 
 def _uses_other_hostfile(name: str, options: Mapping[str, str]) -> bool:
-    """Return whether the hostfile is not the job's own: mpirun finds the job's own hostfile, and horovodrun needs an
+    """Return whether the launcher does not use the job's own hostfile: mpirun finds this file, and horovodrun needs an
     option for it.
     """
     default = OWN_HOSTS if name == "mpirun" else ""
@@ -319,7 +318,7 @@ def _uses_other_hostfile(name: str, options: Mapping[str, str]) -> bool:
 def _options_before_program(
     launcher: LauncherRow, words: Sequence[str], deadline: Deadline
 ) -> tuple[dict[str, str], bool]:
-    """Return the options before the program, by name and by meaning, and whether all were understood. An option with
+    """Return the options before the program, by name and by meaning, and whether all of them are known. An option with
     two different values has the value `?`.
     """
     values: dict[str, list[str]] = {}
@@ -340,7 +339,7 @@ def _options_before_program(
 
 
 def _add_option_value(said: list[str], key: str, now: str) -> None:
-    """Add an option's later value to its first; a different one makes it unknown, unless the option may be repeated."""
+    """Add a later value of an option; a different value makes the option unknown, unless it may be repeated."""
     if said != [now]:
         if key == "mca":
             said.append(now)

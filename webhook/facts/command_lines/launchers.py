@@ -1,8 +1,8 @@
 """Which launcher a command runs: behind wrappers, in scripts inside the command, or as a Python module.
 
-The launchers, and what their options take, are data: launchers.yaml, read once. Reads words only. A launcher's name
-counts where a program can be, not as the value of an option. Nor does it count as an argument of a program that is
-known not to run it.
+The launchers, and what their options take, are data: launchers.yaml, read once. A launcher's name counts only as the
+name of a program. It does not count as the value of an option, or as an argument of a program that is known not to run
+it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REMOVES: Final = frozenset(("-i", "-u", "-", "--unset", "--ignore-environment")
 """Options of `env` that remove variables."""
 _DEEPEST: Final = 5
 _LONGEST: Final = 128 * 1024
-"""Linux MAX_ARG_STRLEN: no program is given a longer argument."""
+"""Linux's MAX_ARG_STRLEN: an argument of a program cannot be longer."""
 
 
 class LauncherRow(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     wrappers: frozenset[str]
     others: frozenset[str]
     variables: frozenset[str] = frozenset()
-    """Variables with values that are recorded when a program starts."""
+    """The variables whose values are noted when a program starts."""
 
 
 @cache
@@ -75,7 +75,7 @@ def read_launcher_catalogue() -> LauncherCatalogue:
 def catalogue_of_rows(
     rows: Sequence[JSON], wrappers: Collection[str], others: Collection[str], variables: Collection[str] = ()
 ) -> LauncherCatalogue:
-    """Return a catalogue of programs that are found as launchers are."""
+    """Return a catalogue of programs, which are found in commands like launchers."""
     read = [(row, _launcher_of_row(row)) for row in rows]
     return LauncherCatalogue(
         programs={name: launcher for row, launcher in read for name in row["programs"]},
@@ -98,7 +98,7 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
 
 
 class LauncherStart(Struct, frozen=True):
-    """A launcher and the words after it; the launcher is None for a Python program without one.
+    """A launcher and the words after it; the launcher is None for a Python program without a launcher.
 
     `is_inline`: the program is written in the command itself, after Python's option -c or in a here-document.
     `is_in_script`: a shell reads the words, so that it expands variables in them.
@@ -116,7 +116,7 @@ class LauncherStart(Struct, frozen=True):
 def commands_started_by(
     words: Sequence[str], variables: ScriptVariables, catalogue: LauncherCatalogue, depth: int = 0
 ) -> Iterator[LauncherStart]:
-    """Yield the programs that the words of one command start, directly or by a script inside them.
+    """Yield the programs that one command starts, directly or by a script inside the command.
 
     Args:
         words: the command and its arguments.
@@ -155,7 +155,9 @@ def commands_started_by(
 
 
 def _variables_before_program(words: Sequence[str], catalogue: LauncherCatalogue) -> Mapping[str, str]:
-    """Return the variables of the catalogue that words such as `env A=1` set; `?` where env removes some."""
+    """Return the variables of the catalogue that words such as `env A=1` set; the others are `?` if env removes
+    variables.
+    """
     if not catalogue.variables or not words:
         return {}
     pairs = (word.partition("=") for word in words)

@@ -20,7 +20,7 @@ from webhook.deadline import Deadline
 from webhook.text.caches import cache_for_short_texts
 
 Operator: TypeAlias = str
-"""`\\n`, `;`, `&&`, `<<`, `(` and their like."""
+"""`\\n`, `;`, `&&`, `<<`, `(` and similar ones."""
 _OPERATOR: Final = re.compile(r"&>>|<<<|<<-|;;&|&&|\|\||;;|;&|\|&|&>|>>|>\||>&|<&|<>|<<|[|&;()<>\n]")
 _PLAIN: Final = re.compile(r"[^ \t\r\f\v\n\\'\"`$|&;()<>]+")
 _ALONE: Final = re.compile(rf"(?!#){_PLAIN.pattern}(?=[ \t\n;])")
@@ -29,13 +29,13 @@ _QUOTED: Final = re.compile(r"[^\\\"`$]+")
 _NAME: Final = re.compile(
     r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)[^\s{}$`'\"\\]*)?\}|([0-9@*#?$!-]))"
 )
-"""A variable, with a plain default at most: `$NAME`, `${NAME}`, `${NAME:-4}`."""
+"""A variable, without a default or with a plain one: `$NAME`, `${NAME}`, `${NAME:-4}`."""
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""The most places of one sign that are read; more places cost as much as a search for several signs."""
+"""The most places of a single character that are tried. After these, a search for the whole text is as fast."""
 _DEEPEST: Final = 40
-"""Quotes inside parentheses inside quotes; people stop at three."""
+"""The deepest nesting of quotes and parentheses that is read; people stop at three."""
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
 _CLOSES = frozenset(("fi", "done", "esac", "}"))
 _AMONG = frozenset(("then", "else", "elif", "do", "!", "time", "function"))
@@ -46,7 +46,7 @@ _APART = frozenset(("|", "|&", "&"))
 _NO_SIGNS: Final = bytes(set(range(256)).difference(b"(){}'\"`\\"))
 """All bytes of UTF-8 except the signs that are read one by one inside parentheses."""
 _SIGN_S: Final = 3.5e-7
-"""How long one of these signs takes: 60 KB of `$(` and `)`, 14 ms."""
+"""Seconds to read one of these signs: 60 KB of `$(` and `)` take 14 ms."""
 
 
 class WordPart(NamedTuple):
@@ -97,8 +97,8 @@ def join_word_parts(parts: Sequence[WordPart]) -> ShellWord:
 
 
 def _find_newline_and_sign(text: str, sign: str, start: int) -> int:
-    """Return the next place of a text that begins with a newline, -1 if there is none; faster than `str.find` for long
-    scripts. CPython finds one sign fifty times as fast as several.
+    """Return the next place of `sign`, which begins with a newline; -1 if there is none. For long scripts this is
+    faster than `str.find(sign)`: CPython finds a single character fifty times as fast as several.
     """
     at, first = start + 1, sign[1:2]
     for _ in range(_LOOKS if first else 0):
@@ -111,7 +111,7 @@ def _find_newline_and_sign(text: str, sign: str, start: int) -> int:
 
 @cache_for_short_texts(1 << 20)
 def _plain_word(text: str) -> ShellWord:
-    """Return a word of one stretch, made once: scripts repeat themselves."""
+    """Return the word of a text without quotes and variables; cached, because scripts repeat words."""
     return join_word_parts([WordPart(text)])
 
 
@@ -119,7 +119,7 @@ def split_into_tokens(script: str) -> Iterator[ShellWord | Operator]:
     """Yield the words and operators of a script, without comments and the bodies of here-documents.
 
     Raises:
-        ValueError: a quote or a parenthesis is not closed, or they are nested beyond reason.
+        ValueError: a quote or a parenthesis is not closed, or they are nested too deeply.
     """
     return _ShellTokenizer(script).tokens()
 
@@ -169,15 +169,15 @@ class _ShellTokenizer:
         return default if at < 0 else at
 
     def _skip_here_documents(self) -> None:
-        """Skip here-documents, which begin after the line that asks for them, and end at a line that is their
-        delimiter.
-        """
+        """Skip the here-documents of the last line. Each ends at a line that is its delimiter."""
         for delimiter, tabs in self.documents:
             self.at = self._end_of_here_document(delimiter, "\n" if tabs else f"\n{delimiter}", tabs=tabs)
         self.documents.clear()
 
     def _end_of_here_document(self, delimiter: str, sign: str, *, tabs: bool) -> int:
-        """Return where the line after the delimiter begins; only lines that begin with `sign` may be it."""
+        """Return where the line after the delimiter begins. `sign` is a newline and the beginning of the delimiter's
+        line.
+        """
         start = self.at - 1
         while (start := _find_newline_and_sign(self.text, sign, start)) >= 0:
             end = self.text.find("\n", start + 1)
@@ -188,7 +188,7 @@ class _ShellTokenizer:
         return len(self.text)
 
     def _read_word(self) -> ShellWord | None:
-        """Read one word; None for the number of a file before `<` or `>`."""
+        """Read one word; None for a file descriptor before `<` or `>`."""
         parts: list[WordPart] = []
         while self.at < len(self.text):
             if plain := self._take_match(_PLAIN):
@@ -236,7 +236,7 @@ class _ShellTokenizer:
         raise ValueError('" is not closed')
 
     def _read_escaped(self) -> WordPart:
-        """Read a backslash and what it quotes; before a newline both go."""
+        """Read a backslash and the character that it quotes; a backslash and a newline are both dropped."""
         sign, self.at = self.text[self.at + 1 : self.at + 2], self.at + 2
         return WordPart("" if sign == "\n" else sign, quoted=sign != "\n")
 
@@ -291,7 +291,7 @@ class _ShellTokenizer:
 
 
 class ShellCommand(Struct, frozen=True):
-    """Words as written. `certain`: it runs once, in the script's own shell, in any case."""
+    """The words of a command as written. `certain`: it always runs, once, in the script's own shell."""
 
     words: tuple[ShellWord, ...]
     certain: bool
@@ -341,7 +341,7 @@ class _NestingOfCommand:
             self.before = operator
 
     def _strip_reserved_words(self, words: list[ShellWord]) -> list[ShellWord]:
-        """Return the words after those that open, close or divide compound commands."""
+        """Return the words after the reserved words that open, close or divide compound commands."""
         index = 0
         while index < len(words):
             name = words[index].literal
@@ -365,21 +365,21 @@ _OPEN = re.compile(r"[$`?*(]")
 
 
 class ReadingBudget:
-    """How much text may still be read and made while one command line is followed, and until when.
+    """How much text may still be read and expanded for one command line, and until when.
 
-    Variables can double with every line, and scripts can run each other: commands that a kernel would not start are not
-    read.
+    A variable can double its length with every line, and scripts can run each other. So commands that are too long for
+    a kernel to start are not read.
     """
 
     MOST = 2 * 1024 * 1024
-    """Characters: the limit of Linux for arguments and environment together (a quarter of the stack of 8 MiB)."""
+    """Linux's limit, in characters, for arguments and environment together (a quarter of the stack of 8 MiB)."""
 
     def __init__(self, deadline: Deadline | None = None) -> None:
         self.deadline = deadline or Deadline()
         self.left = self.MOST
 
     def take(self, length: int) -> None:
-        """Count text before it is read or made.
+        """Count text before it is read or expanded.
 
         Raises:
             ValueError: there is too much text.
@@ -390,7 +390,7 @@ class ReadingBudget:
         self.deadline.spend(1 + length // 10)
 
     def take_script(self, script: str) -> None:
-        """Count a script that is about to be split into words, which nothing interrupts.
+        """Count a script before it is split into words, because nothing interrupts the split.
 
         Raises:
             ValueError: there is too much text.
@@ -423,7 +423,7 @@ class ScriptVariables:
         return {name: value for name, value in self.known.items() if name not in self.own}
 
     def values_for_program(self, names: Collection[str]) -> dict[str, str]:
-        """Return the values of some variables as the program of the last command gets them."""
+        """Return the values of some variables in the environment of the last command's program."""
         exported = {name: self.value(name) for name in names if name in self.exported}
         values = {**exported, **{name: self.of_command[name] for name in names if name in self.of_command}}
         return {name: value for name, value in values.items() if value is not None}
@@ -469,7 +469,7 @@ class ScriptVariables:
                 self.own.add(name)
 
     def _assigned_value(self, word: ShellWord) -> tuple[str, str] | None:
-        """Return the name and value of an assignment, `?` for what only a shell could tell; None for another word."""
+        """Return the name and value of an assignment, `?` if only a shell knows the value; None for another word."""
         match = _ASSIGNMENT.match(word.written)
         if match is None:
             return None

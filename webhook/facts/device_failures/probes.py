@@ -112,24 +112,24 @@ _MAIN: Final = "main"
 _DELAY_OF_PRESET_S: Final = 10
 """initialDelaySeconds of the startupProbe in KServe's presets (config/llmisvcconfig of kserve/kserve@aaac4e294)."""
 _LONG_S: Final = 120
-"""15 GB, a model of 7 billion parameters of 2 bytes each, at 125 MB/s: a gigabit network, or an ordinary cloud disk."""
+"""Seconds to load 15 GB (7 billion parameters of 2 bytes) at 125 MB/s: a gigabit network, or an ordinary cloud disk."""
 _LARGE_LONG_S: Final = 240
-"""The same of 30 GB: a large model even with one byte for each parameter."""
+"""Seconds to load 30 GB: 30 billion parameters, even of 1 byte."""
 _SHORT_S: Final = 60
 """Seconds to start CUDA and to read a small model."""
 _PERIOD_S: Final = 10
 _FAILURES: Final = 3
 _SMALL: Final = 3.0
-"""Billions of parameters of a model that a minute or two may be enough for."""
+"""Models with fewer billions of parameters may load within a minute or two."""
 _LARGE: Final = 30.0
 _LOCAL: Final = re.compile(r"--model(-path|-id)?[= ]+/|\bserve +/")
-"""The factor for a model on a volume: most disks read it in half the time of a network."""
+"""A model on a volume: most disks read it in half the time of a network."""
 _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
 _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
 """The ports of SSH and of Jupyter."""
 _NOT_OF_CLIENTS: Final = re.compile("(?i)worker-g?rpc|peer|p2p|metric|prom")
-"""The name of a port for the other pods of a server, or for Prometheus, not for clients."""
+"""The name of a port for Prometheus or for other pods of the server; no client uses it."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
     "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat|chat|diffusion|whisper|llama"
@@ -138,18 +138,18 @@ _SERVES_MODEL: Final = re.compile(
 )
 """Texts in the name, image, command or environment of a model server; fastapi-triton is a client of one."""
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
-"""Texts in the name of a variable that do not mean a served model."""
+"""Texts in the name of a variable that is not about a served model."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
 """Texts in the name, namespace, label, image or command of a program that only simulates a server of models."""
 _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
-"""The end of a command in a container for interactive work; a command that starts a server before it has an `&`."""
-_OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
-"""A part of a command that starts one node of a server of several nodes: only the first of its pods accepts requests.
+"""The end of a command in a container for interactive work; if it starts a server first, the command also has an `&`.
 """
+_OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
+"""A part of a command that starts one node of a server with several nodes. Only the first node accepts requests."""
 _HEADLESS: Final = re.compile(r"--headless\b")
 """The flag of a node that answers no requests, even if it is the leader of its group."""
 _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
-"""A variable with its value that says the same of one pod: `NODE_RANK=1`."""
+"""A variable with its value that says that one pod answers no requests: `NODE_RANK=1`."""
 
 
 class ModelServerPatterns(Struct, frozen=True):
@@ -173,7 +173,7 @@ def read_model_server_patterns() -> ModelServerPatterns:
 
 
 def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
-    """Warn of containers with devices that are killed while they start."""
+    """Warn of livenessProbes and startupProbes that kill containers with devices while they start."""
     if subject.group_kind in BATCH:
         return
     for pods in subject.once(read_device_workload).device_pods:
@@ -182,7 +182,7 @@ def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[Problem]:
-    """Yield a probe that kills a server while it loads its model: until a startupProbe succeeds, no other counts."""
+    """Yield a probe that kills a server while it loads its model. A startupProbe delays all other probes."""
     has_startup_probe = container.has("startupProbe")
     probe = container.startup_probe if has_startup_probe else container.liveness_probe
     seconds = _seconds_until_kill(probe) if probe else None
@@ -209,7 +209,7 @@ def _problem_of_probe_that_kills(at: FieldPath, seconds: int, *, has_startup_pro
 
 
 def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
-    """Warn of startupProbes that KServe merges over those of its presets: their own values win.
+    """Warn of startupProbes that are too short. KServe merges them over the startupProbes of its presets.
 
     A livenessProbe alone is harmless, because each preset has a startupProbe of ten minutes. The presets load the model
     from a volume.
@@ -253,7 +253,7 @@ def _seconds_to_load_model(container: Container) -> int:
 
 
 def _seconds_of_sizes(texts: Iterable[str], container: Container) -> int:
-    """Return the seconds to load the largest model whose size some texts name; 0 for a small one."""
+    """Return the seconds to load the largest model size that the texts name; 0 if it is small."""
     sizes = [size for text in texts for size in _billions_of_parameters(text, container)]
     if sizes and max(sizes) < _SMALL:
         return 0
@@ -268,7 +268,7 @@ def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
 
 
 def _label_that_selects(budget: JSON) -> Sequence[str]:
-    """Return one label that the pods of a budget have; "" if its selector has no label, or has expressions."""
+    """Return one label that a budget's selector requires; "" if the selector has no label, or has expressions."""
     selector = PodDisruptionBudget.of(budget).spec.selector
     return (min("=".join(each) for each in selector.match_labels.items()) if _asks_for_labels(selector) else "",)
 
@@ -313,8 +313,8 @@ def _answers_for_group(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Problem:
-    """Return the problem of a port without probes; a pod is not ready before both succeed (k8s.io/kubernetes v1.36
-    pkg/kubelet/prober).
+    """Return the problem of a port without readinessProbe and startupProbe: a pod is ready only after both succeed
+    (k8s.io/kubernetes v1.36 pkg/kubelet/prober).
     """
     has = "has a port" if container.ports else "serves requests"
     message = f"{has} but no readinessProbe, so requests reach the container while its model loads"
@@ -334,8 +334,8 @@ def _has_request_port(container: Container) -> bool:
 
 
 def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str]) -> bool:
-    """Return whether something says that every pod of a container answers with a model; other programs load none, and a
-    command with a `silent` part does not answer in every pod.
+    """Return whether a name, variable or command says that the container serves a model in every pod. With a part of
+    the command that matches `silent`, some pods do not answer requests.
     """
     words = container.command_line
     if container.runs(silent) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
@@ -358,14 +358,14 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
 
 
 def _pretends(container: Container, subject: Subject) -> bool:
-    """Return whether something says that a container only acts as a server, with no model to load."""
+    """Return whether a name, label or command says that a container only simulates a server and loads no model."""
     metadata = subject.metadata
     texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)
     return container.is_found_in(_PRETENDS, ("\n".join((*texts, *container.words)),))
 
 
 def _may_lack_budget(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether a budget makes sense for pods, and an absent budget does not exist."""
+    """Return whether there are several pods, and the view of the cluster is complete."""
     return pods.pod_count >= _SEVERAL and subject.cluster.is_whole()
 
 
@@ -387,7 +387,7 @@ def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Pro
 def _budgets_that_may_select(
     labels: Mapping[str, str], view: ClusterView, *, has_more: bool
 ) -> Iterator[PodDisruptionBudget]:
-    """Yield the budgets of the namespace that may select pods with labels; of pods with more labels, any may."""
+    """Yield the namespace's budgets that may select pods with these labels; all if the pods may have more labels."""
     if has_more:
         yield from view.typed_here(PodDisruptionBudget)
         return
@@ -396,8 +396,8 @@ def _budgets_that_may_select(
 
 
 def _may_select_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
-    """Return whether a selector certainly or possibly selects pods with labels, or more: expressions are not
-    followed.
+    """Return whether a selector may select pods with these labels, and with others if `has_more`. A selector with
+    expressions always may.
     """
     if selector.match_expressions:
         return True

@@ -2,9 +2,9 @@
 
 Processes that train together cannot continue if one of them ends, unless their launcher is elastic. Volcano creates a
 lost pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails with the
-first of its Jobs. Ray replaces lost workers, and a lost head only by another cluster. podFailurePolicy, restart policy
-and limits of a Job go together; the API server refuses some combinations. It refuses the Jobs of a JobSet when they are
-created, long after it stored the JobSet.
+first of its Jobs. Ray replaces lost workers, and a lost head only by another cluster. The API server refuses some
+combinations of podFailurePolicy, restart policy and limits of a Job. It refuses the Jobs of a JobSet when they are
+created, long after the JobSet was stored.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go validatePodFailurePolicy and
 pkg/apis/batch/v1/defaults.go; kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy,
@@ -108,7 +108,7 @@ _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
 _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl)(?![a-z])")
-"""A name of a job or container that runs for a minute to try devices or their network: a second run costs nothing."""
+"""A name of a job or container that only tries devices or their network for a minute, so that a second run is cheap."""
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
@@ -142,7 +142,7 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether the pods train together and need all of them: a launcher of 2 to 4 nodes continues with fewer."""
+    """Return whether the pods train together and all are needed: with a launcher of 2 to 4 nodes, fewer are enough."""
     for container in pods.containers:
         if is_training_container(container, subject):
             limits = node_count_range_of_launch(cached_launch_of_container(container, subject))
@@ -151,7 +151,7 @@ def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
-    """Warn of events that no policy of a Job, or of the task with the lost pod, is about."""
+    """Warn of events for which neither the Job nor the task of the lost pod has a policy."""
     of_job = _events_of_policies(at, subject)
     for pods in training:
         events = of_job | _events_of_policies(pods.podset.path[:-1], subject)
@@ -168,7 +168,7 @@ def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods],
 
 
 def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
-    """Return the events of the policies at a place; an exit code is one of a failed pod."""
+    """Return the events of the policies at a place; a policy with an exit code handles failed pods."""
     holder = VolcanoJobOrTask.of(get(subject.object, at), at, ReadingContext(subject.deadline))
     events: set[str] = set()
     for policy in holder.policies:
@@ -185,9 +185,9 @@ def _count_devices_of_all_pods(subject: Subject) -> int:
 
 
 def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
-    """Warn of a RayJob with several devices and no word about retries, unless another's cluster or a person runs it.
+    """Warn of a RayJob with several devices and no backoffLimit, unless an existing cluster or a person runs it.
 
-    A written 0 is what its author decided.
+    A written 0 is its author's decision.
     """
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.has("backoffLimit"):
@@ -231,7 +231,7 @@ def _job_specs(subject: Subject) -> Iterator[JobSpec]:
 
 
 def _is_failure_costly(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether a failure costs more than one pod with one device: several, or a training."""
+    """Return whether a failure is costly: several pods or devices, or a training."""
     return pods.pod_count > 1 or sum(pods.devices.values()) > 1 or _looks_like_training(pods, subject)
 
 
@@ -245,11 +245,11 @@ def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Warn of a job that survives few evictions, unless it allows more failures than usual on purpose."""
+    """Warn of a job that survives few evictions, unless it allows more failures than the default."""
     allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
     is_one_pod = max(pods.pod_count, job.completions or 0) <= 1
     if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_failure_costly(pods, subject):
-        return  # one pod is made again after an eviction, as often as failures are allowed
+        return  # a single pod is created again after an eviction, up to the number of allowed failures
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""

@@ -226,7 +226,7 @@ def _validate_claims_of_containers(pod: PodSpec, view: ClusterView) -> Iterator[
     """Yield the problems of the claims that the containers of a pod use."""
     taking = [container for container in pod.all_containers() if container.resources.claims]
     declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
-    is_open = any(map(has_placeholder_variable, declared))  # a name that is filled in later may be any
+    is_open = any(map(has_placeholder_variable, declared))  # a placeholder may become any name
     for container in taking:
         yield from validate_container_resource_claims(container)
         if not is_open:
@@ -314,7 +314,7 @@ def _check_unused_claim(claim: ResolvedClaim, subject: Subject) -> Iterator[Prob
 
 
 def may_devices_stay_idle(claim: ResolvedClaim) -> bool:
-    """Return whether devices of a claim stay idle if no container names it; true for a claim that is not found."""
+    """Return whether a claim's devices stay idle if no container names the claim; True if the claim is not found."""
     return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
 
 
@@ -416,18 +416,18 @@ def _check_request_exists(reference: ClaimReference, claim: ResolvedClaim, subje
 
 
 class _GpuResources(NamedTuple):
-    """The extended resources for the GPUs of a claim, and the vendors of these."""
+    """The extended resources and the vendors of the GPUs of a claim."""
 
     resources: frozenset[str]
     vendors: frozenset[str]
 
     def has_resource(self, resource: str) -> bool:
-        """Return whether an extended resource is for such GPUs."""
+        """Return whether an extended resource is for GPUs like those of the claim."""
         return resource in self.resources or _vendor_of_resource(resource) in self.vendors
 
 
 def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
-    """Yield containers that ask for a GPU both ways."""
+    """Yield containers that ask for a GPU by a claim and as an extended resource."""
     by_name = {
         claim.name: _gpu_resources_of_claim(claim) for claim in subject.once(pod_claims).claims if claim.contents.is_gpu
     }
@@ -447,7 +447,7 @@ def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
 
 
 def _gpu_resources_of_container(container: Container, gpus: _GpuResources) -> Items[str]:
-    """Return the extended resources of a container for such GPUs."""
+    """Return the extended resources of a container for GPUs like those of a claim."""
     names = dict.fromkeys((*container.resources.requests, *container.resources.limits))
     return Items([name for name in names if gpus.has_resource(name)], container.reading.deadline)
 

@@ -58,10 +58,10 @@ class AbsenceOfClaim(Struct, frozen=True):
     """Known facts about a claim or a template that does not exist.
 
     Args:
-        is_absent: whether it is known not to be there.
+        is_absent: whether it is known to be absent.
         is_promised: whether a ComputeDomain will make it.
         nearest: the name that was probably intended.
-        elsewhere: other namespaces that have one of this name, at most three.
+        elsewhere: other namespaces that have an object of this name, at most three.
     """
 
     is_absent: bool = False
@@ -117,13 +117,13 @@ class PodClaim(Struct, kw_only=True):
         pod_set: the name of the pod set.
         pods: the number of pods of the pod set; None if it cannot be known.
         at: the place of the entry.
-        name: by which containers refer to it.
-        source: what it names.
+        name: the name by which containers refer to it.
+        source: whether it names a claim, a template, both or none, or has the old field `source`.
         reference: the name of the claim or template.
         is_found: whether it exists.
         absence: known facts about a claim that does not exist.
-        contents: what it asks for.
-        requests: its requests, and after each the alternatives.
+        contents: the contents of the claim or template.
+        requests: its requests, each followed by its alternatives.
         users: where containers refer to it.
         is_duplicate: whether an earlier entry has the same name.
     """
@@ -143,7 +143,7 @@ class PodClaim(Struct, kw_only=True):
 
     @property
     def referenced_kind(self) -> ClaimKind | None:
-        """Return the kind of the object that the claim names; None if it names none, or two."""
+        """Return the kind of the object that the claim names; None if the claim names no object, or two."""
         return _KINDS.get(self.source)
 
     @property
@@ -259,7 +259,7 @@ class _ClaimResolver:
             reference=entry.resource_claim_name or entry.resource_claim_template_name,
             requests=Items((), self._view.deadline),
         )
-        if claim.referenced_kind and self._view.namespace:  # a cluster-scoped runtime has none
+        if claim.referenced_kind and self._view.namespace:  # a cluster-scoped runtime has no namespace
             self._look_up_claim(claim, claim.referenced_kind)
         return claim
 

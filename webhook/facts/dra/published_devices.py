@@ -44,7 +44,7 @@ DeviceID: TypeAlias = tuple[str, str, str]
 """The driver, the pool and the name of a device."""
 TAINT_RULE_LOOKUP: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
 TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
-"""Taints by driver, pool and name of the devices with them; "" matches any."""
+"""Taints by driver, pool and name of their devices; "" matches any value."""
 _PARTS: Final = frozenset(("driver", "pool", "device"))
 _MODEL: Final = ("productName", "model")
 
@@ -80,7 +80,7 @@ class DevicePool(Struct):
 
 
 class PooledDevice(Struct, frozen=True):
-    """A device of a pool: its name, the only node that can use it or "", and its fields."""
+    """A device of a pool: its name, its fields, and the only node that can use it, "" for several nodes."""
 
     pool: DevicePool
     name: str
@@ -121,7 +121,7 @@ def read_pools(view: ClusterView) -> list[DevicePool]:
 
 
 def read_taint_rules(view: ClusterView) -> TaintRules:
-    """Return the taints that DeviceTaintRules add; v1alpha3 rules that select by class or expression are left out."""
+    """Return the taints of DeviceTaintRules, without v1alpha3 rules that select devices by class or expression."""
     taints: dict[tuple[str, str, str], list[JSON]] = {}
     for rule in view.list_visible(DeviceTaintRule):
         selector = rule.spec.device_selector
@@ -181,8 +181,8 @@ class DeviceModels(Struct, frozen=True):
 
 
 def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None:
-    """Return the models of the first node that has devices of one driver and of different models; None if no
-    node has.
+    """Return the models of the first node with different models of devices of one driver; None if there is no such
+    node.
     """
     models: dict[tuple[str, str], dict[str, None]] = {}
     for device in devices:

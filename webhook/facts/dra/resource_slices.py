@@ -1,7 +1,7 @@
 """Compares the selectors of claims and classes with the devices that the cluster has now: resource-slices.
 
-A view without ResourceSlices knows no devices and has no problems; a class that the view lacks is not checked.
-Controllers make claims of templates, which were checked themselves.
+A view without ResourceSlices yields no problems, and a class that the view lacks is not checked. Claims that
+controllers make from templates are not checked, because the templates are.
 
 Every device of every ResourceSlice is tried as the scheduler tries it: first the class, then the request. An error ends
 the allocation. The current allocations do not count. Only a whole cluster shows all devices. The number for one node is
@@ -87,21 +87,21 @@ DEVICE_LOOKUPS: Final = (
     published_devices.TAINT_RULE_LOOKUP,
     interest_in_fields(DEVICE_CLASS, "spec.selectors"),
 )
-_MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
+_MOST = 20_000  # evaluations of selectors: about half a second
 _SHOWN: Final = 3
 _GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim")
 """Annotations of claims that a controller creates from a template."""
 
 
 class AllocatableDevices(Struct, kw_only=True):
-    """The devices that remain for a request, and the numbers of excluded devices.
+    """The devices that remain for a request, and the number of devices that are excluded, by reason.
 
     Args:
         devices: devices that are neither tainted nor small.
         most: the most that any one node can give.
         tainted: how many have a taint that the request does not tolerate, and the first `taint`.
         small: the number of devices with less capacity than the request asks for.
-        is_counted: whether shared counters suffice for fewer devices than there are.
+        is_counted: whether shared counters are not enough for all devices.
     """
 
     devices: Sequence[PooledDevice] = ()
@@ -132,9 +132,9 @@ class SelectedDevices(Struct, kw_only=True):
         asked: the request; None for a class.
         of_class: how many devices are of the class; None if a class is not known, a selector is invalid, or the cluster
             is too large.
-        count: how many of them the selectors take.
+        count: how many of these devices the selectors select.
         is_shared: whether one of the devices may be allocated several times.
-        allocatable: what is left of them.
+        allocatable: the devices that remain for the request.
         failures: why selectors fail.
     """
 
@@ -160,7 +160,7 @@ class DeviceInventory(NamedTuple):
 
 
 class _ClusterDevices(Struct, frozen=True):
-    """The devices of the view, with their JSON for expressions, the classes by name, and the taint rules."""
+    """The devices of the view with the JSON that expressions read, the classes by name, and the taint rules."""
 
     devices: Items[tuple[PooledDevice, JSON]]
     classes: Mapping[str, DeviceClass]
@@ -169,7 +169,7 @@ class _ClusterDevices(Struct, frozen=True):
 
 
 def find_matching_devices(subject: Subject) -> DeviceInventory:
-    """Return the devices that the requests of a claim or a template, or a class, select."""
+    """Return the devices that a class selects, or the requests of a claim or a template."""
     view = subject.cluster_view()
     devices = Items([*_devices_with_json(view)], view.deadline)
     if not devices or not view.is_whole(published_devices.RESOURCE_SLICE_LOOKUP.gvk):
@@ -240,7 +240,7 @@ def _devices_selected_by_all(
     failures: dict[str, SelectorFailure] = {}
     selection.of_class = 0
     for device, as_seen in cluster.devices:
-        cluster.deadline.spend(10 * len(programs) + 1)  # an evaluation is some loops' work
+        cluster.deadline.spend(10 * len(programs) + 1)  # an evaluation costs as much as several steps of a loop
         taken = 0
         try:
             while taken < len(programs) and programs[taken].evaluate(as_seen, _create_cost_meter(cluster)) is True:
@@ -298,7 +298,7 @@ def devices_remaining_for_request(
 
 
 def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
-    """Return whether an unused device has the capacities that a request needs (CmpRequestOverCapacity)."""
+    """Return whether an unused device has the capacities that a request asks for (CmpRequestOverCapacity)."""
     capacities = device.fields.capacity
     for name, amount in asks.items():
         if name not in capacities:
@@ -337,7 +337,7 @@ def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
 
 
 def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield requests with selectors that select no device, too few, or fail on one."""
+    """Yield requests whose selectors select no device or too few devices, or fail on a device."""
     obj = reviewed_claim(subject) or subject.typed(DeviceClass)
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
@@ -363,7 +363,7 @@ def _selects_too_few_devices(selection: SelectedDevices) -> bool:
 
 
 def _names_of_constrained_requests(subject: Subject) -> frozenset[str]:
-    """Return the names of requests that a constraint is about; "" among them if it is about all."""
+    """Return the names of requests in constraints; "" is among them if a constraint is about all requests."""
     claim = reviewed_claim(subject)
     constraints = claim.claim_spec.devices.constraints if claim else ()
     return frozenset(name for constraint in constraints for name in constraint.requests or ("",))
@@ -377,7 +377,7 @@ def _names_of_selection(selection: SelectedDevices) -> tuple[str, ...]:
 
 
 def _most_devices_of_alternatives(selections: Items[SelectedDevices]) -> Mapping[str, int]:
-    """Return how many devices the alternatives of a request select at most; 1 if that is not known."""
+    """Return the most devices that one alternative selects, by request; 1 if it is not known."""
     most: dict[str, int] = {}
     for selection in selections:
         count = 1 if selection.count is None else selection.count

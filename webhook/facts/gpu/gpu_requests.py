@@ -101,19 +101,19 @@ _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""
 _SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
-"""Parts of a pod; without them, a pod sees GPUs only because of its images."""
+"""Without these parts, a pod sees GPUs only if its image makes them visible."""
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
     (
-        "MPIJob",  # its operator keeps its launcher from GPUs
+        "MPIJob",  # the operator hides GPUs from the launcher
         "TrainingRuntime",  # gets its resources from the TrainJob
         "ClusterTrainingRuntime",
         "RoleBasedGroup",  # a role may add resources to its template
-        "DaemonSet",  # looks after the devices of each node
+        "DaemonSet",  # manages the devices of each node
     )
 )
-"""Kinds with templates that do not have everything that their pods request."""
+"""Kinds with templates that do not show all devices of their pods."""
 _COMPUTE: Final = frozenset(
     (
         *(f"{name}Job" for name in ("PyTorch", "TF", "XGBoost", "Paddle", "JAX", "Ray")),
@@ -125,21 +125,20 @@ _JOBS: Final = ("Job", "CronJob", "JobSet", "TrainJob")
 _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
 """Labels of pods that each run on a separate virtual machine: Alibaba Cloud's Elastic Container Instances."""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
-"""A name, or the value of a variable, that says where a program computes."""
+"""A name, or the value of a variable, that says that a program runs on CPUs."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
-"""The image of a server that computes trees and ONNX models on CPUs as well, so that the image alone does not show a
-need for GPUs."""
+"""The image of a server that also runs models on CPUs, so that the image alone does not show a need for GPUs."""
 _SHARES_MEMORY: Final = re.compile(
     r"--(gpu[-_]memory[-_]utilization|cuda[-_]memory[-_]fraction|mem[-_]fraction[-_]static)[ =]0?\.[0-4]"
 )
-"""A server that takes less than half of the memory of its GPU, so that others can use the GPU as well."""
+"""The flags of a server that uses less than half of the memory of its GPU, so that other programs fit too."""
 _COMPUTES: Final = re.compile(
     "(?i)cuda|gpu|nvidia|torch|tensor|vllm|llm|llama|sglang|triton|infer|train|whisper|diffusion|comfy|nccl|jupyter"
     "|notebook|text-generation|text-embeddings"
 )
-"""Texts in the image or command of a program that computes on GPUs; a browser or web page in a GPU class does not."""
+"""Texts in the image or command of a program that computes on GPUs; other pods with a GPU class may be browsers."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _NEED_NONE: Final = frozenset(
     (
@@ -181,7 +180,7 @@ def check_gpu_requests(subject: Subject) -> Iterator[Problem]:
 
 
 def _has_no_other_gpu_source(subject: Subject) -> bool:
-    """Return whether a pod without devices also gets none by a claim, an annotation or a controller.
+    """Return whether a pod without requested devices also gets no device by a claim, an annotation or a controller.
 
     Some schedulers share GPUs by an annotation (gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler), and some plugins
     by their own resource name (deepomatic.com/shared-gpu). A pod on its own machine takes no GPU from other pods.
@@ -203,11 +202,11 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
 
 
 def _is_shared_on_purpose(pod: PodSpec) -> bool:
-    """Return whether a pod without devices gets its GPU by hand: on one machine, by the class, as a privileged
-    container, through MPS, or with less than half of its memory.
+    """Return whether a pod without requested devices shares a GPU on purpose: it names its node, has a class for GPUs,
+    is privileged, uses MPS, or uses less than half of the GPU's memory.
 
-    A class for GPUs together with NVIDIA_VISIBLE_DEVICES is what takes the place of a request where no device plugin
-    counts GPUs, or where all programs share one: K3s with the NVIDIA Container Toolkit, machines at home.
+    Without a device plugin, or if all programs share one GPU, a class for GPUs with NVIDIA_VISIBLE_DEVICES replaces the
+    request: K3s with the NVIDIA Container Toolkit, machines at home.
     """
     if pod.node_name or _HOST_NAME in pod.node_selector:
         return True
@@ -257,9 +256,7 @@ def _gpu_runtime(subject: Subject) -> str:
 
 
 def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) -> Problem:
-    """Return the problem of a container that sees every GPU, with the clearest sign: a variable, a class, or an
-    image.
-    """
+    """Return the problem of a container that sees every GPU, at the clearest sign: a variable, a class, or an image."""
     visible, runtime_class = value_of_visible_devices(requesting.container), subject.once(_gpu_runtime)
     sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
     if visible:
@@ -279,14 +276,14 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
 
 
 def _is_job_or_launcher(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Return whether a container runs a job or starts processes for GPUs; a server may share a GPU by its class."""
+    """Return whether a container runs a job or a launcher; a server may share a GPU through its runtime class."""
     if subject.template_of is not None and subject.template_of.kind in (*_JOBS, *_COMPUTE):
         return True
     return cached_launch_of_container(requesting.container, subject).by not in ("", PYTHON)
 
 
 def _hides_gpus(variable: Variable) -> bool:
-    """Return whether a variable keeps its program from every GPU."""
+    """Return whether a variable hides every GPU from its program."""
     return variable.name == "CUDA_VISIBLE_DEVICES" and variable.value in ("", "-1") and not variable.value_from.json
 
 
@@ -318,14 +315,14 @@ def _slices_with_devices_problem(requesting: DeviceContainer) -> Problem:
 
 
 def _init_container_has_more_devices(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Return whether an init container has more devices than the containers that run as long as the pod."""
+    """Return whether an init container has more devices than the containers that run until the pod ends."""
     if not requesting.container.is_init or requesting.container.is_sidecar:
         return False
     return requesting.device_count > subject.once(_count_devices_of_lasting_containers)
 
 
 def _count_devices_of_lasting_containers(subject: Subject) -> int:
-    """Return how many devices the containers have that run as long as the pod."""
+    """Return the number of devices of the containers that run until the pod ends."""
     listed = subject.once(read_device_containers)
     return sum(each.device_count for each in listed if not each.container.is_init or each.container.is_sidecar)
 
@@ -390,14 +387,12 @@ def _first_counted_device_name(container: DeviceContainer) -> str:
 
 
 def has_no_windows_field(pod: PodSpec) -> bool:
-    """Return whether a pod has none of the fields that may bind it to Windows, as nearly every pod."""
+    """Return whether a pod has no field that may bind it to Windows, which is true of nearly every pod."""
     return _BINDING.isdisjoint(pod.json)
 
 
 def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
-    """Return the path of the field that binds a pod to Windows, () if none does; note a missing RuntimeClass in the
-    view.
-    """
+    """Return the path of the field that binds a pod to Windows, () for none; note a missing RuntimeClass."""
     if pod.os.name == "windows":
         return pod.os.path("name")
     if pod.node_selector.get(_OS) == "windows":

@@ -41,7 +41,7 @@ _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
 OWN: Final = "own"
-"""The label value that names no vendor, but the params of the namespace itself."""
+"""The label value that selects the resource in the params of the namespace, not a vendor."""
 AMOUNT: Final = declare_structure(
     "PortableAmount",
     path=(STRING, 'its path below the resources of the ask: `limits["nvidia.com/gpu"]`'),
@@ -100,7 +100,7 @@ PORTABLE: Final = declare_structure(
     misplaced=(list_of(MISPLACED.type), "places where a Pod requests `gpu` and Kubernetes accepts no device"),
 )
 _WORK_OF_REQUEST: Final = 20
-"""Units of work to say what one place requests, some 30 microseconds."""
+"""The charge for describing the requests of one place, some 30 microseconds."""
 _NOTHING: Final[Mapping[str, JSON]] = {
     "resource": "",
     "unknownVendor": "",
@@ -109,7 +109,7 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 
 
 class ResourcePlace(Struct, frozen=True):
-    """One place of limits and requests. In a `patch` of a template, null removes the template's amount."""
+    """The limits and requests at one place. In a patch of a template, null removes the template's amount."""
 
     resources: Resources
     is_windows: bool = False
@@ -138,7 +138,7 @@ class ResourcePlace(Struct, frozen=True):
 
 
 def changed_places_requesting_gpu(subject: Subject) -> list[tuple[ResourcePlace, ResourcePlace | None]]:
-    """Return places that request `gpu` and are new or have changed, each with its former content."""
+    """Return places that request `gpu` and are new or have changed, each with its former place."""
     old = () if subject.old_object is None else _places_of_object(subject.old_object, subject)
     before = {place.path: place for place in old}
     pairs = (
@@ -215,7 +215,7 @@ def _pod_spec_if_without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
 
 
 def paths_changed_to_portable_gpu(subject: Subject) -> Iterator[FieldPath]:
-    """Yield fields that hold a device's name and have become `gpu`; never of a Pod."""
+    """Yield fields with the name of a device that were changed to `gpu`; none of a Pod."""
     if group_kind(subject.object) == POD:
         return
     before = set(_paths_naming_portable_gpu(subject.old_object, subject)) if subject.old_object is not None else ()
@@ -257,7 +257,7 @@ def gpu_count_in_patch(value: JSON) -> str:
 
 
 def is_zero(text: str) -> bool:
-    """Return whether an amount as CEL shows it is the whole number 0."""
+    """Return whether an amount, written as CEL shows it, is the whole number 0."""
     return bool(_ZERO.fullmatch(text.strip()))
 
 
@@ -278,7 +278,7 @@ def amount_as_cel_text(value: JSON) -> str:
 
 
 def _names_no_portable_gpu(subject: Subject) -> bool:
-    """Return whether a Pod does not have `gpu`, as nearly every Pod."""
+    """Return whether a Pod does not request `gpu`, which is true of nearly every Pod."""
     return subject.group_kind == POD and NAME not in subject.typed(Pod).parts.resource_names
 
 
@@ -409,7 +409,7 @@ def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is
 
 
 def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
-    """Return a sentence with what is requested once `gpu` is removed."""
+    """Return a clause that says what is requested after `gpu` is removed."""
     kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if kept:
         return f"{kept['path']} stays `{kept['text']}`"
@@ -417,12 +417,12 @@ def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, 
 
 
 def _contradicts_count(own: JSON, number: str) -> bool:
-    """Return whether another count was written together with `gpu`."""
+    """Return whether the user wrote a different count in addition to `gpu`."""
     return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 
 class _UnsetField(NamedTuple):
-    """A limit or request, and its value if it is not set, shared by all places."""
+    """A limit or request, and the value that describes an unset one. All places share it."""
 
     side: str
     name: str

@@ -30,11 +30,11 @@ from webhook.workloads.podsets import PodSet, TemplateFragment
 from webhook.workloads.resource_fields import ResourceField
 
 _SEARCH_WORK = STEP + 1
-"""The work to charge for a new name: the comparison with all known names takes up to a millisecond."""
+"""The charge for a new name, because the comparison with all known names takes up to a millisecond."""
 
 
 class RequestedDevice(NamedTuple):
-    """A known device, or a name similar to that of a known device, with its limit and request, null if not set."""
+    """A known device, or a name similar to a known device's name, with its limit and request; null if not set."""
 
     name: str
     device: DeviceCatalogueRow
@@ -110,7 +110,7 @@ def has_device_requests(subject: Subject) -> bool:
 
 
 def may_request_devices(subject: Subject) -> bool:
-    """Return whether a Pod requests anything that may be a device, as few pods do."""
+    """Return whether a Pod requests anything that may be a device; few Pods do."""
     return DEVICES in subject.typed(Pod).parts.present
 
 
@@ -132,7 +132,7 @@ def _requested_devices(container: Container) -> tuple[RequestedDevice, ...]:
 
 
 def is_nothing(amount: JSON) -> bool:
-    """Return whether an amount is absent or 0, which both ask for nothing."""
+    """Return whether an amount requests nothing, because it is absent or 0."""
     if amount is None:
         return True
     read = quantity.read_quantity_or_none(amount)
@@ -222,7 +222,7 @@ def _pod_set_as_json(podset: PodSet, own: Sequence[JSON]) -> JSON:
 
 
 def _devices_per_pod(own: Sequence[JSON], vendor: str) -> int:
-    """Return how many devices of one vendor one pod requests: PodRequests of component-helpers."""
+    """Return how many devices of one vendor one pod requests, as PodRequests of component-helpers computes it."""
     running: int = sum(each["vendors"].get(vendor, 0) for each in own if not each["init"] or each["restarts"])
     sidecars, highest = 0, 0
     for each in own:
@@ -279,7 +279,7 @@ def _path_of_amount(side: str, name: str) -> str:
 
 
 def count_gpus_of_resources(resources: Resources) -> int:
-    """Return how many GPUs and parts of GPUs the resources of one container request, by any vendor's name."""
+    """Return how many GPUs and parts of GPUs of any vendor the resources of one container request."""
     total = 0
     amounts = (*resources.written_requests.items(), *resources.written_limits.items())
     for name, written in dict(amounts).items():

@@ -1,9 +1,8 @@
 """The Configuration of Kueue: the kinds and namespaces that it manages, how it counts resources, and its feature gates.
 
-Kueue reads a Configuration when it starts. Its releases keep it in ConfigMap `kueue-manager-config` of `kueue-system`.
-A param may have the same text, if the ConfigMap has another name or may not be read. Without both, the defaults of the
-release apply. The manager may also be started with flags, which the cluster does not show. So a gate that is off by
-default may be on although no Configuration has it.
+Kueue reads a Configuration when it starts, from ConfigMap `kueue-manager-config` of `kueue-system`. If the ConfigMap
+has another name or cannot be read, a param may have the same text. Without both, the defaults of the release apply.
+Flags of the manager may also turn on a gate. The cluster does not show these flags.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2, config/components/manager and pkg/features/kube_features.go.
 """
@@ -65,7 +64,7 @@ MISSING_CONFIGURATION: Final = MissingObject(
 UNSEEN_CONFIGURATION: Final = MissingObject(
     kind="Kueue's Configuration", name="", why="is in another folder: name its file with --context"
 )
-"""The missing object that is reported if other folders have Configurations."""
+"""The missing object that is reported if only other folders have a Configuration."""
 ADMISSION_GATED_BY_GATE: Final = "AdmissionGatedBy"
 ELASTIC_JOBS_GATE: Final = "ElasticJobsViaWorkloadSlices"
 CONCURRENT_ADMISSION_GATE: Final = "ConcurrentAdmission"
@@ -188,12 +187,12 @@ class KueueConfiguration:
     """A Configuration.
 
     Args:
-        is_known: whether any setting exists; otherwise the defaults of the release count.
+        is_known: whether a Configuration was found; otherwise the defaults of the release apply.
         frameworks: the kinds that are integrated, as `batch/job`.
         manages_all: whether jobs without a queue name are also managed.
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
-        sources: what is counted of the devices of a class in place of their number.
+        sources: the counters or capacities of the devices of a class that are counted in place of their number.
         excluded: beginnings of names of resources that are not counted.
         transformations: for a resource, whether it is kept, and the amounts for one unit.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are ignored.
@@ -219,9 +218,9 @@ class CountedSource:
     """The part of a driver's devices that is counted: a counter, or a capacity.
 
     Args:
-        resource: the name of quota that it counts for.
+        resource: the resource in whose quota it is counted.
         driver: the driver of the devices.
-        counter, capacity: the name of either, "" for the other.
+        counter, capacity: the name of the counter or the capacity; the other is "".
         selector: an expression that selects the counted devices, "" for all.
     """
 
@@ -234,9 +233,9 @@ class CountedSource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceTransformationAmounts:
-    """The amounts of other resources for one unit of a resource, in thousandths, and whether it `is_kept` itself.
+    """The resources that replace one unit of a resource, or are added to it if `is_kept`. Amounts are in thousandths.
 
-    `times` is the resource with the factor of the outputs; "" for none.
+    `times` is the resource by whose amount the outputs are multiplied; "" for none.
     """
 
     outputs: Mapping[str, int]
@@ -245,10 +244,10 @@ class ResourceTransformationAmounts:
 
 
 def may_concern_kueue(subject: Subject) -> bool:
-    """Return whether Kueue may be concerned with an object at all; call it through `Subject.once`.
+    """Return whether Kueue may manage an object; call it through `Subject.once`.
 
-    Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
-    Kueue manages every job.
+    It may if the metadata of the object or its pods has a label or an annotation of Kueue, if the namespace has queues,
+    or if Kueue manages every job.
     """
     is_pod = subject.group_kind == POD
     keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys
@@ -286,14 +285,14 @@ def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
 
 
 def is_integrated_by_other_configuration(framework: str, subject: Subject) -> bool:
-    """Return whether a Configuration in another folder of the same files lists a kind: it may be the installed one."""
+    """Return whether a Configuration in another folder lists a kind: it may be the installed Configuration."""
     others = subject.cluster.cluster.objects_in_other_files(_CONFIGURATION)
     written = (WrittenConfiguration.of(each) for each in subject.deadline.charge_for_items(others))
     return any(framework in each.integrations.frameworks for each in written)
 
 
 def _configuration_of_file(subject: Subject) -> str:
-    """Return the Configuration that a file contains as a separate object; "" for none, or several."""
+    """Return the text of the only Configuration object in the files; "" for none, or several."""
     listed = subject.cluster.list_visible_json(_CONFIGURATION)
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
@@ -320,7 +319,7 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
 
 
 def _has_fair_sharing(written: WrittenConfiguration) -> bool:
-    """Return whether Fair Sharing is on: by its switch in v1beta1, by its presence in v1beta2."""
+    """Return whether Fair Sharing is on: `enable` says so in v1beta1, and the field itself in v1beta2."""
     sharing = written.fair_sharing
     return sharing.is_set and (sharing.enable or not written.api_version.endswith("/v1beta1"))
 
@@ -334,7 +333,7 @@ def default_integrations(release: Release = KUEUE) -> frozenset[str]:
 def _load_configuration(text: str) -> WrittenConfiguration:
     try:
         documents = yamlfile.load(text)
-    except InputError:  # Kueue does not start with it; the configuration before it is not known
+    except InputError:  # Kueue cannot start with this text, and its last valid Configuration is not known
         documents = ()
     return WrittenConfiguration.of(documents[0].value if documents else None)
 

@@ -3,8 +3,8 @@
 Nodes are read as Kueue reads them: labels, taints, and the resources for pods. They are read once for each state of a
 node, because a view gives the same object until it changes. In node selectors and required node affinity, only the keys
 of the flavor's labels count. A flavor without labels fits every selector. Kueue also assigns a flavor with labels that
-no node has, and the pods then wait. That is reported if a view has all Nodes, and no sign that a cluster gets more
-of them (pods/node_sources.py).
+no node has, and the pods then wait. That is reported if a view has all Nodes, and nothing shows that the cluster may
+get more (pods/node_sources.py).
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and
 flavorSelector.
@@ -37,11 +37,9 @@ UNMATCHED: Final = "its node labels do not match the"
 """The beginnings of the reasons why a flavor does not fit."""
 _KEPT_OBJECTS: Final = 8192
 _KEPT_STATES: Final = 4
-"""How many states of the cluster are cached: an audit has one generation. A server also keeps the previous one during a
-change.
-"""
+"""How many states of the cluster are cached. An audit has one state; a server has two during a change."""
 _KEPT: Final = 512
-"""How many flavors with their nodes are cached."""
+"""How many flavors are cached with their nodes."""
 
 
 class NodeCapacity(Struct, frozen=True, eq=False, kw_only=True):
@@ -111,7 +109,7 @@ def _read_flavor(key: IdentityKey) -> FlavorFields:
 
 
 def find_flavor(name: str, view: ClusterView) -> FlavorFields | None:
-    """Return the flavor of a name, or None, which the view's `missing` then explains."""
+    """Return the flavor of a name. If it is not found, return None and note it in the view as missing."""
     obj = view.get(ResourceFlavor.gvk, name, namespaced=False)
     return None if obj is None else _read_flavor(IdentityKey(obj))
 
@@ -128,7 +126,7 @@ def why_flavor_does_not_fit(flavor: FlavorFields, template: PodTemplate, keys: C
     Args:
         flavor: the flavor.
         template: the pod template.
-        keys: the labels for the selectors.
+        keys: the label keys that count in selectors.
     """
     taint = first_untolerated_taint_of_flavor(flavor.taints, flavor, template) if flavor.taints else None
     if taint:
@@ -152,7 +150,7 @@ def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: C
         return "node selector"
     required = template.spec.affinity.node_affinity.required
     terms = [[*_requirements_about_keys(term, keys)] for term in required.node_selector_terms]
-    if not terms or not all(terms):  # a term without a key that counts fits every flavor
+    if not terms or not all(terms):  # a term without such keys fits every flavor
         return ""
     return (
         ""
@@ -167,9 +165,7 @@ def _requirements_about_keys(term: NodeSelectorTerm, keys: Collection[str]) -> I
 
 
 def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: Collection[str]) -> str:
-    """Return a label that the pods select and that other flavors of the group set, but not this flavor; "" if there is
-    none.
-    """
+    """Return a label that the pods select and that other flavors of the group set, but not this flavor; "" for none."""
     for key in template.spec.node_selector:
         if key in others and key not in flavor.labels:
             return key
@@ -177,9 +173,7 @@ def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: 
 
 
 def labels_without_nodes(flavors: Sequence[FlavorFields], queue: QueueFields, view: ClusterView) -> str:
-    """Return the labels that no node has, if that is so for every flavor: `accelerator=a100 of flavor a100`; otherwise
-    "".
-    """
+    """Return the labels that no node has, such as `accelerator=a100 of flavor a100`; "" if any flavor has a node."""
     nodes = view.copy_without_missing_objects().list_json(Node.gvk)
     if (
         not nodes

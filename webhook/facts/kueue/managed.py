@@ -109,7 +109,7 @@ def is_namespace_known(subject: Subject) -> bool:
 
 
 def is_managed_namespace(subject: Subject) -> bool:
-    """Return whether Kueue manages objects of the object's namespace."""
+    """Return whether Kueue manages objects in the namespace of this object."""
     is_taken = selects_namespace(
         subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.cluster_view()
     )
@@ -117,8 +117,8 @@ def is_managed_namespace(subject: Subject) -> bool:
 
 
 def is_namespace_selection_known(subject: Subject) -> bool:
-    """Return whether the files or the cluster say if Kueue's configuration selects the namespace of an object. If the
-    configuration asks for labels, only the Namespace itself says so.
+    """Return whether it is known if Kueue's configuration selects the namespace of an object. If the configuration asks
+    for labels, only the Namespace object shows it.
     """
     selector, view = subject.once(read_kueue_configuration).namespaces, subject.cluster_view()
     asked = LabelSelector(selector or {}, (), ReadingContext(view.deadline))
@@ -129,7 +129,7 @@ def is_namespace_selection_known(subject: Subject) -> bool:
 def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:
     """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 
-    Only the name is known of a namespace that cannot be listed, such as one that files do not have
+    Of a namespace that cannot be listed, only the name is known: for example a namespace that is not in the files
     (cluster/layered.py).
     """
     namespace = view.find(Namespace, name, namespaced=False)
@@ -170,10 +170,10 @@ def local_queue_names(subject: Subject) -> list[str]:
 
 
 class QueuePlace(Struct, frozen=True, kw_only=True):
-    """The known part of the place of a job.
+    """Where a job waits, as far as it is known.
 
     Args:
-        view: notes what could not be looked up.
+        view: notes the objects that could not be looked up.
         at: the printed path of the queue's name in the object; "" if the object names no queue.
         local_queue: the LocalQueue; false if it is not known.
         queues: every ClusterQueue and cohort.
@@ -198,7 +198,7 @@ def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
     queue = everything.cluster_queues.get(target) if target else None  # a ClusterQueue of a file may have no name
     if queue is None:
         if local:
-            view.find(ClusterQueue, target, namespaced=False)  # says why it is missing
+            view.find(ClusterQueue, target, namespaced=False)  # notes why it is missing
         return QueuePlace(view=view, at=at, local_queue=local, queues=everything)
     tree, node = everything.tree_and_node_of_queue(target) or (None, None)
     return QueuePlace(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)

@@ -104,11 +104,11 @@ Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
 class ChargedAmount(Struct, frozen=True):
-    """The amount that a request counts for, or the reason why Kueue cannot count it: for ever, or with the present
+    """The amount that a request counts for, or the reason why Kueue cannot count it: never, or not with the present
     devices.
 
     Args:
-        amount: what all of its devices count for.
+        amount: the sum for all of its devices.
         never: what is wrong with the request.
         waits: what the devices of the cluster lack.
     """
@@ -128,7 +128,7 @@ class RequestedDevices(Struct, frozen=True):
 
 
 def charge_of_request(asked: RequestedDevices, source: CountedSource, view: ClusterView) -> ChargedAmount | None:
-    """Return the amount of a request by one source; None if it is not known, which the view then explains."""
+    """Return the amount of a request by one source. If it is not known, return None and note in the view why."""
     known = devices_matching_request(asked, view, source)
     if known is None:
         return None
@@ -201,7 +201,7 @@ def _charge_of_counter(
 def _charge_of_capacity(
     asked: RequestedDevices, source: CountedSource, matched: Sequence[PooledDevice]
 ) -> ChargedAmount:
-    """Return the most of the capacity that the request would use of any device (computeCapacityCharge)."""
+    """Return the largest amount of the capacity that the request could use of one device (computeCapacityCharge)."""
     known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
     if not known:
         return ChargedAmount(
@@ -218,8 +218,8 @@ class QuotaDevices(Struct):
     """Devices of one pod by the resource names of quota.
 
     Args:
-        counts: how much they count for.
-        refused: what Kueue never counts.
+        counts: the amount of each resource.
+        refused: the problems of what Kueue never counts.
         waiting: claims that it cannot count until other devices exist.
         missing: templates that do not exist, and where the pod names them.
     """
@@ -237,7 +237,7 @@ class QuotaDevices(Struct):
 def count_claimed_devices(
     template: PodTemplate, locate: Locate, configuration: KueueConfiguration, view: ClusterView
 ) -> QuotaDevices:
-    """Return the quota that the claims of a pod need; `locate` converts a path of the template to one of the object."""
+    """Return the quota that the claims of a pod need; `locate` turns paths of the template into paths of the object."""
     devices = QuotaDevices()
     for claim in template.spec.resource_claims:
         path = locate(claim.at)
@@ -324,7 +324,7 @@ class _TemplateDeviceCounter(Struct, frozen=True):
         return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
 
     def _reserve_devices(self, asked: RequestedDevices, of: str, taken: set[DeviceID]) -> None:
-        """Reserve devices for one request (validateCELSelectorsAgainstDevices); each device serves one request of the
+        """Reserve devices for one request (validateCELSelectorsAgainstDevices), a device for only one request of the
         claim.
         """
         matching = devices_matching_request(asked, self.view)
@@ -338,7 +338,7 @@ class _TemplateDeviceCounter(Struct, frozen=True):
             self.devices.waiting.append(devices_missing_problem(self.path, message))
 
     def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, of: str) -> None:
-        """Count the counters or capacities of the devices; note in the view what is missing to know them."""
+        """Count the counters or capacities of the devices; note in the view which objects are missing for this."""
         outcome = charge_of_request(asked, source, self.view)
         if outcome is None:
             return
@@ -371,7 +371,9 @@ def count_extended_resources(
     view: ClusterView,
     devices: QuotaDevices,
 ) -> dict[str, int]:
-    """Return the requests by resource names of quota; those of a device class are converted by its mapping."""
+    """Return the requests by resource names of quota. Extended resources of a device class are converted by its
+    mapping.
+    """
     classes = _device_classes_by_resource(IdentityKey(view.list_json(DeviceClass.gvk)))
     given = classes.keys() & amounts.keys()
     if not given:
@@ -397,9 +399,7 @@ def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> 
 
 @lru_cache(maxsize=4)
 def _device_classes_by_resource(classes: IdentityKey) -> Mapping[str, str]:
-    """Return the DeviceClass of each extended resource: the newest class, and of equally new classes the first by
-    name.
-    """
+    """Return the DeviceClass of each extended resource: the newest class, then the first by name."""
     ranked = sorted(_classes_with_extended_resource(classes.held), reverse=True)
     ranked.sort(key=lambda entry: entry[0])
     return {resource: name for _, name, resource in ranked}
@@ -413,6 +413,6 @@ def _classes_with_extended_resource(classes: Iterable[JSON]) -> Iterator[tuple[s
 
 
 def devices_missing_problem(path: FieldPath, message: str) -> Problem:
-    """Return the problem of a claim for more devices than there are."""
+    """Return the problem of a claim for more devices than exist."""
     fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
     return DEVICES_MISSING.problem(path, message, fix)

@@ -4,8 +4,8 @@ Functions for names, selectors, preemption and policies are named like those of 
 flavors that a Workload tries concurrently only with the feature gate ConcurrentAdmission, which is off by default.
 Without it only a change of the policy is refused.
 
-A queue is inactive because of its AdmissionChecks or a Topology. Each of them is reported on the object with the author
-that can fix it.
+A queue is inactive because of its AdmissionChecks or a Topology. Each is reported on the object whose author can fix
+it.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy and
 validateAdmissionChecks, cohort_webhook.go, the rules of config/components/crd/bases,
@@ -202,7 +202,7 @@ def _check_choice_of_field(part: Typed, name: str, *choices: str) -> Iterator[Pr
 
 
 def validate_preemption(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validatePreemption would report, and a wrong preference of flavorFungibility."""
+    """Yield the problems that validatePreemption would report, and a wrong preference in flavorFungibility."""
     spec = subject.typed(ClusterQueue).spec
     yield from _check_preemption(spec.preemption)
     yield from _check_flavor_preference(spec.flavor_fungibility)
@@ -266,7 +266,7 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
-    """Yield an invalid name of a ClusterQueue, or a change of it, as the definition of LocalQueues does."""
+    """Yield an invalid or changed name of a ClusterQueue, which the definition of LocalQueues refuses."""
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
     new, path = spec.cluster_queue, spec.path("clusterQueue")
     if new and dns1123_subdomain_errors(new) and not is_placeholder_for_name(new):
@@ -280,7 +280,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     """Yield problems of a LocalQueue with a ClusterQueue that is missing or does not select its namespace.
 
-    A ClusterQueue of a file that selects no namespace at all is reported itself, so its LocalQueues are not.
+    If a ClusterQueue in a file selects no namespace at all, the ClusterQueue is reported, not its LocalQueues.
     """
     view, local = subject.cluster_view(), subject.typed(LocalQueue)
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
@@ -412,7 +412,7 @@ def check_check_parameters(subject: Subject) -> Iterator[Problem]:
 
 
 def check_flavor_topology(subject: Subject) -> Iterator[Problem]:
-    """Yield a Topology of a flavor that does not exist, unless other clusters run its jobs."""
+    """Yield a missing Topology of a flavor."""
     spec, view = subject.typed(ResourceFlavor).spec, subject.cluster_view()
     if spec.topology_name and view.lacks(Topology.gvk, spec.topology_name):
         message = "is a Topology that does not exist, so each ClusterQueue with the flavor is inactive"

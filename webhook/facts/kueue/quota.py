@@ -2,9 +2,9 @@
 
 A ClusterQueue lends quota to its cohort up to its lending limit, keeps the rest, and borrows up to its borrowing limit.
 A cohort does the same with its parent. Amounts are whole numbers: thousandths of cpu, units of every other resource.
-Trees may be deep, so no walk is recursive. Workloads with reserved quota are what is used. Kueue sums the same
-Workloads up in the status of each ClusterQueue. The status is read if a view has no Workloads, or not all of them. A
-live view has none, because they are many and change with every job.
+Trees may be deep, so no walk is recursive. The usage is the sum of the Workloads with reserved quota. Kueue writes the
+same sum into the status of each ClusterQueue, which is read if a view lacks some or all Workloads. A live view has
+none, because they are many and change with every job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go potentialAvailable, available and
 updateCohortResourceNode; pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and IsActive.
@@ -102,7 +102,7 @@ class QuotaTree:
         return self._order
 
     def subtree_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the quota of a node together with what the nodes below it lend: SubtreeQuota."""
+        """Return the quota of a node and of what the nodes below it lend (Kueue's SubtreeQuota)."""
         return self._cached_sums(pair).subtree[node]
 
     def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
@@ -110,13 +110,13 @@ class QuotaTree:
         return self._cached_sums(pair).usage[node]
 
     def potential_available_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the most that a node could have if nothing were in use: potentialAvailable."""
+        """Return the most that a node could have if nothing were in use (Kueue's potentialAvailable)."""
         return self._cached_potential_and_available(node, pair)[0]
 
     def available_quota(self, node: QuotaNode, pair: FlavorResource, *, less_usage: int = 0) -> int:
-        """Return what is free for a node now, below 0 if more is in use than there is: available.
+        """Return the quota that is free for a node now (Kueue's available); negative if more is in use than exists.
 
-        `less_usage` is subtracted from its own usage, as after a preemption of its own Workloads.
+        `less_usage` is subtracted from the node's own usage, as after a preemption of its Workloads.
         """
         return (
             self._compute_free_quota(node, pair, less_usage)
@@ -125,7 +125,7 @@ class QuotaTree:
         )
 
     def _cached_potential_and_available(self, node: QuotaNode, pair: FlavorResource) -> tuple[int, int]:
-        """Return both bounds, cached, because jobs ask for the same few."""
+        """Return potential and available quota, cached because many jobs need the same pairs."""
         bounds = self._bounds.get((node, pair))
         if bounds is None:
             bounds = self._bounds[node, pair] = (
@@ -197,9 +197,9 @@ class WorkloadReservations:
     Args:
         usage: what is reserved, by ClusterQueue.
         holders: how many Workloads have quota, by ClusterQueue.
-        admitted: the objects with Workloads that have quota.
+        admitted: the owners of Workloads that have quota.
         waiting: how many Workloads wait, by namespace and LocalQueue.
-        queued: the objects with Workloads that wait.
+        queued: the owners of Workloads that wait.
     """
 
     usage: dict[str, Counter[FlavorResource]] = field(default_factory=dict)
@@ -256,7 +256,7 @@ def _owners_of_workload(workload: Workload) -> Iterator[WorkloadOwner]:
 
 
 def _admitted_usage(workload: Workload) -> Counter[FlavorResource]:
-    """Return the admitted amounts of a Workload, without pods that have ended."""
+    """Return the amounts admitted for a Workload, without those of pods that have ended."""
     counts = {pod_set.name: pod_set.count for pod_set in workload.spec.pod_sets}
     running = {**counts}
     for ended in workload.status.reclaimable_pods:
@@ -276,7 +276,7 @@ def _assigned_amounts(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResour
 
 
 def key_as_workload_owner(subject: Subject) -> WorkloadOwner:
-    """Return the key under which the Workload of an object names its owner."""
+    """Return the key of an object as the owner of its Workload."""
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
 

@@ -1,8 +1,8 @@
 """Reads ClusterQueues and Cohorts as plain values, and builds the trees of quota from them.
 
-A view returns the same object, and the same sequence of objects, until an object changes. So values are cached by
-object, and trees by sequence. A cohort that an object names exists, even without a Cohort. Stopped and inactive
-ClusterQueues still lend.
+Until an object changes, a view returns the same Python object and the same sequence. So values are cached by object,
+and trees by sequence. A cohort that an object names exists, even without a Cohort. Stopped and inactive ClusterQueues
+still lend.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy.
 """
@@ -42,9 +42,7 @@ from webhook.typed.fields import Amount
 _KEPT_OBJECTS: Final = 8192
 _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _KEPT_STATES: Final = 4
-"""How many states of the cluster are cached: an audit has one generation. A server also keeps the previous one during a
-change.
-"""
+"""How many states of the cluster are cached. An audit has one state; a server has two during a change."""
 _READ_WORK: Final = 50
 """The charge for reading a ClusterQueue: 0.2 ms for one with a dozen flavors."""
 
@@ -67,13 +65,13 @@ class QueueFields:
         groups: its resource groups.
         quotas: its quota for each resource of a flavor.
         usage: the reserved amounts in its status.
-        stop_policy: why it is stopped; "" and `None` if it is not.
+        stop_policy: its stopPolicy; "" or `None` if it is not stopped.
         is_strict: whether its Workloads are admitted in the order in which they were created.
-        namespace_selector: the label selector of the namespaces that may use it; null if none may.
-        admission_checks: its AdmissionChecks, with the flavors that they are for; none means all of them.
-        preempts_own, reclaims, preempts_to_borrow: which Workloads may be preempted: its own Workloads, Workloads that
-        borrow from it, and Workloads of others when it borrows.
-        inactive: the reason why its status says that it is inactive, "" if it does not.
+        namespace_selector: the label selector of the namespaces that may use it; null selects no namespace.
+        admission_checks: its AdmissionChecks, each with its flavors; no flavors means all flavors.
+        preempts_own, reclaims, preempts_to_borrow: its policies for the preemption of its own Workloads, of Workloads
+            that borrow from it, and of Workloads of others when it borrows.
+        inactive: the reason in its status why it is inactive, "" if it is active.
         pending, reserving: the numbers of Workloads in its status; None if it has none.
     """
 
@@ -167,7 +165,7 @@ def _quotas_of_groups(groups: Iterable[ResourceGroup]) -> Iterator[tuple[FlavorR
     for group in groups:
         for flavor in group.flavors:
             for resource in flavor.resources:
-                amounts = map(_amount_if_scalar, map(resource.json.get, _AMOUNTS))  # faster than fields, of thousands
+                amounts = map(_amount_if_scalar, map(resource.json.get, _AMOUNTS))  # faster than typed fields
                 yield (flavor.name, resource.name), _read_quota(resource.name == "cpu", *amounts)
 
 
@@ -201,8 +199,8 @@ class QuotaTrees:
         cohorts: Cohorts by name; a cohort need not have one.
         members: ClusterQueues by the name of their cohort.
         below: Cohorts by the name of their parent.
-        reserved: the usage by Workloads, instead of the usage in the status of the ClusterQueues; None without
-            Workloads, or if a status counts more of them.
+        reserved: the usage by Workloads, which replaces the usage in the status of ClusterQueues; None if the view
+            lacks some or all Workloads.
     """
 
     cluster_queues: Mapping[str, QueueFields]
@@ -214,7 +212,7 @@ class QuotaTrees:
     _nodes: dict[str, QuotaNode] = field(default_factory=dict)
 
     def tree_and_node_of_queue(self, name: str) -> tuple[QuotaTree, QuotaNode] | None:
-        """Return the tree that a ClusterQueue is in, and its node; None if its cohorts have a cycle.
+        """Return the tree of a ClusterQueue, and the ClusterQueue's node; None if its cohorts have a cycle.
 
         Raises:
             KeyError: the ClusterQueue does not exist.
@@ -307,8 +305,8 @@ def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items
 
 @dataclass(frozen=True, slots=True)
 class _StoredQueuesAndCohorts:
-    """The stored ClusterQueues and Cohorts; the deadline is no part of the cache key, because it does not change the
-    result.
+    """The stored ClusterQueues and Cohorts. The deadline is not part of the cache key, because the result does not
+    depend on it.
     """
 
     cluster_queues: IdentityKey
@@ -341,5 +339,5 @@ def _build_quota_trees(stored: _StoredQueuesAndCohorts, reserved: IdentityKey) -
 
 
 def _has_all_workloads(reserved: WorkloadReservations | None, listed: Sequence[QueueFields]) -> bool:
-    """Return whether there are as many Workloads with quota as the status of every ClusterQueue counts."""
+    """Return whether the Workloads with quota are at least as many as the status of every ClusterQueue counts."""
     return reserved is not None and all(reserved.holders[queue.name] >= (queue.reserving or 0) for queue in listed)

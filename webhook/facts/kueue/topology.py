@@ -1,10 +1,10 @@
 """The topology request of a pod set, whether a flavor fits, and whether its nodes could ever hold the pods.
 
 Kueue adds up what the nodes of each lowest domain have. It places the pod sets of a Workload one after the other, each
-on the rest that earlier pod sets leave; a group of pod sets in one domain. Other pods on the nodes are not considered.
-A shortage of several pod sets is reported only if it is certain in any order. Either they need more of a resource
-than all nodes have that any of them may use. Or there are more pods than these nodes could hold if each were as small
-as the smallest.
+on what the earlier pod sets leave. A group of pod sets must be in one domain. Other pods on the nodes are not
+considered. A shortage of several pod sets is reported only if it is certain in any order of placement: their sum is
+more than the nodes that they may use have, or their pods are too many for these nodes even if all were as small as the
+smallest.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go,
 pkg/cache/scheduler/tas_topology_tree.go addNode and tas_flavor_snapshot.go FindTopologyAssignmentsForFlavor.
@@ -92,8 +92,7 @@ def why_topology_does_not_fit(
         flavor: the flavor.
         view: the cluster.
         is_implied: whether every flavor of the queue has a topology.
-        is_of_nodes: whether the pods themselves request the resources of the flavor, so that these are not only counted
-        for quota.
+        is_of_nodes: whether the pods request the resources of the flavor; otherwise these count only for quota.
     """
     if not flavor.topology:
         return "it has no topology, and the pods ask for one" if wanted.is_explicit and is_of_nodes else ""
@@ -120,7 +119,7 @@ class PodPlacement(Struct, frozen=True, kw_only=True):
 
 
 def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
-    """Return how many of the pods the topology could hold; None if its nodes are not known."""
+    """Return how many of the pods the nodes of the topology could hold; None if its nodes are not known."""
     levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):
         view.note_missing(MissingObject(kind=Node.gvk.kind, name=""))
@@ -145,7 +144,7 @@ def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
 def _resources_of_lowest_domains(
     placed: PodPlacement, levels: Sequence[str], view: ClusterView
 ) -> dict[Domain, Counter[str]]:
-    """Return the resources of the nodes in each lowest domain that may get any of the pods."""
+    """Return the resources of each lowest domain, summed over the nodes on which a pod may run."""
     leaves: dict[Domain, Counter[str]] = {}
     for node in read_kueue_nodes(view):
         domain = tuple(node.labels.get(level, "") for level in levels)
@@ -183,7 +182,7 @@ def _pods_in_whole_slices(domains: Mapping[Domain, int], depth: int, size: int) 
 
 
 class ResourceShortage(Struct, frozen=True):
-    """The requested and the available amount of a resource in thousandths, or of pods."""
+    """The requested and the available amount of a resource: in thousandths, or the number of pods."""
 
     resource: str
     asked: int
@@ -191,7 +190,9 @@ class ResourceShortage(Struct, frozen=True):
 
 
 class _DomainResources(Struct):
-    """The resources of a domain: in thousandths, as pods of the smallest size, and as pods of each single pod set."""
+    """The resources of a domain: amounts in thousandths, the number of the smallest pods that fit, and for each pod set
+    the number of its pods that fit alone.
+    """
 
     amounts: Counter[str] = field(default_factory=Counter)
     pods: int = 0
@@ -204,7 +205,7 @@ def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: Clus
 
     Args:
         placed: the pod sets of the same flavor; each fits alone.
-        level: the level at which all of them must be in one domain; "" if each may be anywhere.
+        level: the level at which all of them must be in the same domain; "" if they may be anywhere.
         view: the cluster, with its nodes.
     """
     asked: Counter[str] = Counter()
@@ -220,7 +221,7 @@ def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: Clus
 
 
 def _resources_of_domains(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> Iterator[_DomainResources]:
-    """Yield the totals of the domains of a level in which any of the pods may be."""
+    """Yield the total resources of each domain of a level that some of the pods may use."""
     levels = levels_of_flavor(placed[0].flavor, view)
     depth = levels.index(level) + 1 if level in levels else 0
     names = {name for pods in placed for name in pods.requests}

@@ -55,7 +55,7 @@ class QuotaSpec(Typed):
 
 
 class AdmissionCheckStrategyRule(Typed):
-    """An AdmissionCheck of a ClusterQueue, and the flavors that it is for; none means all of them."""
+    """An AdmissionCheck of a ClusterQueue, and its flavors; no flavors means all flavors."""
 
     name = Text()
     on_flavors = Texts()
@@ -254,7 +254,7 @@ class PodWithStatus(Pod):
 
     @property
     def is_failed_or_terminating(self) -> bool:
-        """Return whether the pod has failed, or is being deleted."""
+        """Return whether the pod has failed or is being deleted."""
         return self.status.phase == "Failed" or self.metadata.has("deletionTimestamp")
 
 

@@ -60,8 +60,8 @@ _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Report variables of a container that its controller overwrites; variables of LeaderWorkerSet count only with a
-    written value, because labels of its pods have the same values.
+    """Report variables of a container that its controller overwrites. Variables of LeaderWorkerSet from a field are not
+    reported, because labels of the pods have the same values.
     """
     for name in owned:
         if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
@@ -91,8 +91,8 @@ def owners_of_variables(
 
 
 def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
-    """Map each variable to the task with the hosts that it lists; plugin svc sets them, some plugins add svc, mpi has
-    one more.
+    """Return the task of each variable with hosts. The plugin svc sets the variables, some plugins add svc, and mpi
+    sets one more variable.
     """
     if _WITH_SERVICE.isdisjoint(job.plugins):
         return {}
@@ -115,7 +115,7 @@ def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     listed = subject.once(read_launched_containers)
     is_told = subject.group_kind == (KUBEFLOW, "PyTorchJob")
     for member in listed:
-        if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
+        if not is_told or member.has_claims:  # rules of PyTorchJobs compare with extended resources
             yield from processes_and_slots.check_processes_match_gpus(member, is_told=is_told)
     if subject.group_kind in UNRELATED:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
@@ -145,9 +145,7 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
 
 
 def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
-    """Check nodes and ranks of a PyTorchJob; other rules are about too many nodes and variables that its
-    operator sets.
-    """
+    """Check nodes and ranks of a PyTorchJob. Other rules report too many nodes, and variables of the operator."""
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
@@ -171,7 +169,7 @@ def _pods_training_together(
 ) -> PodsTrainingTogether:
     counts = {member.pod_set: member.pods for member in listed}
     pods = None if None in counts.values() else sum(count or 0 for count in counts.values())
-    if subject.group_kind == ("jobset.x-k8s.io", "JobSet"):  # replicas may train together, or apart
+    if subject.group_kind == ("jobset.x-k8s.io", "JobSet"):  # replicas may train together or separately
         counted = subject.fact("podSets")
         pods = None if any(each["pods"] is None for each in counted) else sum(each["pods"] for each in counted)
     return PodsTrainingTogether(
@@ -184,7 +182,7 @@ def _pods_training_together(
 
 
 def _name_of_pod_index_variable(subject: Subject) -> str:
-    """Name the variable in which the pods of a kind find their number."""
+    """Return the name of the variable with the index of a pod."""
     if subject.group_kind in INDEXED:
         return "JOB_COMPLETION_INDEX of an Indexed Job"
     return "LWS_WORKER_INDEX" if subject.group_kind == LEADER_WORKER_SET else "VC_TASK_INDEX of the plugin env"
@@ -197,7 +195,7 @@ def _read_volcano_job(subject: Subject) -> JobSpec | None:
 
 
 def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """Check the nodes and ranks of a TrainJob, merged with its runtime; other rules compare its processes."""
+    """Check the nodes and ranks of a TrainJob after the merge with its runtime. Other rules check its processes."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or job.node_container is None or not changes_more_than_suspend(subject):
         return
@@ -206,7 +204,7 @@ def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -> Iterator[Problem]:
-    """Report the problems of the command of a TrainJob, at any place."""
+    """Report the problems of the command of a TrainJob; the caller sets their path."""
     if job.plugin == "torch":
         member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes)
         together = PodsTrainingTogether(
@@ -228,9 +226,7 @@ def launch_of_training_container(subject: Subject) -> LaunchedProgram:
 
 
 def place_of_launcher_options(subject: Subject) -> str:
-    """Return the place of the launcher and its options: the command or the arguments, of the TrainJob or of the
-    runtime.
-    """
+    """Return the path of the launcher's options: in the command or the arguments, of the TrainJob or of the runtime."""
     job = subject.once(merge_train_job)
     said = "command"
     if job.node_container is not None and job.node_container.args:

@@ -1,8 +1,8 @@
 """The containers of an object that start training processes, with the number of their GPUs and pods.
 
 Each pod set has a member for each container that keeps running. The containers of a TrainJob are those of its
-trainer, merged with the runtime. Also has the group of rules of this package, and the kinds that it reads in addition
-to pod templates.
+trainer, merged with the runtime. The module also has the group of rules of this package, and the kinds that it reads in
+addition to pod templates.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ LAUNCH: Final = RuleGroup(
     level="warn",
     fails="waiting",
 )
-"""The launchers in the pods of any kind, and their probable mistakes."""
+"""Probable mistakes of launchers in the pods of any kind."""
 KUBEFLOW: Final = "kubeflow.org"
 INDEXED: Final = frozenset((("batch", "Job"), ("batch", "CronJob"), ("jobset.x-k8s.io", "JobSet")))
-"""Kinds with pods that have a number."""
+"""Kinds with pods that have an index."""
 UNRELATED: Final = frozenset(
     (
         ("", "Pod"),
@@ -49,9 +49,9 @@ UNRELATED: Final = frozenset(
         *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
     )
 )
-"""Kinds with pods that need not know each other."""
+"""Kinds with pods that may be unrelated to each other."""
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
-"""The texts of a command with a launcher of processes: the name of one, or a placeholder."""
+"""Texts in a command that may start a launcher: a launcher's name, or a placeholder."""
 
 
 class PyTorchJobSpec(Typed):
@@ -75,12 +75,12 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
         pod_set: its name.
         path: the place of the container.
         launch: what its command starts.
-        env: its variables by name; None for one with a value from elsewhere.
+        env: its variables by name; None for a value from elsewhere.
         has_other_env: whether it has variables that are not listed.
         gpus: GPUs that it gets; None if its claims do not say how many.
         has_claims: whether it gets devices by claims.
         pods: how many of the pods train together, at least; None if it is not known.
-        words: of its command and arguments.
+        words: the words of its command and arguments.
     """
 
     pod_set: str
@@ -95,7 +95,7 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
 
 
 def may_run_launcher(subject: Subject) -> bool:
-    """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods do not."""
+    """Return whether a command of an object may run torchrun, accelerate or deepspeed. Most pods do not."""
     if _NAMES.search(_entrypoint_of_ray_job(subject)):
         return True
     for podset in subject.once(pod_sets).all:
@@ -164,7 +164,7 @@ def claims_by_pod_set_and_name(subject: Subject) -> Mapping[tuple[str, str], Pod
 
 
 def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
-    """Count extended resources, and devices of claims; None if those of a claim are not known."""
+    """Count extended resources, and devices of claims; None if the devices of a claim are not known."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)
@@ -179,7 +179,7 @@ def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> i
 
 
 def _size_of_pod_group(podset: PodSet, subject: Subject) -> int | None:
-    """Return how many pods form one group; for a JobSet the pods of one replica, which may be a separate training."""
+    """Return how many pods form one group: for a JobSet the pods of one replica, which may be a training of its own."""
     if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
         return podset.count
     replicas = subject.typed(JobSet).spec.replicated_jobs[int(podset.path[2])].replicas
@@ -194,7 +194,7 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
         is_one: whether the object is one training, so that a pod that trains alone is a mistake.
         is_alone: whether pods of other objects may belong to it.
         is_ranked: whether its operator gives each launcher the number of nodes and its own number.
-        index: where a pod finds its number.
+        index: where a pod finds its index.
     """
 
     pods: int | None

@@ -77,7 +77,7 @@ _SAID: Final = re.compile(
 )
 _OF_LIGHTNING: Final = re.compile(r"(?:^|\s)--(?:accelerator|strategy|devices)(?:=|\s)")
 _LONGEST: Final = 128 * 1024
-"""Characters: Linux MAX_ARG_STRLEN, as for scripts elsewhere."""
+"""Linux's MAX_ARG_STRLEN, in characters."""
 _VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
 _MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
@@ -88,7 +88,7 @@ def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> I
 
     Args:
         member: the container.
-        is_told: whether an operator gives torchrun the number if the command does not.
+        is_told: whether an operator sets the number for torchrun if the command does not.
     """
     option, started = _OPTIONS.get(member.launch.by), _count_processes_per_pod(member, is_told=is_told)
     if option is None or started is None or not member.gpus or started == member.gpus:
@@ -116,9 +116,7 @@ def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int
 def check_trainer_devices_and_nodes(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
 ) -> Iterator[Problem]:
-    """Report trainers with options for another number of devices or nodes than exist; nodes only if their pods train
-    together.
-    """
+    """Report trainers with a wrong number of devices, or a wrong number of nodes if their pods train together."""
     for member in members:
         said = _read_trainer_number_options(member)
         devices, nodes = said.get("devices"), said.get("num-nodes")
@@ -153,7 +151,9 @@ def _pod_count_with_verb(pods: int) -> str:
 
 
 def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
-    """Return the numbers that its words say once, or the same each time; mpirun starts its program in other pods."""
+    """Return the numbers of options that have only one value in the command; none for mpirun, which starts its program
+    in other pods.
+    """
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:
         return {}
@@ -174,9 +174,7 @@ class HostSlots(NamedTuple):
 
 
 def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | None:
-    """Return the slots of the hosts that a command names, `a:4,b` has 5; None if it names none, or leaves
-    some open.
-    """
+    """Return the slots of the hosts that a command names (`a:4,b` has 5); None if it names no hosts, or a variable."""
     if launch.by != "mpirun":
         return None
     slots = 0
@@ -189,8 +187,8 @@ def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | N
 
 
 def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) -> str:
-    """Say what is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for
-    nothing.
+    """Return the message for a command with more ranks than the slots of the hosts that it names; "" if there is no
+    such problem.
     """
     slots, ranks = slots_of_named_hosts(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
@@ -202,7 +200,9 @@ def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) ->
 def check_ranks_against_task_hosts(
     members: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
 ) -> Iterator[Problem]:
-    """Check commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
+    """Check the ranks of mpirun against the pods of the task whose hosts a variable lists; `hosts` are the tasks by
+    variable.
+    """
     pods = {member.pod_set: member.pods for member in members}
     for member in members:
         launch = member.launch
@@ -217,7 +217,7 @@ def check_ranks_against_task_hosts(
 def check_command_against_hostfile(
     launch: LaunchedProgram, path: FieldPath, hosts: int, slots: int, deadline: Deadline
 ) -> Iterator[Problem]:
-    """Check the command of a launcher against a hostfile with so many slots for each host."""
+    """Check the ranks of a launcher against a hostfile with a number of hosts, and of slots for each host."""
     is_bound = launch.by in MPI and launch.whole and not launch.hosts
     there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
     fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
@@ -228,7 +228,7 @@ def check_command_against_hostfile(
 def _check_ranks_and_slots(
     launch: LaunchedProgram, path: FieldPath, deadline: Deadline, of_list: HostSlots
 ) -> Iterator[Problem]:
-    """Report more ranks than slots: of the hosts that a command names, or of those of a list that it reads."""
+    """Report more ranks than slots, for the hosts that a command names or for a list of hosts that it reads."""
     if message := sentence_about_lacking_slots(launch, deadline):
         yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS, words=_RANKS)
     if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:

@@ -1,7 +1,7 @@
 """Reads the arguments of a server as its own parser does: argparse, click or clap.
 
-A value counts as written only if the command line alone decides it. `$NAME` in a script, or arguments that a script
-passes on, make it unknown.
+A value is known only if the command line alone decides it. With `$NAME` in a script, or arguments that a script passes
+on, it is not known.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from webhook.deadline import Deadline
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 _VARIABLE: Final = re.compile(r"[$`?]")
-"""The parts of a word that only the shell or the kubelet can fill in; `?` is a value that a script computes."""
+"""Signs of a value that only the shell or the kubelet knows; `?` is a value that a script computes."""
 _MODEL: Final = re.compile(r"(?i)model")
 _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
-"""The parts of the name of a variable with more than the name of a model."""
+"""Parts of the name of a variable that may contain more arguments than the name of a model."""
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
-"""The texts that int() of Python reads."""
+"""The texts that Python's int() accepts."""
 _LONGEST_NUMBER: Final = 40
 _NUMERAL: Final = re.compile(r"[+-]?\.?[0-9]")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
-"""What float() of Python reads, for numbers of a size that people write."""
+"""The texts that Python's float() accepts, for numbers of a usual size."""
 _NUMBERS: Final = frozenset(
     (
         *("tensor", "pipeline", "context", "prefill-context", "decode-context", "attention-data", "shards"),
         *("data", "data-local", "data-rank", "data-start-rank", "nodes", "node-rank", "gpus-per-node", "port"),
     )
 )
-"""The meaning of flags for a whole number."""
+"""The meanings of the flags with a whole number."""
 _WHOLE: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
 """A short flag of several letters with its value attached, which argparse does not split."""
@@ -42,7 +42,7 @@ _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class FlagTable:
-    """The flags of one server; fields as servers.yaml says."""
+    """The flags of one server; servers.yaml explains the fields."""
 
     meanings: Mapping[str, str]
     switches: re.Pattern[str]
@@ -80,11 +80,11 @@ class Arguments:
     """The arguments of a server.
 
     Args:
-        values: of each known flag by its meaning, as written; the last of a repeated flag; "" for a switch.
+        values: the values of known flags as written, by meaning; the last value of a repeated flag; "" for a switch.
         spellings: the flags as written, by their meanings.
         positional: other words, in order.
-        joined: words with a flag and its value, which is not a flag.
-        ambiguous: beginnings of several flags.
+        joined: words that contain a flag and its value, so that the server does not know them.
+        ambiguous: abbreviations that several flags begin with.
         mistaken: flags that the server does not know, with the flags that were probably intended.
         is_open: whether a running shell may add more arguments.
     """
@@ -116,16 +116,14 @@ class Arguments:
         return int(written) if _WHOLE.fullmatch(written) else None
 
     def mistyped_numbers(self) -> Iterator[tuple[str, str]]:
-        """Yield the flags that take a whole number and have something else, with their values."""
+        """Yield the flags that need a whole number and have another value, with this value."""
         for meaning, written in self.values.items():
             is_known = meaning in _NUMBERS and not (is_variable(written) or is_placeholder_for_non_text(written))
             if is_known and len(written) <= _LONGEST_NUMBER and not _INTEGER.fullmatch(written):
                 yield self.spellings.get(meaning, meaning), written
 
     def refused_fraction(self, meaning: str) -> str:
-        """Return the value of a flag for a fraction above 0 and at most 1, if the value is not such a fraction; ""
-        otherwise.
-        """
+        """Return the value of a flag if it is a number but not above 0 and at most 1; "" otherwise."""
         written = self.text(meaning) or ""
         if not written or is_placeholder(written) or len(written) > _LONGEST_NUMBER:
             return ""
@@ -144,12 +142,12 @@ class Arguments:
         return tuple(self.spellings[meaning] for meaning in meanings if meaning in self.spellings)
 
     def spelling(self, meaning: str, default: str) -> str:
-        """Return how a flag is written, or how it would be."""
+        """Return a flag as the command writes it, or its usual form."""
         return self.spellings.get(meaning, default)
 
 
 def is_variable(word: str) -> bool:
-    """Return whether something has still to be filled in."""
+    """Return whether a word contains a variable."""
     return _VARIABLE.search(word) is not None
 
 
@@ -157,7 +155,7 @@ def read_arguments(words: Sequence[str], table: FlagTable, deadline: Deadline, *
     """Read the words after the name of a server.
 
     Args:
-        words: them.
+        words: the words after the name.
         table: the flags of the server.
         deadline: is charged for each word.
         is_in_script: whether a shell reads the words, and may split variables into more words.
@@ -220,7 +218,7 @@ class _ArgumentReader:
             self._note(flags, written, value)
             return at + 1
         if not flags and self._is_in_script and is_variable(follows) and not self._takes_value(name):
-            self._is_open = True  # a flag of another table may take no value
+            self._is_open = True  # an unknown flag may have no value
         self._note(flags, written, follows)
         return at + 2
 

@@ -40,8 +40,7 @@ POD_RESOURCES: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for the resources of pods, for kinds with templates that it does not check before it creates
-pods."""
+"""Rules of Kubernetes for the resources of pods, for kinds whose templates the API server does not check."""
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/resource-name",
     title="The resource name of the device is invalid",
@@ -193,7 +192,7 @@ SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
 class ResourcesOfPart(NamedTuple):
-    """A place of resources: a container, the pod as a whole, or overhead, which has the rules of limits."""
+    """The resources of a container, of the pod as a whole, or of its overhead, which has the rules of limits."""
 
     part: Part
     path: FieldPath
@@ -203,7 +202,7 @@ class ResourcesOfPart(NamedTuple):
 
     @property
     def is_of_sidecar(self) -> bool:
-        """Return whether it belongs to a sidecar."""
+        """Return whether the resources are those of a sidecar."""
         return self.holder is not None and self.holder.restart_policy == "Always"
 
 
@@ -221,7 +220,7 @@ def resources_in_pod(pod: PodSpec) -> Items[ResourcesOfPart]:
         for container in holders
         if container.json.get("resources") and container.resources.json
     ]
-    if pod.has("resources") and pod.resources:  # without containers a controller makes one of these
+    if pod.has("resources") and pod.resources:  # without containers, a controller makes one with these
         listed.append(_resources_of_part("pod" if containers else "containers", pod))
     if pod.has("overhead") and pod.overhead:
         listed.append(ResourcesOfPart("overhead", pod.path("overhead"), pod.overhead, {}))
@@ -239,14 +238,14 @@ def _resources_of_part(part: Part, holder: Container | PodSpec) -> ResourcesOfPa
 
 
 def may_be_for_autopilot(pod: PodSpec) -> bool:
-    """Return whether a template selects nodes of GKE, so that a webhook of Autopilot may complete its pods."""
+    """Return whether a template selects nodes of GKE, where a webhook of Autopilot may complete its pods."""
     return any(key.startswith(_OF_GKE) for key in pod.node_selector)
 
 
 def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool = False) -> Iterator[Problem]:
     """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead.
 
-    `is_completed`: whether a webhook may set limits before Kubernetes asks for them.
+    `is_completed`: whether a webhook may set the limits that Kubernetes requires.
     """
     is_pod = place.part == "pod"
     for name, value in place.limits.items():
@@ -424,7 +423,7 @@ def validate_pod_resource_consistency(places: Items[ResourcesOfPart]) -> Iterato
 
 
 def _validate_sums(pod: ResourcesOfPart, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
-    """Yield requests of containers above the pod's, and for hugepages limits above the pod's limits."""
+    """Yield sums of the containers' requests above those of the pod; for hugepages, also sums of limits."""
     limit, request = _amount_in_thousandths(pod.limits, name), _amount_in_thousandths(pod.requests, name)
     is_huge = name.startswith(HUGE)
     pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]
@@ -452,7 +451,7 @@ def _validate_limits(pod: ResourcesOfPart, place: ResourcesOfPart) -> Iterator[P
 
 
 def requested_sums(containers: Iterable[ResourcesOfPart], names: Collection[str], side: Side) -> Mapping[str, int]:
-    """Return what containers request together, in thousandths."""
+    """Return the sums of what containers request, in thousandths."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: dict[str, int] = {}
@@ -491,7 +490,7 @@ def _amount_in_thousandths(given: Mapping[str, JSON], name: str) -> int | None:
 
 
 def check_no_pod_resources_on_windows(pod: PodSpec) -> Iterator[Problem]:
-    """Yield the problems that validateWindows would report: no resources of the pod as a whole."""
+    """Yield resources of a Windows pod as a whole, which validateWindows refuses."""
     if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"
         yield POD_LEVEL_WINDOWS.problem(("spec", "resources"), message, "request the resources in the containers")

@@ -42,8 +42,8 @@ class ShardPatchNote:
             For the pod: image, added, inherits (a new container) and moved, resources, sources and claim.
         path: its place in the object.
         text: what it is about.
-        certain: whether it would be so without the second decoding too.
-        over: the item of the template at the index of an item of the pod, if the two differ.
+        certain: whether the problem does not depend on the second decoding.
+        over: the name of the template's item at the same index, if the pod has another item there.
         fix: what to do about it, if that depends on what is wrong.
     """
 
@@ -104,7 +104,7 @@ class ShardTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _PatchedShard:
-    """The template, the patch, the merged object, the pod of the result, and the place of the patch."""
+    """The template, the patch, the object that both merge into, its pod, and the place of the patch."""
 
     template: ShardTemplate
     patch: JSON
@@ -114,7 +114,7 @@ class _PatchedShard:
     places: Mapping[str, Mapping[str, int]]
 
     def path_in_patch(self, part: str, name: str) -> FieldPath:
-        """Return where the patch names an item of one of its lists, or where the list is."""
+        """Return the path of an item in a list of the patch, or of the list if the item is not there."""
         place = self.places[part].get(name)
         return (*self.at, "spec", part) if place is None else (*self.at, "spec", part, place)
 
@@ -136,7 +136,7 @@ def _index_by_name_in_patch_lists(patch: JSON, deadline: Deadline) -> Mapping[st
 def _notes_on_mistyped_values(
     value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield values of the wrong type, from which no pod can be decoded, and fields that a Pod does not have."""
+    """Yield values of the wrong type, which cannot be decoded, and fields that a Pod does not have."""
     deadline.spend(1)
     if value is None or (isinstance(value, str) and is_placeholder(value)):
         return
@@ -166,7 +166,7 @@ def _is_of_type(value: JSON, scalar: str | None) -> bool:
 
 
 def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath, deadline: Deadline) -> Iterator[ShardPatchNote]:
-    """Yield items of lists that are merged by a key, and lack it; a directive needs none."""
+    """Yield items without the key by which their list is merged; a directive needs no key."""
     deadline.spend(1)
     for name, value in deadline.items_with_clock_checks(patch.items()):
         tag = strategic.merge_tags_of_type(kind).get(name, {})
@@ -184,7 +184,7 @@ def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath, deadline:
 def _notes_on_ignored_nulls_and_directives(
     patch: JSON, old: JSON, kind: str, at: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield nulls and directives of the patch, if the template has something that they would take away."""
+    """Yield nulls and directives of the patch that should remove a part of the template, and do not."""
     deadline.spend(1)
     for name, value in deadline.items_with_clock_checks(patch.items()):
         if name in ("$patch", "$retainKeys"):
@@ -208,7 +208,7 @@ def _notes_on_ignored_nulls_and_directives(
 
 
 def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
-    """Yield what is wrong with the containers of a pod that are not as the template has them."""
+    """Yield the problems of the pod's containers that differ from the template."""
     declared: AbstractSet[str] | None = None
     for part in _LISTS:
         before, after = shard.list_of_template_pod(part), list_or_empty(get(pod, ("spec", part)))
@@ -242,7 +242,7 @@ def _name_of_overwritten_item(before: Sequence[JSON], place: int, name: str) -> 
 
 
 class _UnchangedContainers:
-    """Which containers are as the template has them, and the names of these."""
+    """The containers of the template, by identity and by name."""
 
     def __init__(self, before: Sequence[JSON], deadline: Deadline) -> None:
         self._deadline = deadline
@@ -268,7 +268,7 @@ def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
 
 
 def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]:
-    """Yield containers that took over fields of another, with the same place in the list."""
+    """Yield containers that inherit fields of another container, which has the same index in the list."""
     charged = shard.template.deadline.items_with_clock_checks
     for part in _LISTS:
         before, merged, after = (
@@ -329,7 +329,7 @@ def _notes_on_undeclared_claims(
 
 
 def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
-    """Yield claims that do not have exactly one source, and had it in the template or are new."""
+    """Yield claims that have no source or several, if the patch caused it."""
     listed, before = list_or_empty(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
@@ -357,7 +357,7 @@ def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | No
 
 
 def template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
-    """Return the template as Go writes it: an item without a name in a list of its pod has an empty one."""
+    """Return the template as Go writes it: in the lists of its pod, an item without a name gets an empty name."""
     spec = get(template, ("spec",))
     if not isinstance(spec, dict):
         return template if isinstance(template, dict) else {}
@@ -391,9 +391,10 @@ def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
 
 
 def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
-    """Return the result of Go for a value that it decodes over another: fields that it does not name stay unchanged.
+    """Return the result of Go's decoding of a new value over an old one: fields that only the old value has stay
+    unchanged.
 
-    Null empties pointers, lists and maps; image and resources of a container are other types.
+    Null empties pointers, lists and maps. It leaves the image and the resources of a container unchanged.
     """
     if new is old:
         return old

@@ -48,7 +48,7 @@ STORAGE: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""Volumes of workloads with devices, as their pods can mount them and as their authors count on them."""
+"""Volumes of workloads with devices: whether all pods can mount them, and whether they keep data as expected."""
 
 
 class VolumeClaimStatus(Typed):
@@ -130,7 +130,7 @@ ROLLING_UPDATE: Final = STORAGE.rule(
     issues=("https://github.com/mattermost/mattermost-helm/issues/283",),
 )
 _CEPHFS: Final = "cephfs.csi.ceph.com"
-"""How the provisioners of CephFS end; they begin with the namespace of the operator."""
+"""The end of the names of CephFS provisioners, which begin with the namespace of the operator."""
 PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
 CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
@@ -197,7 +197,7 @@ def validate_created_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def node_local_problem(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
-    """Return the problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
+    """Return the problem of pods that share data on the disk of one node: a claim, or a folder of checkpoints."""
     if claim:
         message = f"{claim} is on the disk of one node, so the {pods} pods that use it can run only on that node"
         return NODE_LOCAL.problem(path, message, "use storage that every node can mount")
@@ -213,8 +213,8 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
 
 
 def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
-    """Return whether several nodes can mount a ReadWriteOnce claim, because its class makes network file systems. The
-    name of a class that is not known tells, such as `nfs-client`.
+    """Return whether several nodes can mount a ReadWriteOnce claim, because its class makes network file systems. If
+    the class is not known, its name decides, such as `nfs-client`.
     """
     name = claim.storage_class_name
     provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""
@@ -231,7 +231,7 @@ def _provisioners(group: str) -> frozenset[str]:
 
 
 def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
-    """Return the problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
+    """Return the problem of pods that cannot write: to a ReadOnlyMany claim, or checkpoints to a read-only volume."""
     if claim:
         message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
         return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
@@ -242,7 +242,7 @@ def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
 def validate_access_modes(
     claim: VolumeClaimSpec, who: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
 ) -> Iterator[Problem]:
-    """Check that all pods that mount a claim can; a class with volumes on one node says more than the access mode."""
+    """Check that all pods of a claim can mount it. The class is reported first if its volumes are on one node."""
     modes, path, pods = set(claim.access_modes), mounting[0].volume.path, number_of_pods_with(mounting)
     writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
     if modes == {"ReadOnlyMany"} and writing:
@@ -265,8 +265,8 @@ def validate_access_modes(
 def missing_storage_class_problem(
     who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
 ) -> Problem:
-    """Return the problem of a StorageClass that does not exist; of a claim that is created already, the class cannot be
-    changed.
+    """Return the problem of a StorageClass that does not exist. The class of a claim that is already created cannot
+    change.
     """
     near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
     message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
@@ -316,7 +316,7 @@ def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
 
 
 def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMountInObject]]]) -> Problem:
-    """Return one problem for all claims of the Deployment, at the claim that only one pod can mount, if any."""
+    """Return one problem for all claims of the Deployment, about a ReadWriteOncePod claim if there is one."""
     name, mode, mounting = next((each for each in claims if each[1] == "ReadWriteOncePod"), claims[0])
     others = ", ".join(f"`{each}`" for each, _, _ in claims if each != name)
     is_mode = f"is {mode} (likewise {others})" if others else f"is {mode}"
@@ -330,7 +330,7 @@ def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMoun
 
 
 def _starts_new_pod_first(settings: RollingUpdate) -> bool:
-    """Return whether the old pod stays until the new pod is ready: 25 % of one pod, the default, is 0, rounded down."""
+    """Return whether the old pod stays until the new pod is ready. The default, 25 % of one pod, rounds down to 0."""
     if any(settings.is_omitted(name) for name in ("maxSurge", "maxUnavailable")):
         return False
     return (
@@ -340,8 +340,8 @@ def _starts_new_pod_first(settings: RollingUpdate) -> bool:
 
 
 def _rolling_limit_for_one_pod(written: JSON, default: int = 0) -> int | None:
-    """Return how many of one pod a setting means: percentages are rounded down, but any part that may be more
-    is one.
+    """Return the number of pods that a setting of a Deployment with one pod means. Percentages of maxUnavailable are
+    rounded down, those of maxSurge (`default` 1) up.
     """
     if written is None:
         return default

@@ -1,10 +1,10 @@
 """A TrainJob merged with its runtime, and the JobSet that Trainer makes of them, as each release of Trainer does it.
 
-Merged once for each object of a request. Without the runtime, only the fields of the TrainJob are known, and the
-runtime is reported as missing. Releases up to 2.2 merge patches (train_job_patches.py) into the jobs with their names;
+Each object of a request is merged once. Without the runtime, only the fields of the TrainJob are known, and the runtime
+is reported as missing. Releases up to 2.2 merge patches (train_job_patches.py) into the jobs with their names;
 Trainer's webhook refuses an unknown name. Release 2.3 merges them into the whole JobSet, so that an unknown name is
 appended. The jobs keep the order of the runtime. Resources and counts are applied first, then the plugins, then
-spec.trainer. nodes_and_processes.py counts. Has no rule about mistakes.
+spec.trainer. nodes_and_processes.py counts nodes and processes.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo and mergeRuntimePatches, and
 pkg/runtime/framework/plugins/jobset/builder.go, in their order; branches release-2.0 to release-2.3.
@@ -118,7 +118,7 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
 
 
 def _build_replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
-    """Return a replicated job; an unchanged one of a cluster's runtime (`is_own`) is shared by all TrainJobs."""
+    """Return a replicated job; all TrainJobs share an unchanged job of a cluster's runtime (`is_own`)."""
     if not (is_own and of.is_template_unchanged):
         return of.build_replicated_job()
     return cached_unchanged_job_of_runtime(IdentityKey(of.given), of.count, is_step=of.job is not of.given)
@@ -139,7 +139,7 @@ def _resources_that_trainer_counts(sets: Sequence[ReplicatedJobPods], trainer: T
 
 
 def _apply_plugins(making: PluginInput) -> JSON:
-    """Apply the plugins to the pod sets, and return spec.trainer as they leave it."""
+    """Apply the plugins to the pod sets, and return spec.trainer, which some plugins change."""
     trainer = making.trainer
     match making.spec.ml_policy.plugin:
         case "torch":
@@ -173,7 +173,7 @@ def _apply_resources(
     for node in of.node_containers if asked else ():
         before = node.get("resources", {})
         node["resources"] = _merged_resources(before, asked.json, release)
-        if not node["resources"].get("claims"):  # they are kept all, or none
+        if not node["resources"].get("claims"):  # all claims are kept, or none
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
                 merged.problems.append(lost_claim_problem(claim.get("name", ""), asked, runtime, release))
@@ -182,12 +182,12 @@ def _apply_resources(
 
 
 def _is_mpi_node(of: ReplicatedJobPods, policy: MLPolicy) -> bool:
-    """Return whether it is the workers' job of an MPI runtime with a launcher that is a node."""
+    """Return whether this is the job of the workers, in an MPI runtime that also counts the launcher as a node."""
     return of.name == "node" and policy.mpi.run_launcher_as_node
 
 
 def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
-    """Add claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of its name, and `node` refers to it."""
+    """Add claims of resourceClaimsPerNode (KEP-2782), which replace claims of the same name. `node` refers to them."""
     if not claims:
         return
     named = [claim.get("name") for claim in claims]
@@ -202,7 +202,7 @@ def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
 
 
 def _merged_resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:
-    """Return limits and requests merged by key since 2.3, replaced before; claims are kept since 2.4 only."""
+    """Return limits and requests: merged by key since 2.3, replaced before. Claims are kept since 2.4 only."""
     sides = ("limits", "requests")
     if version < WHOLE_JOBSET and all(asked.get(side) is None for side in sides):
         return {**own}
@@ -256,10 +256,10 @@ class MergedTrainJob:
     Args:
         object: the TrainJob without the fields that the release drops; false for anything else.
         release: the release of Trainer.
-        takes_claims: whether it runs with its feature gate for device claims.
+        takes_claims: whether Trainer's feature gate for device claims is on.
         runtime: what it refers to.
         layers: its patches, in order.
-        merged: the JobSet that Trainer makes, and what became of all that was merged.
+        merged: the JobSet that Trainer makes, and the notes and problems of the merge.
         missing: the runtime, if it does not exist.
     """
 
@@ -328,9 +328,9 @@ class MergedTrainJob:
         """Return the path at which a problem outside the TrainJob is reported.
 
         Args:
-            is_own: whether the runtime itself has it, so that no patch is the cause.
+            is_own: whether the runtime itself has the problem, so that no patch is the cause.
 
-        Returns: the rendered path of the runtime's reference, or of all patches.
+        Returns: the path of the runtime's reference, or of the field with all patches, as text.
         """
         patches = train_job_patches.name_of_patches_field(self.release)
         return f"spec.{patches}" if self.is_patched and not is_own else "spec.runtimeRef"
@@ -354,7 +354,7 @@ class MergedTrainJob:
 
 
 def merge_train_job(subject: Subject) -> MergedTrainJob:
-    """Return the merged TrainJob; call it through `Subject.once`; policies with equal assumptions share it."""
+    """Return the merged TrainJob, which policies with equal assumptions share. Call it through `Subject.once`."""
     trainer = subject.once(read_trainer_installation)
     return subject.cluster.once(
         (merge_train_job, IdentityKey(subject.object), trainer), lambda: _merge_train_job(subject, trainer)
@@ -402,7 +402,7 @@ def find_runtime(reference: RuntimeRef, view: ClusterView, release: Release) -> 
 
 
 def _decode_runtime(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
-    """Return a decoded runtime, cached until the cluster has another object in its place."""
+    """Return a decoded runtime, cached until the object in the cluster is replaced."""
     key = IdentityKey(runtime), kind
     decoded = _DECODED.get(key, None)
     if decoded is None:
@@ -444,7 +444,7 @@ def merge_runtime(
 
 
 def _jobs_in_runtime_order(spec: JSON, own: JSON) -> JSON:
-    """Return the replicated jobs in the runtime's order; new ones are placed with the first."""
+    """Return the spec with its replicated jobs in the runtime's order; new jobs are placed beside the first."""
     order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
     jobs = spec.get("replicatedJobs", [])
     return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec

@@ -1,7 +1,7 @@
 """How many pods each replicated job of a TrainJob gets, and how many processes Trainer starts per node, and why.
 
-Trainer counts a job as its template's parallelism, and the job with the label of the trainer as mlPolicy.numNodes. The
-plugins then put spec.trainer.numNodes into the trainer's job, or for mpi into the job named `node`. So
+The number of pods of a job is its template's parallelism, or mlPolicy.numNodes for the job with the label of the
+trainer. The plugins then put spec.trainer.numNodes into the trainer's job, or for mpi into the job named `node`. So
 mlPolicy.numNodes of an mpi runtime is the number of its launchers. Trainer sets parallelism and completions of all
 jobs. Trainer counts extended resources with `gpu` in their names. It never looks at device claims.
 
@@ -58,7 +58,7 @@ def find_trainer_job(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
 
 
 def container_named(job: ReplicatedJob | None, name: str) -> Container | None:
-    """Return a container of a replicated job, not an init container, or None."""
+    """Return a container of a replicated job, or None; init containers do not count."""
     return None if job is None else _find_by_name(job.pod.containers, name)
 
 
@@ -84,7 +84,7 @@ def resources_that_trainer_counts(job: TrainJob, job_set: JobSetSpec) -> Resourc
 
 
 def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -> int:
-    """Return the number of nodes that train: of the TrainJob, else of its runtime."""
+    """Return the number of nodes that train: numNodes of the TrainJob, or the number of its runtime."""
     nodes = job.spec.trainer.num_nodes
     if nodes is not None:
         return nodes
@@ -98,7 +98,7 @@ def _parallelism_of_job(job: ReplicatedJob | None) -> int:
 
 
 def count_pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
-    """Return the pods of each replicated job for a number of nodes of the TrainJob, or None."""
+    """Return the number of pods of each replicated job; `nodes` is numNodes of the TrainJob."""
     planned = 1 if policy.num_nodes is None else policy.num_nodes
     pods = [planned if policy and is_trainer_job(job) else job.parallelism for job in jobs]
     pods = [max(count, 1) for count in pods]  # WithPodSet of pkg/runtime/runtime.go
@@ -150,7 +150,7 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
 
 
 def _torch_processes_of_2_0(per_node: JSON, resources: Resources, gpus: int) -> ProcessesPerNode:
-    """Return the processes of 2.0, which reads only resourcesPerNode, its requests last."""
+    """Return the processes of 2.0, which reads only resourcesPerNode: limits first, then requests."""
     if not resources:
         count = read_whole_number(per_node) or gpus or None
         return ProcessesPerNode(per_node=str(per_node), count=count, reason="torchrun gets it as written")
@@ -188,7 +188,9 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
 def _mpi_or_flux_processes(
     name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool
 ) -> ProcessesPerNode:
-    """Return a number of the TrainJob or of the runtime, for mpi and flux; if `raises`, 1 becomes the GPUs."""
+    """Return the number of the TrainJob or of the runtime, for mpi and flux. `raises`: the runtime's 1 is replaced by
+    the number of GPUs.
+    """
     number = 1 if default is None else default
     if (per_node := read_whole_number(explicit)) is not None:
         return ProcessesPerNode(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
@@ -222,10 +224,10 @@ class MergedJobSet(Struct):
 
     Args:
         spec: its spec.
-        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it, at its place in the
-            runtime.
-        labels, annotations: of the JobSet. annotated: the place of each annotation.
-        problems: what was refused, dropped, appended or replaced.
+        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it; paths are those of
+            the runtime.
+        labels, annotations: labels and annotations of the JobSet. annotated: the path of each annotation.
+        problems: the problems of parts that were refused, dropped, appended or replaced.
         unknown: replicated jobs and containers of them that patches name and the runtime does not have.
         lost_claims: claims that the container `node` no longer refers to.
         processes: how many start on each node.
@@ -242,7 +244,9 @@ class MergedJobSet(Struct):
     processes: ProcessesPerNode = UNKNOWN_PROCESSES
 
     def add_labels_and_annotations(self, metadata: Metadata, at: FieldPath) -> None:
-        """Add labels and annotations of the JobSet; later ones win, and the path of each annotation is kept."""
+        """Add labels and annotations of the JobSet, with the path of each annotation. Later values replace earlier
+        ones.
+        """
         if not metadata:
             return
         self.labels |= metadata.labels

@@ -53,14 +53,14 @@ class ReplicatedJobPods(Struct):
     """The pods of one replicated job, while plugins and spec.trainer change them.
 
     Args:
-        job: the merged job so far; `replicated_job` puts the rest into it.
+        job: the merged job so far; `build_replicated_job` adds the other fields.
         pod: its PodSpec.
         metadata: the metadata of its pods.
         containers, init_containers: its containers.
         count: its pods.
         step: the step that its label names, "" without one.
         given: the unchanged job.
-        settled: its container that has the variables of spec.trainer for good, None as long as none has.
+        settled: its container that has the final variables of spec.trainer; None before that.
     """
 
     job: JSON
@@ -93,7 +93,7 @@ class ReplicatedJobPods(Struct):
 
     @property
     def is_template_unchanged(self) -> bool:
-        """Return whether nothing of it but its replicas was changed."""
+        """Return whether the pod template is unchanged; the number of replicas may differ."""
         pod, metadata = get(self.given, POD_PATH, {}), get(self.given, (*POD_PATH[:-1], "metadata"), {})
         own, first = pod.get("containers", []), pod.get("initContainers", [])
         now = self.pod, self.metadata, self.containers, self.init_containers
@@ -128,7 +128,7 @@ def pods_of_replicated_job(job: ReplicatedJob, count: int) -> ReplicatedJobPods:
 def cached_unchanged_job_of_runtime(job: IdentityKey, count: int, *, is_step: bool) -> JSON:
     """Return an unchanged replicated job of a runtime, cached until the cluster has another runtime.
 
-    For jobs of ClusterTrainingRuntimes, which are few: values of users are not kept.
+    Only for jobs of ClusterTrainingRuntimes, which are few and contain no values of users.
     """
     given = {**job.held, "replicas": 1} if is_step else job.held
     return pods_of_replicated_job(ReplicatedJob(given, (), ReadingContext()), count).build_replicated_job()
@@ -163,11 +163,11 @@ class PluginInput(Struct, frozen=True, kw_only=True):
 
     @property
     def node_container(self) -> dict[str, Any] | None:
-        """Return its container `node` if there is a spec.trainer, without which plugins change nothing."""
+        """Return its container `node`; None without spec.trainer, because plugins then change nothing."""
         return self.trainer_pod_set.container("node") if self.trainer_pod_set and self.trainer is not None else None
 
     def set_env_of_node_container(self, own: Sequence[JSON] = ()) -> None:
-        """Set the variables of spec.trainer in that container, and then the variables of a plugin."""
+        """Set the variables of spec.trainer in `node_container`, and then the variables of a plugin."""
         of, node = self.trainer_pod_set, self.node_container
         if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
             of.settled = node
@@ -316,7 +316,7 @@ def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value
 
 
 def entrypoint_config_map_name(name: str) -> str:
-    """Return the name of the ConfigMap with the scripts, which is also the name of its volume."""
+    """Return the name of the ConfigMap with the scripts; its volume has the same name."""
     return f"{name}-flux-entrypoint"
 
 
@@ -376,14 +376,14 @@ def _original_command(making: PluginInput) -> str:
 
 
 def _installer_image(making: PluginInput) -> str:
-    """Return the image of the installer, which a variable may name."""
+    """Return the image of the installer: the value of a variable, or the default."""
     own = making.node_container.get("env", []) if making.node_container else []
     images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
     return str(images[-1]) if images else _DEFAULT_IMAGE
 
 
 def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
-    """Add variables, then others (UpsertEnvVars); return whether the others leave the first ones unchanged."""
+    """Add `env`, then `then` (UpsertEnvVars); return whether no variable of `env` is replaced by one of `then`."""
     return _upsert_entries(container, "env", env, "name", then)
 
 
@@ -398,7 +398,7 @@ def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
 
 
 def upsert_port(container: dict[str, Any], port: int) -> None:
-    """Add a port; it replaces the first one with its number, or without a name (UpsertPort)."""
+    """Add a port; it replaces the first port that has the same number or no name (UpsertPort)."""
     made = list(container.get("ports", []))
     same = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
     place = next(same, len(made))
@@ -409,7 +409,7 @@ def upsert_port(container: dict[str, Any], port: int) -> None:
 def _upsert_entries(
     into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
 ) -> bool:
-    """Add entries in one pass, fast if all are new, because an environment may have hundreds of variables."""
+    """Add entries in one pass. It is fast if all are new, because an environment may have hundreds of variables."""
     before: Sequence[Mapping[str, JSON]] = into.get(field, ())
     asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)
     names = {*asked, *others}
@@ -428,7 +428,7 @@ def _keys_of_entries(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JS
 
 
 def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
-    """Return entries with added ones: of entries with the same key, the first is replaced and the others stay."""
+    """Return entries with added entries; an added entry replaces only the first entry with its key."""
     places = {each.get(key): place for place, each in reversed([*enumerate(before)])}
     made = list(before)
     for each in added:

@@ -36,7 +36,7 @@ from webhook.yamltext import yamlfile
 FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
 _FOREVER: Release = (99, 0)
 _MOST_RELEASES: Final = 64
-"""How many releases have their fields cached: a cluster runs one, but parameters may name any."""
+"""The most releases whose fields are cached: a cluster has one release, but parameters may name any."""
 
 
 class FieldRules(NamedTuple):
@@ -63,10 +63,10 @@ class ReleaseBoundField(Struct, frozen=True):
 
 
 class ObjectShape(Struct):
-    """The fields of one object; None if they are not known. `changed` and `inner` are by the field's name.
+    """The fields of one object. `known` is None if not all of them are known; `changed` and `inner` are by field name.
 
-    `is_fixed` is whether every release that has the object has these fields in it. `_kept` are the fields that a
-    release certainly keeps.
+    `is_fixed`: the object has these fields in every release that has the object. `_kept`: the fields that a release
+    certainly keeps.
     """
 
     known: frozenset[str] | None = None
@@ -93,7 +93,7 @@ class ObjectShape(Struct):
         return not name.startswith("$") and not self.lacks(name, release)
 
     def lacks(self, name: str, release: Release) -> bool:
-        """Return whether no release has a field of this name; names are known for some releases only."""
+        """Return whether the object has no field of this name; False if the names of the release are not known."""
         return (
             self.known is not None and name not in self.known and (self.is_fixed or read_field_table().knows(release))
         )
@@ -113,7 +113,7 @@ class FieldTable(Struct, frozen=True):
     kinds: Mapping[str, ObjectShape]
 
     def knows(self, release: Release) -> bool:
-        """Return whether all field names of a release are known, and not only changed ones."""
+        """Return whether all field names of a release are known, not only those that releases changed."""
         return self.since <= release <= self.until
 
 
@@ -170,9 +170,9 @@ def check_fields_exist_in_release(
 ) -> Iterator[Problem]:
     """Yield every field that the release does not have.
 
-    An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
-    `is_named`: a user named that release, otherwise it is assumed. Then a file with a field of an older release may be
-    written for the older release, unless it also has a newer field.
+    `is_sent`: an API server sent the object. It drops such fields before, so the release in the params is wrong.
+    `is_named`: a user named the release. If the release is assumed, a file with a field of an older release may be for
+    that older release, unless it also has a newer field.
     """
     shape = read_field_table().kinds.get(kind)
     if shape is None:
@@ -235,7 +235,7 @@ def pruned_value_at(value: JSON, at: FieldPath, kind: str, release: Release, dea
 
 
 class _FieldPruner(NamedTuple):
-    """Removes dropped fields. `is_bare` if there are neither nulls nor directives, as nearly always."""
+    """Removes dropped fields. `is_bare`: there are neither nulls nor directives, which is nearly always true."""
 
     release: Release
     deadline: Deadline
@@ -286,7 +286,7 @@ def _without_nulls_and_directives(value: JSON, deadline: Deadline) -> JSON:
 class _UnknownFieldFinder(Struct, frozen=True):
     """Finds unknown fields in one object.
 
-    `newest` is the field of the object, with its path, that the fewest old releases have, if no release is known.
+    `newest`, if no release is known: the field that only the newest releases have, with its path.
     """
 
     release: Release
@@ -320,7 +320,7 @@ class _UnknownFieldFinder(Struct, frozen=True):
             yield from self.find_in_object(held, shape.inner[name], path)
 
     def _other_release_problem(self, path: FieldPath, changed: ReleaseBoundField) -> Problem:
-        """Return the problem of a field that the release does not have; unknown if the release may be another one."""
+        """Return the problem of a field that the release does not have; undecided if the release may be another one."""
         rule = self.rules.other_release_field
         if self.newest is None or changed.until > self.release:
             message, fix = self._message_and_fix_for_other_release(changed)

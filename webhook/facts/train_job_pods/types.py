@@ -74,14 +74,14 @@ INSTALLED_RELEASE: Final = Interest(
 )
 """The param of policies/trainer, which names the installed Trainer."""
 INSTALLED: Final = (INSTALLED_RELEASE, SITE)
-"""The settings that may name the installed Trainer: its param, and the site's value of it."""
+"""The settings that may name the installed Trainer: the param of the policy, and the value of the site."""
 RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,
     *INSTALLED,
     controllers.TRAINER.deployment_interest,
 )
-"""The runtimes, which facts about pods need."""
+"""The look-ups for the runtimes, which facts about pods need."""
 PLUGINS: Final = ("torch", "mpi", "flux", "jax", "xgboost")
 """The machine learning policies of runtimes."""
 SUPPORT: Final = "trainer.kubeflow.org/support"
@@ -96,12 +96,12 @@ class RuntimeRef(Typed):
     name = Text()
 
     def refers_to(self, other: RuntimeRef) -> bool:
-        """Return whether it names the same runtime as another reference."""
+        """Return whether two references name the same runtime."""
         return (self.api_group, self.kind, self.name) == (other.api_group, other.kind, other.name)
 
 
 class Trainer(Typed):
-    """The settings of the nodes that train. Until 2.1 the number of processes may be a word."""
+    """The settings of the nodes that train. Until 2.1, numProcPerNode may be a word."""
 
     image = Text()
     command = Texts()
@@ -128,7 +128,7 @@ class Initializer(Typed):
 
 
 class PatchedRuntimeSpec(Typed):
-    """The part of a runtime's spec that a patch has."""
+    """The part of a runtime's spec that a patch may change."""
 
     template = Part(JobSetTemplate)
 
@@ -153,7 +153,7 @@ class PodTemplateOverride(PodTemplate):
 
 
 class PodSpecOverride(Typed):
-    """An override of the pod specs of some replicated jobs, in 2.0: a PodSpec together with the names of these jobs."""
+    """An override of the pod specs of some replicated jobs, in 2.0: a PodSpec and the names of these jobs."""
 
     target_jobs = Parts(TargetJob)
 
@@ -230,7 +230,7 @@ class MLPolicy(Typed):
 
     @cached_property
     def plugin(self) -> str:
-        """Return its plugin, `plain` without one, `none` without a policy."""
+        """Return its plugin; `plain` without a plugin, `none` without a policy."""
         return "none" if not self else next(iter(self.plugins), "plain")
 
 
@@ -262,7 +262,7 @@ class TrainingRuntime(Object):
 
     @property
     def is_deprecated(self) -> bool:
-        """Return whether its label calls it deprecated."""
+        """Return whether its label marks it as deprecated."""
         return self.metadata.labels.get(SUPPORT) == "deprecated"
 
 

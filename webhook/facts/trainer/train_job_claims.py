@@ -130,11 +130,11 @@ def _gpus_of_container(node: Container | None) -> int:
 
 
 class NodeDeviceClaim(NamedTuple):
-    """A device claim of a training node. `devices` is None if their number is not known; `is_other` if all are known
-    not to be GPUs.
+    """A device claim of a training node. `devices`: their number, None if it is not known. `is_other`: none of them is
+    a GPU.
 
-    The installed release drops a claim that `is_dropped`. It still shows the intended devices of the nodes. No claim in
-    an object from an API server is dropped, because its release has the fields. A claim that `is_unused` is allocated
+    `is_dropped`: the installed release drops the claim, which still shows the intended devices of the nodes. No claim
+    in an object from an API server is dropped, because its release has the fields. `is_unused`: the claim is allocated
     for the pod, but no container refers to it.
     """
 
@@ -153,9 +153,9 @@ class NodeDeviceClaim(NamedTuple):
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
     """Return the device claims of a training node; call it through `Subject.once`.
 
-    The claims that the container `node` refers to, and the claims that it would refer to without resourcesPerNode. If
-    there are none, the claims that no container refers to. Both include claims of patches that the release drops.
-    Missing objects of claims are not reported here: `found` and `devices` show them.
+    They are the claims that the container `node` refers to, with or without resourcesPerNode. If there are none, they
+    are the claims that no container refers to. Both include claims of patches that the release drops. Missing objects
+    of claims are not reported here: `devices` is None for them.
     """
     job = subject.once(merge_train_job)
     if not job.object:
@@ -186,11 +186,11 @@ def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, .
 
 
 def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
-    """Return the claims of the pod of the node; without the runtime those of the patches."""
+    """Return the claims of the pod of the node; without the runtime, the claims of the patches."""
     if job.node_job is None:
         return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
     pods = [replicated for replicated in job.replicated_jobs if replicated.name == job.node_job.name]
-    if len(pods) > 1:  # no API server accepts this: their names do not tell them apart
+    if len(pods) > 1:  # jobs of the same name; no API server accepts this
         return _resolved_claims(job.node_job.pod_template.json, subject)
     return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
 
@@ -212,7 +212,7 @@ def _claims_not_merged(job: MergedTrainJob) -> Collection[PodClaim]:
 
 
 def _claims_dropped_by_api_server(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
-    """Return claims of the TrainJob that the API server drops; those of the pods take precedence."""
+    """Return claims of the TrainJob that the API server drops, except those that the pods have under the same name."""
     if job.release >= KEEPS_CLAIMS:
         return ()
     written = job.object if job.object.json is subject.object else subject.typed(TrainJob)
@@ -223,7 +223,7 @@ def _claims_dropped_by_api_server(job: MergedTrainJob, subject: Subject) -> Coll
 
 
 def _claims_of_patches(job: TrainJob) -> Collection[PodClaim]:
-    """Return the claims of patches; the last one of each name, as in a merge."""
+    """Return the claims of patches. Of claims with the same name, the last one counts, as in a merge."""
     claims: dict[str, PodClaim] = {}
     for patch in job.spec.runtime_patches:
         for replicated in patch.training_runtime_spec.template.spec.replicated_jobs:
@@ -306,7 +306,7 @@ def _paths_of_claims_in_overlay(overlay: JobOverlay) -> Iterator[FieldPath]:
 
 
 def check_claims_in_resources_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield claims in resourcesPerNode, of which builder.go copies limits and requests only (kubeflow/trainer#4027)."""
+    """Yield claims in resourcesPerNode; builder.go copies only limits and requests (kubeflow/trainer#4027)."""
     resources = job.trainer.resources_per_node
     if not resources.claims:
         return
@@ -371,7 +371,7 @@ def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Prob
 
 
 def _idle_claims_by_job(subject: Subject) -> Mapping[tuple[str, str], ResolvedClaim]:
-    """Return claims that would be allocated without a user, by their replicated jobs and names."""
+    """Return claims that would be allocated and not used, by their replicated jobs and names."""
     lost = set(subject.once(merge_train_job).merged.lost_claims)
     return {
         (claim.pod_set, claim.name): claim

@@ -121,9 +121,9 @@ NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 _PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
 _GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 NOT_READ: Final = ("jax", "plain", "none")
-"""Plugins that do not read the number."""
+"""Plugins that do not read numProcPerNode."""
 _BY_RUNTIME: Final = ("mpi", "flux")
-"""Plugins of runtimes with their own number."""
+"""Plugins with their own numProcPerNode in the runtime."""
 
 
 def check_num_nodes_not_zero(job: MergedTrainJob) -> Iterator[Problem]:
@@ -163,7 +163,9 @@ def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:
-    """Return the GPUs of one node: of its container, or of its claims if all numbers are known; 0 with both."""
+    """Return the number of GPUs of one node: of its container, or of its claims. 0 if both have GPUs, or if a number is
+    not known.
+    """
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
         return gpus_of_node_container(job)
@@ -209,12 +211,12 @@ def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterato
 
 
 def _has_gpu_amount(resources: Resources) -> bool:
-    """Return whether GPUs are among the amounts, so that they are intentionally 0."""
+    """Return whether the amounts name GPUs, so that a 0 is intentional."""
     return any("gpu" in name for name in (*resources.limits, *resources.requests))
 
 
 def _is_process_count_right(job: MergedTrainJob) -> bool:
-    explicit = job.trainer.has("numProcPerNode") and job.plugin != "xgboost"  # which does not read it
+    explicit = job.trainer.has("numProcPerNode") and job.plugin != "xgboost"  # xgboost does not read it
     return explicit or job.processes.count == gpus_of_node_container(job) or job.plugin in NOT_READ
 
 
@@ -255,7 +257,7 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
 
 
 def _evidence_of_gpus(job: MergedTrainJob) -> str:
-    """Return the sign that a job needs GPUs: the nodes of its pods, or its image; "" if there is none."""
+    """Return what shows that a job needs GPUs: a selector, toleration, runtime class or image; "" for nothing."""
     if job.node_job is not None and (what := _scheduling_evidence_of_gpus(job.node_job.pod)):
         return what
     image = "" if job.trainer.resources_per_node else job.trainer.image
@@ -324,7 +326,7 @@ def _check_num_proc_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem
 def sentence_about_unset_processes(
     job: MergedTrainJob, claims: Sequence[NodeDeviceClaim], launcher: LauncherProcesses, *, is_named: bool
 ) -> str:
-    """Return the sentence, which continues `is not set`; "" if no claim may be for GPUs.
+    """Return the rest of a sentence that begins `is not set`; "" if no claim may be for GPUs.
 
     `is_named`: a user named the release of Trainer, otherwise it is assumed.
     """
@@ -336,7 +338,7 @@ def sentence_about_unset_processes(
 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
-    """Return the sentence about claims that are dropped, with the number for a release that keeps them."""
+    """Return the rest of that sentence for dropped claims, with the right number for a release that keeps them."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     assumed = "" if is_named else ", which is assumed,"
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"
@@ -383,7 +385,7 @@ def _sentence_about_single_process(launcher: LauncherProcesses, devices: int, na
 
 
 def _is_default_process_count_right(job: MergedTrainJob, launcher: LauncherProcesses, devices: int) -> bool:
-    """Return whether Trainer's number is right anyway, and is the number that starts."""
+    """Return whether Trainer's own number is right, and the launcher starts this number."""
     is_meant = devices == 1 or job.plugin in _BY_RUNTIME
     return is_meant and job.processes.per_node == str(devices) and launcher.processes in (None, devices)
 

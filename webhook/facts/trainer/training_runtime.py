@@ -1,8 +1,8 @@
 """Rules of the API server and Trainer's webhook for a runtime: plugins, mlPolicy, volumes, fields that do not change.
 
 A runtime has one plugin with valid numbers. torch.elasticPolicy and numNodes exclude each other. torch.envInjection
-gives variables to more containers than `node`. A torch runtime leaves the address of its first node, and some
-variables, to the plugin. The rules of steps are in training_runtime_steps.py.
+gives variables to more containers than `node`. A torch runtime must not set the address of its first node and some
+variables, because the plugin sets them. The rules of steps are in training_runtime_steps.py.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds and
 pkg/runtime/framework/plugins/{flux/flux,torch/torch}.go, and branches release-2.0 to release-2.3; release-2.1
@@ -206,7 +206,7 @@ def _check_launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Pro
 
 
 def check_token_volume_conflict(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield a volume or mount with the name of those by which pods report the job's status."""
+    """Yield a volume or mount with the name or path that Trainer uses for reports of the job's status."""
     for job in job_set.replicated_jobs:
         if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):
             yield _token_volume_problem(job.pod.path("volumes"), _TOKEN_VOLUME)
@@ -222,7 +222,7 @@ def _token_volume_problem(path: FieldPath, name: str) -> Problem:
 
 
 def advise_deprecation(runtime: TrainingRuntime) -> Iterator[Problem]:
-    """Yield the problem of a runtime that its label calls deprecated."""
+    """Yield the problem of a runtime with the label of deprecated runtimes."""
     if runtime.is_deprecated:
         yield _deprecated_problem()
 
@@ -293,7 +293,7 @@ def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield job names with which nodes do not find `<name>-node-0-0.<name>`, the master address of torch.go."""
+    """Yield settings with which `<name>-node-0-0.<name>`, the master address of torch.go, does not exist."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
     step, network = find_trainer_job(job_set.replicated_jobs), job_set.network
     if step is not None and step.name != "node":
@@ -341,7 +341,7 @@ def _processes_problem(path: FieldPath, value: JSON, *, is_word_allowed: bool = 
 
 
 def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
-    """Yield a numProcPerNode that is neither a number from 1 nor one of the three words of 2.0 and 2.1."""
+    """Yield a numProcPerNode that is neither a number of at least 1 nor one of the three words of 2.0 and 2.1."""
     per_node = policy.torch.num_proc_per_node
     is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
     if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):
@@ -349,7 +349,7 @@ def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
 
 
 def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
-    """Yield targets that name the container `node`, as the CustomResourceDefinition does."""
+    """Yield targets that name the container `node`, which the CustomResourceDefinition refuses."""
     for target in policy.torch.env_injection.targets:
         if "node" in target.container_names:
             message = "must not name container `node` because it always gets the variables"

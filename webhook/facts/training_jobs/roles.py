@@ -1,8 +1,8 @@
 """Rules for the roles of a job and their containers: which roles a kind has, how many replicas, and what is refused.
 
-The operators refuse a job partly long after it was stored. The API server refuses a container without name or image
-when the pod is created. Each operator appends its variables to the variables of the container. Shared memory matters in
-pods with several GPUs.
+The operators refuse some jobs long after they are stored. The API server refuses a container without name or image when
+the pod is created. Each operator appends its variables to the variables of the container. Shared memory matters in pods
+with several GPUs.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs,
 pkg/apis/kubeflow.org/v1, pkg/controller.v1/tensorflow for chief and parameter servers,
@@ -132,7 +132,7 @@ SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
 )
 _WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
 _MOST_NAMES: Final = 3
-"""Containers that a message names."""
+"""The most containers that a message names."""
 _RENDEZVOUS: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 _OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
 _OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
@@ -145,7 +145,7 @@ _VARIABLES: Final[Mapping[str, str]] = {
 
 
 def validate_replica_specs(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Require, as validateReplicaSpecs of each kind does, roles of known names with the containers that are needed."""
+    """Yield unknown roles, and roles without the needed containers, as validateReplicaSpecs of each kind does."""
     if not job.roles and not job.is_open:
         names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
         yield ROLES_REQUIRED.problem(
@@ -155,7 +155,7 @@ def validate_replica_specs(job: TrainingJobOfKind) -> Iterator[Problem]:
         )
     for role in job.roles.values():
         if job.is_beta and role.name not in KINDS[job.kind].roles:
-            continue  # the MPI Operator ignores it
+            continue  # the MPI Operator ignores such a role
         if _is_unknown_role(role, job):
             yield _unknown_role_problem(role, job)
         else:
@@ -203,7 +203,7 @@ def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check counts of replicas of each kind; the webhooks look before the defaults are filled in."""
+    """Check the replicas of each kind, as the webhooks do before defaults are set."""
     master = job.roles.get("Master")
     if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
         message = f"must be 1 because {job.kind_with_article} has one master"
@@ -261,7 +261,7 @@ def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
 
 
 def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report restart policies and variables that the operator writes itself, and amounts without an effect."""
+    """Report restart policies and variables that the operator overwrites, and amounts without an effect."""
     owned = _variables_of_operator(job)
     for role in job.roles.values():
         yield from validate_pod_restart_policy(role, job)
@@ -273,13 +273,13 @@ def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[
 
 
 def _variables_of_operator(job: TrainingJobOfKind) -> Mapping[str, str]:
-    """Return the variables that the operator appends to every container, with what to do instead."""
+    """Return the variables that the operator appends to every container, each with the fix."""
     own = _VARIABLES if job.kind == "PyTorchJob" else {}
     return {**own, **dict.fromkeys(_variables_decided_by_roles(job), "remove the variable")}
 
 
 def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
-    """Return the variables that roles decide, not fields; some are set only where several pods train, or with a
+    """Return the variables that depend on roles, not on fields. Some are set only if there are several pods or a
     master.
     """
     several, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
@@ -301,7 +301,7 @@ def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525).
 
     If a role starts one Python process, another rule reports that most of its GPUs are idle. A program that is written
-    in the command itself mostly inspects or tests its GPUs.
+    in the command itself usually only inspects or tests its GPUs.
     """
     for role in job.roles.values():
         is_one_process = role.launch.by == "python" or role.launch.is_inline

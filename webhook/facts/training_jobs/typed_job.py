@@ -37,8 +37,9 @@ TRAINING_JOB: Final = RuleGroup(
     refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
     updates_of=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"),
 )
-"""The mistakes in a job that the Training Operator and the MPI Operator refuse, partly in an event after it was stored,
-and probable mistakes."""
+"""Mistakes in a job that the Training Operator and the MPI Operator refuse, some of them in an event after the job is
+stored, and probable mistakes.
+"""
 TRAINING_JOB_ADVICE: Final = RuleGroup(
     "training-job",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
@@ -53,7 +54,7 @@ _CONTAINERS: Final = ("template", "spec", "containers")
 PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
 """The older field of the number of processes, below the spec."""
 _CHARACTERS: Final = 100
-"""How many characters of a text count as one unit where placeholders are looked for, some 2 microseconds."""
+"""A search for placeholders in so many characters costs one unit, some 2 microseconds."""
 
 
 class ReplicaSpec(Typed):
@@ -147,7 +148,7 @@ AnyJob: TypeAlias = PyTorchJob | TFJob | MPIJob | XGBoostJob | PaddleJob | JAXJo
 
 @dataclass(frozen=True, slots=True)
 class TrainingJobKind:
-    """Where a kind keeps its roles, the container that its operator prepares, and the roles that it may have.
+    """The field with the roles of a kind, the container that the operator prepares, and the roles that are allowed.
 
     container: "" is the first one. roles: () is any.
     """
@@ -174,13 +175,13 @@ class TrainingJobOfKind:
 
     Args:
         kind: one of KINDS.
-        is_beta: whether it is the MPI Operator's, MPIJob of v2beta1; all others are the Training Operator's.
+        is_beta: whether it is an MPIJob of v2beta1, which the MPI Operator runs; the Training Operator runs all others.
         name: "" if it has none yet.
         spec: the spec, without placeholders in fields that are not strings.
         old_spec: the spec before an update, null for other operations.
         roles: by their names, in the order of the object; a role that is null does not exist.
         is_open: whether the roles are not known.
-        unfilled: where values are still to be filled in that are not texts, or cannot be decoded.
+        unfilled: the places of placeholders for values that are not texts, and of parts that cannot be decoded.
         deadline: is charged for what is walked.
 
     """
@@ -206,7 +207,7 @@ class TrainingJobOfKind:
         return f"{'an' if self.kind in ('MPIJob', 'XGBoostJob') else 'a'} {self.kind}"
 
     def value_at(self, *path: str) -> JSON:
-        """Return the value at a path below its spec; null for nothing, and for what is still to be filled in."""
+        """Return the value at a path below its spec; null if there is none, or a placeholder."""
         value = get(self.spec, path)
         return None if self._is_placeholder(value) else value
 
@@ -216,7 +217,7 @@ class TrainingJobOfKind:
         return number
 
     def is_placeholder_at(self, *path: str) -> bool:
-        """Return whether the value at a path below its spec is still to be filled in."""
+        """Return whether the value at a path below its spec is a placeholder."""
         value = get(self.spec, path)
         return ("spec", *path) in self.unfilled or self._is_placeholder(value)
 
@@ -278,19 +279,19 @@ class RoleOfJob:
         name: Master, Worker, Launcher, PS …
         path: its place.
         is_given: whether it says replicas.
-        replicas: their number as the operator fills it in; None if that is still to be filled in.
+        replicas: their number, with the operator's default; None for a placeholder.
         restart_policy: the restart policy of the role, "" if it has none.
-        pod_restart_policy: that of its template.
-        containers: those of its template.
-        is_open: whether there may be other containers, or with other values.
+        pod_restart_policy: the restart policy of its template.
+        containers: the containers of its template.
+        is_open: whether a part is a placeholder, so that there may be other containers or values.
         has_main: whether the container that trains exists, or may be a container without a name.
-        shares_memory: whether that has more shared memory than 64 MiB.
+        shares_memory: whether this container has more shared memory than 64 MiB.
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.
-        has_open_gpus: whether their number is still to be filled in.
+        has_open_gpus: whether their number is a placeholder.
         null_gpus: resources of GPUs with a null amount.
-        claims: device claims of that container.
-        env: names of its variables; `*` means variables from elsewhere.
+        claims: the number of device claims of the container that trains.
+        env: names of its variables; `*` means that envFrom adds others.
         cpus: its CPUs, rounded up.
         launch: what its command starts.
 
@@ -340,7 +341,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
         default: its replicas if it does not say how many.
         subject: the job.
     """
-    subject.deadline.spend(10)  # a role is as much work as some loops
+    subject.deadline.spend(10)  # reading a role costs as much as ten steps of a loop
     pod = replica.template.spec
     chosen = next((container for container in pod.containers if container.name == main or not main), None)
     container = Container.of(None) if chosen is None else chosen
@@ -374,7 +375,7 @@ def _text_unless_placeholder(text: str) -> str:
 
 
 def _has_placeholder_part(replica: ReplicaSpec) -> bool:
-    """Return whether the role, its template or a container of it is still to be filled in."""
+    """Return whether the role, its template or a container of it is a placeholder."""
     omitted, pod = replica.reading.omitted, replica.template.spec
     if not omitted:
         return False
@@ -383,5 +384,5 @@ def _has_placeholder_part(replica: ReplicaSpec) -> bool:
 
 
 def _is_shared_memory(mount: VolumeMount) -> bool:
-    """Return whether something is mounted over the 64 MiB that a container runtime gives /dev/shm."""
+    """Return whether a volume is mounted at /dev/shm, in place of the container runtime's 64 MiB."""
     return mount.mount_path.rstrip("/") == _SHARED_MEMORY

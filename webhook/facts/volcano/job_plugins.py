@@ -1,7 +1,7 @@
 """Rules for the plugins of a Job: names, arguments, the tasks that they look for, and the variables that they set.
 
-The controller logs an argument that a plugin cannot read, and keeps the defaults from there on. The webhook refuses an
-mpi plugin without its master. svc names its variables and files after the tasks, with `_` for `-`.
+If a plugin cannot read an argument, the controller logs it and uses the defaults for it and for later arguments. The
+webhook refuses an mpi plugin without its master. svc names its variables and files after the tasks, with `_` for `-`.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins, OnPodCreate of each, and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
@@ -114,14 +114,14 @@ _NEVER: Final[Mapping[str, tuple[str, str]]] = {
     "pytorch": ("master", "the ranks do not know where to meet"),
     "ray": ("head", "no pod is created"),
 }
-"""The task without which the job of a plugin never runs, and the reason."""
+"""The task that the job of a plugin needs, and what happens without it."""
 _ONE_POD: Final[Mapping[str, tuple[str, str]]] = {
     "mpi": ("master", "every pod would start the whole program on all workers"),
     "pytorch": ("master", "every pod would get rank 0"),
     "ray": ("head", "the workers join only the first pod"),
     "tensorflow": ("chief", "TensorFlow allows only one chief"),
 }
-"""The role of each plugin that must have one pod, and the effect of more."""
+"""The role of each plugin that must have one pod, and what happens with more."""
 _OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
 _OWNERS: Final[Mapping[str, str]] = {
     "VC_TASK_INDEX": "env",
@@ -135,21 +135,21 @@ _OWNERS: Final[Mapping[str, str]] = {
 }
 """The plugin that sets each variable."""
 _IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
-"""The roles of tasks in which a plugin sets a variable, for variables that it does not set in every task."""
+"""The roles whose tasks get a variable, for variables that a plugin does not set in every task."""
 _OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
 """Launchers for which a variable of the plugin pytorch has its usual meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginSetup:
-    """The settings of the plugins of a Job for its commands.
+    """What the plugins of a Job set up for its commands.
 
     Args:
         job: the Job.
         tasks: the names of its tasks.
-        files: the tasks by their names as svc writes them.
-        variables: the same in capital letters.
-        roles: the tasks that plugins which set variables in some tasks look for.
+        files: the names of the tasks as svc writes them in files.
+        variables: the names of the tasks as svc writes them in variables, in capital letters.
+        roles: the tasks by role, of plugins that set variables only in some tasks.
         has_variables: whether svc sets variables in addition to its files.
         pods: how many pods the Job has.
         view: compares names.
@@ -219,7 +219,7 @@ def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFla
 
 
 def _check_ssh_key_pair(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
-    """Yield a key of a pair without the other one (ssh.go OnJobAdd, withUserProvidedRsaKey)."""
+    """Yield a private or a public key without the other (ssh.go OnJobAdd, withUserProvidedRsaKey)."""
     private, public = (bool(flags.values.get(f"ssh-{side}-key")) for side in ("private", "public"))
     path = job.spec.path("plugins", "ssh")
     if private and not public:

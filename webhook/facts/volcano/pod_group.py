@@ -1,11 +1,11 @@
 """Rules for a PodGroup: its size, queue and network topology, gangs that are never placed, and Pods that name it.
 
-Its queue must exist, be open, have no queues below it, and be able to give enough. The webhook validates a PodGroup
-when it is created. Unlike a Job it is accepted in a queue that has others below it. hyper_node.py compares tiers. The
-PodGroup that a Pod names must exist, in the annotation that the scheduler reads.
+Its queue must exist, be open, have no queues below it, and have enough capacity. The webhook validates a PodGroup when
+it is created. Unlike Jobs, PodGroups are accepted in a queue that has queues below it. hyper_node.py compares tiers.
+The PodGroup that a Pod names must exist, in the annotation that the scheduler reads.
 
-Pods of a PodGroup are counted in the known objects: Pods, and the workloads that create them. Only files hold them all.
-A live view has no pods, and a new PodGroup has none yet, so nothing is known then.
+The pods of a PodGroup are counted in files: Pods, and the workloads that create them. In a live cluster their number is
+not known, because a live view has no pods, and a new PodGroup has none yet.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate and pkg/scheduler,
 api/job_info.go getJobID, which reads only one annotation, and plugins/gang/gang.go, which counts the pods that exist
@@ -265,7 +265,7 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     """Yield a queue that does not exist, is closed, has queues below it, or cannot give what the gang requests."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
     yield from validate_queue(name, path, subject, POD_GROUP_QUEUE_RULES)
-    if queues.is_leaf(name):  # queue-leaf reports this about another queue
+    if queues.is_leaf(name):  # queue-leaf reports other queues
         yield from warn_of_amounts_above_capability(
             amounts_in_thousandths(group.spec.min_resources), name, path, queues, POD_GROUP_QUEUE_RULES
         )
@@ -322,7 +322,7 @@ def _check_enough_pods_for_group(
 
 
 def _sentence_about_too_few_pods(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
-    """Return the message and the fix for too few pods; `elsewhere` are the pods that another scheduler places."""
+    """Return the message and the fix for too few pods; `elsewhere` is the number of pods of other schedulers."""
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
     fix = f"set {pods}, or create more pods"
@@ -332,7 +332,7 @@ def _sentence_about_too_few_pods(least: int, pods: int, elsewhere: int) -> tuple
 
 
 def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
-    """Yield a gang that may start before there is room for all the nodes that its launcher waits for."""
+    """Yield a gang that may start with fewer pods than the nodes that its launcher waits for."""
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
         fix = f"set {waiting.nodes}"
@@ -340,7 +340,7 @@ def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterat
 
 
 def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
-    """Yield pods that tasks of the gang need and that are never created."""
+    """Yield tasks of the gang that need more pods than are created."""
     wanted = group.spec.min_task_member
     placed = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
     if sum(wanted.values()) > group.spec.min_member or any(member.pods is None for member in placed):
@@ -358,7 +358,7 @@ def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodGroupMemb
 
 
 def describe_partial_gang(least: int, waiting: str, nodes: int) -> str:
-    """Return the effect of a gang that is smaller than the training of its pods."""
+    """Return what happens if a gang has fewer pods than the training needs."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
     return f"lets {started} while {waiting} waits for {nodes} pods"
 
@@ -388,8 +388,8 @@ class PodGroupMember:
         maker: kind and name of the object that makes them.
         pods: the number, None if it is not known.
         scheduler: the scheduler of the pods.
-        nodes: how many nodes the launcher in them waits for, 0 if it does not say.
-        task: the task that they say they are of, by an annotation or a label, as getTaskRole reads it.
+        nodes: how many nodes their launcher waits for, 0 if it does not say.
+        task: their task, by an annotation or a label, as getTaskRole reads it.
     """
 
     maker: str

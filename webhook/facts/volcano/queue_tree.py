@@ -5,8 +5,8 @@ with its state, or if it is the whole cluster. Files of manifests hold some queu
 if a site sets its amounts. A queue can use at most its capability and the capability of every parent. Without a
 capability it can use the whole cluster.
 
-A queue that an object names must exist, be open, have no queues below it, and be able to give enough. The modules of
-Jobs, PodGroups and pods have the rules about it.
+A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The rules are in
+the modules of Jobs, PodGroups and pods.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
 scheduler admits a PodGroup if its minResources are within the capability of the queue. A queue that is not a leaf
@@ -41,7 +41,7 @@ ALWAYS_THERE: Final = (ROOT, "default")
 
 
 def vcctl_command_for_queue(action: str, name: str) -> str:
-    """Return the command that opens or closes a queue, because its state is in the status."""
+    """Return the command that opens or closes a queue; users cannot write the state, which is in the status."""
     return f"vcctl queue operate --action {action} --name {name}"
 
 
@@ -54,7 +54,7 @@ class QueueTree:
         is_whole: whether these are all queues, with current states.
         children: the names of the queues below each queue that has some.
         deadline: is charged for the queues that are walked.
-        view: where they were looked up.
+        view: the cluster in which they were looked up.
     """
 
     all: Entries[Queue]
@@ -68,7 +68,7 @@ class QueueTree:
         return self.view.file_of_object_as_text(self.all[name].json) if name in self.all else ""
 
     def is_leaf(self, name: str) -> bool:
-        """Return whether a queue has no known queues below it."""
+        """Return whether no queue is known below a queue."""
         return name != ROOT and not self.children.get(name)
 
     def as_missing_object(self, name: str) -> tuple[MissingObject, ...]:
@@ -85,7 +85,7 @@ class QueueTree:
         return Items([*others, queue], self.deadline)
 
     def queue_and_ancestors(self, name: str, start: str = "") -> Iterator[Queue]:
-        """Yield a queue and those above it, without the root; a cycle ends at the start, or where it begins."""
+        """Yield a queue and the queues above it, without the root. It stops at `start`, or where a cycle closes."""
         seen = {start}
         while name in self.all and name not in seen:
             self.deadline.spend(1)
@@ -94,7 +94,7 @@ class QueueTree:
             name = self.all[name].parent
 
     def ancestors(self, name: str) -> Iterator[Queue]:
-        """Yield the queues above one, the nearest first, without the root."""
+        """Yield the queues above a queue, the nearest first, without the root."""
         if name in self.all:
             yield from self.queue_and_ancestors(self.all[name].parent, name)
 
@@ -162,7 +162,7 @@ def _row_of_queue(queue: Queue, depth: int, above: Mapping[str, QueueRow]) -> Qu
 
 
 def _limited_amounts_of_queue(queue: Queue, limits: Mapping[str, int]) -> Iterator[QueueResourceAmounts]:
-    """Yield the amounts of the resources that the queue, or one above it, limits."""
+    """Yield the amounts of the resources that the queue or a queue above it limits."""
     spec = queue.spec
     written = {name: parse_amount_in_kueue_units(name, value) for name, value in spec.written_capability.items()}
     capability = {name: value for name, value in written.items() if value is not None}
@@ -195,7 +195,7 @@ class QueueRules(NamedTuple):
     leaf: Rule
     capability: Rule
     is_of_jobs: bool = False
-    """Whether Volcano's webhook rejects a named queue with child queues. It does so only for Jobs."""
+    """Whether Volcano's webhook rejects a named queue that has child queues, as it does for Jobs alone."""
 
 
 def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
@@ -261,7 +261,7 @@ def _children_as_text(names: Sequence[str], queues: QueueTree) -> str:
 def warn_of_amounts_above_capability(
     needed: Amounts, name: str, path: FieldPath, queues: QueueTree, rules: QueueRules
 ) -> Iterator[Problem]:
-    """Yield the first amount that an existing queue, or one above it, never admits."""
+    """Yield the first amount that is above the capability of an existing queue or of a queue above it."""
     for queue in (queues.all[name], *queues.ancestors(name)) if name in queues.all else ():
         for resource, amount, most in _amounts_above_capability(needed, queue):
             why = f"spec.capability of the queue{queues.describe_origin(name)} is {most}"

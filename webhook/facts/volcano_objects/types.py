@@ -79,7 +79,7 @@ POD_GROUP_LOOKUP: Final = interest_in_fields(POD_GROUPS)
 JOB_TEMPLATE_LOOKUP: Final = interest_in_fields(JOB_TEMPLATES, "spec")
 
 ROOT: Final = "root"
-"""The queue above all others, which Volcano creates."""
+"""The root of all queues, which Volcano creates."""
 
 
 class LifecyclePolicy(Typed):
@@ -119,7 +119,7 @@ class PartitionPolicy(Typed):
 
 
 class DependsOn(Typed):
-    """The tasks that a task waits for, all of them or any."""
+    """The tasks that a task waits for: for all of them, or for any."""
 
     names = Texts(name="name")
     iteration = Text()
@@ -149,7 +149,7 @@ class Task(Typed):
 
     @property
     def waits_for_any(self) -> bool:
-        """Return whether one of several tasks that it waits for is enough."""
+        """Return whether it waits for any one of several tasks, not for all."""
         return len(self.depends_on.names) > 1 and self.depends_on.iteration == "any"
 
     @property
@@ -182,12 +182,12 @@ class JobSpec(Typed):
 
     @cached_property
     def pod_count(self) -> int:
-        """Return how many pods its tasks have together."""
+        """Return the sum of the pods of its tasks."""
         return sum(task.replicas for task in self.tasks)
 
     @cached_property
     def needed_pod_count(self) -> int:
-        """Return how many pods its tasks need together."""
+        """Return the sum of the pods that its tasks need."""
         return sum(task.min_available for task in self.tasks)
 
     @cached_property
@@ -205,7 +205,7 @@ class JobSpec(Typed):
         }
 
     def tasks_by_role(self, plugin: str) -> Mapping[str, str]:
-        """Return the tasks that a plugin looks for, by role; the plugin is one of PLUGINS that the job has."""
+        """Return the tasks that a plugin looks for, by role. The plugin is in PLUGINS, and in the job."""
         return {**PLUGINS[plugin].tasks, **self.plugin_flags[plugin].values}
 
     @cached_property
@@ -286,7 +286,7 @@ class Guarantee(Typed):
 
 
 class QueueSpec(Typed):
-    """The spec of a Queue. Its amounts can be read as quantities, and as written."""
+    """The spec of a Queue, with its amounts both as quantities and as written."""
 
     capability = Quantities()
     deserved = Quantities()
