@@ -1,4 +1,4 @@
-"""Assumptions of facts about the cluster that its objects do not state: versions and names, as settings.
+"""What facts assume about the cluster and its objects do not state: versions and names, as settings.
 
 The release of an installed controller is read from the image of its Deployment.
 """
@@ -34,12 +34,12 @@ _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue":
 class ClusterAssumptions(Struct, frozen=True, kw_only=True):
     """The statements of a site about its cluster.
 
-    kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
-    whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None if the param does not say
-    it: then facts/train_job_pods/releases.py reads other sources. feature_gates: those of a device driver that are on,
-    and off by default. resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and
-    `vendor.<name>`. kueue: release of Kueue. knows_kueue: whether it was stated. kueue_configuration: the text of its
-    Configuration, "" for that in the cluster.
+    kubernetes: the release of the API server. trainer: the release of Kubeflow Trainer. device_claims: whether
+    Trainer's feature gate for device claims (KEP-2782) is on. Both are None if the param does not state them;
+    facts/train_job_pods/releases.py then reads other sources. feature_gates: the gates of a device driver that are on,
+    and off by default. resources: the extended resources that `gpu` means, under the keys `resource`,
+    `resource.<namespace>` and `vendor.<name>`. kueue: the release of Kueue. knows_kueue: whether the param states it.
+    kueue_configuration: the text of Kueue's Configuration, "" to read it from the cluster.
     """
 
     kubernetes: Release = releases.DEFAULT

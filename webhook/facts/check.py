@@ -1,7 +1,4 @@
-"""Runs the checks of a group on a subject: which of them are about it, and what they report.
-
-subject.py declares checks.
-"""
+"""Runs the checks of a group that concern a subject, and returns what they report. subject.py declares checks."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from webhook.typed.pods import Pod
 
 
 class CheckResults(Struct, frozen=True):
-    """The results of some checks for an object: its problems, and the rules without a result because an object is
+    """The results of checks for an object: its problems, and the rules that have no result because an object is
     missing.
     """
 
@@ -34,10 +31,10 @@ NOTHING: Final = CheckResults()
 
 
 def problems_of_group(group: str, subject: Subject) -> CheckResults:
-    """Return the results of the checks of a group that are about an object, in their order; each check runs once.
+    """Return the results of a group's checks about an object, in their order; each check runs once.
 
     Raises:
-        EvaluationError: the object holds patches that cannot be merged.
+        EvaluationError: the patches of the object cannot be merged.
     """
     known: CheckResults | None = subject.results.get(group)
     if known is not None:
@@ -51,7 +48,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     problems: list[Problem] = []
     before = 0
     until = subject.deadline
-    until.left -= WORK  # as `spend`, without a call
+    until.left -= WORK  # as `spend`, without the cost of a call
     if until.left < 0:
         until.check_clock()
     try:
@@ -61,11 +58,11 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
             if not each.of_made_objects and subject.once(is_made_by_controller):
                 continue
             if each.when is not None:
-                is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
+                is_about = subject.results.get(each.when)  # as `once`, without the cost of a call
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
             found = iter(each.run(subject))
-            problems.extend(islice(found, STEP))  # nearly always all or none
+            problems.extend(islice(found, STEP))  # nearly always all of the problems
             now = len(problems)
             if now > before:
                 until.spend(now - before)
@@ -76,7 +73,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     except (ClaimgateError, ReviewPaused):
         raise
     except Exception as fault:
-        fault.add_note(group)  # the caller adds in which checks it happened
+        fault.add_note(group)  # the caller reports the note
         raise
     result = subject.results[group] = _checked_and_unchecked(problems) if problems else NOTHING
     return result
@@ -91,21 +88,21 @@ def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
 def is_made_by_controller(subject: Subject) -> bool:
     """Return whether the controller of another object created an object, for `Subject.once`.
 
-    A user may write any owner. One is believed only if the workload table says that its kind makes such objects; it
-    is not looked up, because a view of the cluster is behind what controllers make.
+    A user may write any owner. An owner counts only if the workload table says that its kind makes such objects. It is
+    not looked up, because a view may not have it yet.
     """
     owners = subject.metadata.owner_references
     return any(each.controller and subject.table.does_kind_make(each.group_kind, subject.group_kind) for each in owners)
 
 
 def _is_pod_of_no_check(group: str, subject: Subject) -> bool:
-    """Return whether an object is a Pod that has none of the parts that the checks of a group are about."""
+    """Return whether an object is a Pod without any part that the checks of a group need."""
     parts = subject.checks.pod_parts_that_group_needs(group)
     return bool(parts) and _is_pod_with_none_of_parts(parts, subject)
 
 
 def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
-    """Return whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
+    """Return whether an object is a Pod without any of these parts (typed/pod_parts.py)."""
     if subject.group_kind != POD:
         return False
     present = subject.pod_parts

@@ -1,4 +1,4 @@
-"""Jobs that never complete, because their pods get the sidecar of Istio as an ordinary container that keeps running.
+"""Jobs that never complete because their pods get Istio's sidecar as an ordinary container, which keeps running.
 
 A native sidecar ends with the pod. The param of the policy sets whether Istio adds native sidecars. The bindings of the
 policy select the namespaces, like the selectors of Istio's own webhooks.
@@ -62,7 +62,7 @@ _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
 def advise_sidecar(subject: Subject) -> Iterator[Problem]:
-    """Warn of every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
+    """Warn of every pod set that gets a sidecar. In a Ray cluster, only the pod that submits the job has to end."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:
         yield from _warn_of_sidecar_on_default_submitter(subject.typed(RayJob).spec)
@@ -92,7 +92,7 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
 
 
 def _gets_sidecar(template: PodTemplate) -> bool:
-    """Return whether Istio adds a sidecar to a pod that has no host network, no own proxy and no setting about
+    """Return whether Istio adds a sidecar to a pod: it has no host network, no proxy of its own and no setting about
     sidecars.
     """
     spec = template.spec
@@ -102,13 +102,15 @@ def _gets_sidecar(template: PodTemplate) -> bool:
 
 
 def _decides_about_sidecar(metadata: Metadata) -> bool:
-    """Return whether the label, or else the annotation, asks for a sidecar; an empty one does not count."""
+    """Return whether the label, or the annotation if there is no label, decides about a sidecar; an empty value does
+    not.
+    """
     wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
     return metadata.annotations.get(_NATIVE) == "true" or wanted != ""
 
 
 def _is_or_ends_sidecar(container: Container) -> bool:
-    """Return whether a container is a proxy that the pod brings itself, or has a command that ends it."""
+    """Return whether a container is the pod's own proxy, or has a command that ends the proxy."""
     return container.name == "istio-proxy" or any(_ENDS_PROXY in word for word in container.words)
 
 

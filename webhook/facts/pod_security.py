@@ -1,7 +1,6 @@
-"""Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release.
-
-A Namespace names the level, and perhaps the release, in labels. If it names no release, the release of the API server
-counts. It is not known here, so a demand counts there that the oldest and the newest release have.
+"""Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release. Labels of a
+Namespace name the level, and perhaps the release. If they name no release, the release of the API server counts. That
+release is not known here, so only the demands of both the oldest and the newest release count.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.
 """
@@ -25,7 +24,7 @@ _RELEASE_LABEL: Final = "pod-security.kubernetes.io/enforce-version"
 _RELEASE: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,2})")
 _OLDEST: Final = releases.OLDEST[1]
 _NEWEST: Final = releases.DEFAULT[1]
-"""The minor releases of Kubernetes between which an API server of unknown release is."""
+"""The oldest and the newest minor release of Kubernetes for an API server of unknown release."""
 _MOST_NAMES: Final = 3
 _NEVER: Final = 1000
 _CAPABILITIES: Final = frozenset(
@@ -60,28 +59,28 @@ _SYSCTLS: Final = {
     "net.ipv4.tcp_rmem": 32,
     "net.ipv4.tcp_wmem": 32,
 }
-"""Safe ones, each with the minor release from which on it is allowed."""
+"""The safe sysctls, each with the first minor release that allows it."""
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_OF_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class Breach(NamedTuple):
-    """A demand that is not met: the pod, container or volume, and the demanded value."""
+    """A demand that a pod does not meet: the pod, container or volume, and the demanded value."""
 
     of: str
     demand: str
 
 
 class Enforced(NamedTuple):
-    """The enforcement of a Namespace: the level, and the minor releases with demands that count if all have them."""
+    """What a Namespace enforces: the level, and minor releases; a demand counts if all of them have it."""
 
     level: str
     releases: tuple[int, ...]
 
 
 def enforced_level(subject: Subject) -> Enforced | None:
-    """Return what the namespace of an object enforces; None if it enforces nothing, or is not known."""
+    """Return what the namespace of an object enforces; None if it enforces nothing or is not known."""
     labels = Namespace.of(subject.cluster_view().find_namespace(subject.namespace)).metadata.labels
     level = labels.get(_LABEL)
     if level not in ("baseline", "restricted"):
@@ -94,7 +93,7 @@ def enforced_level(subject: Subject) -> Enforced | None:
 
 
 def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
-    """Return the demands that the pods of a template do not meet, in all releases that count, without repetitions."""
+    """Return the demands of all given releases that the pods of a template do not meet, without repetitions."""
     first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
     return [breach for breach in first if all(breach in other for other in others)]
 
@@ -140,7 +139,7 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
 
 
 def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
-    """Yield what was demanded of annotations before there was a field."""
+    """Yield the demands on annotations, from releases without the seccomp field."""
     names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
     profiles = {name: annotations[name] for name in names if name in annotations}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default", "docker/default"):
@@ -148,12 +147,12 @@ def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterato
 
 
 def _keys_of_other_profiles(profiles: Mapping[str, str], *allowed: str) -> list[str]:
-    """Return the annotations that name neither an allowed profile nor one of the node."""
+    """Return the annotations that name neither an allowed profile nor a profile of the node."""
     return [key for key, value in profiles.items() if value not in allowed and not value.startswith("localhost/")]
 
 
 def _demands_of_context(context: AnySecurityContext, minor: int) -> Iterator[str]:
-    """Yield what is demanded of the security context of a pod and of a container alike."""
+    """Yield the demands that apply to the security contexts of both pods and containers."""
     if context.windows_options.host_process:
         yield "windowsOptions.hostProcess must not be true"
     if context.app_armor_profile and context.app_armor_profile.type not in _PROFILES:
@@ -213,7 +212,7 @@ def _restricted_of_container(container: Container, spec: PodSpec, minor: int) ->
 
 
 def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
-    """Return what is demanded of a volume, "" if it is met; one without a source becomes an emptyDir."""
+    """Return the demand that a volume does not meet, "" for none. A volume without a source becomes an emptyDir."""
     source = volume.source
     if is_restricted and source and source not in _VOLUMES:
         return f"the type must not be {shown(source)}"
@@ -221,7 +220,7 @@ def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
 
 
 def _may_be_root(spec: PodSpec, minor: int) -> bool:
-    """Return whether the pod has its own users, so that root in it is not root of the node."""
+    """Return whether the pod has its own user namespace, so that its root user is not root on the node."""
     return minor >= 35 and spec.host_users is False
 
 
@@ -236,5 +235,5 @@ def _names_a_host(action: Probe | LifecycleHandler) -> bool:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return some of many names, each as a message shows it."""
+    """Return the first names for a message, and the number of the others."""
     return some_of([*map(shown, names[:_MOST_NAMES]), *names[_MOST_NAMES:]], _MOST_NAMES)

@@ -1,6 +1,5 @@
-"""The queues of a cluster as a flat list in the order of their trees, whichever scheduler they are of.
-
-Parents come before their children: trees may be deeper than Python can recurse.
+"""The queues of all schedulers of a cluster, as a flat list in the order of their trees. Parents come before their
+children. The list is flat because trees may be deeper than Python can recurse.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
     """The amounts of a resource in a queue: thousandths of cpu, units of everything else.
 
     Args:
-        flavor, resource: their names; "" for the flavor if the scheduler has none.
-        nominal: the quota that it declares; what a Queue of Volcano deserves.
-        borrowing_limit, lending_limit: the limits that it declares, None without a limit.
-        most: the most that it could ever have; of a Cohort, what it and those below it share.
-        used: what is reserved now.
+        flavor, resource: the names; "" for the flavor if the scheduler has no flavors.
+        nominal: the declared quota; for a Queue of Volcano, the deserved amount.
+        borrowing_limit, lending_limit: the declared limits, None without a limit.
+        most: the most that it could ever have; for a Cohort, what it and its descendants share.
+        used: the amount that is reserved now.
     """
 
     flavor: str
@@ -43,9 +42,9 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     """A Cohort, a ClusterQueue, a LocalQueue, or a Queue of Volcano.
 
     Args:
-        kind, name, namespace: which.
+        kind, name, namespace: the identity of the queue.
         parent: the name of the cohort, or of the queue, that it belongs to; "" for none.
-        depth: how many rows it is below.
+        depth: the number of its ancestors.
         amounts: its own quota; for a LocalQueue, the quota of its ClusterQueue, if the ClusterQueue admits jobs of the
         LocalQueue.
         obstacles: why nothing is admitted.
@@ -66,7 +65,8 @@ class QueueOverview(Struct, frozen=True):
     Args:
         rows: the queues.
         unused_flavors: the flavors without quota in any queue.
-        workloads: how many Workloads with reserved quota say what is in use; None if the status of the queues does.
+        workloads: the number of Workloads with reserved quota, from which the usage is computed; None if the usage is
+            from the status of queues.
     """
 
     rows: tuple[QueueRow, ...]

@@ -2,9 +2,8 @@
 
 - Tolerations keep pods on nodes and devices that have failed. A toleration without a key and with the operator Exists
   matches every taint. Device taints: KEP-5055.
-- A failed pod is followed by another pod, with other devices and an image that is already on the node.
-
-restarts.py has the rules of what controllers do, probes.py those of servers, and nccl.py those of NCCL.
+- Another pod should replace a failed pod, with other devices and an image that is already on the node. restarts.py has
+  the rules of controllers, probes.py those of servers, and nccl.py those of NCCL.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/;
 https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
@@ -102,11 +101,13 @@ _RUNS_TEST: Final = re.compile(
     r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"
     r"|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
 )
-"""The same of a command. Nothing in it may be read from each of its places to its end: a user chooses the text."""
+"""Parts of the command of such a container. Users choose the text, so the pattern must not read from every place to the
+end.
+"""
 
 
 def advise_tolerations(subject: Subject) -> Iterator[Problem]:
-    """Warn of tolerations with which pods with devices stay on a node that failed."""
+    """Warn of tolerations that keep pods with devices on a failed node."""
     for pods in subject.once(read_device_workload).device_pods:
         for toleration in pods.spec.tolerations:
             if _tolerates_without_time_limit(toleration):
@@ -130,7 +131,7 @@ def _tolerates_without_time_limit(toleration: Toleration) -> bool:
 
 
 def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
-    """Warn of tolerations of device requests that take devices which their driver has tainted as failed."""
+    """Warn of device requests that tolerate every taint, and so get devices that their driver has tainted as failed."""
     is_claim = subject.group_kind[1] == "ResourceClaim"
     claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim_spec
     for request in claim.devices.requests:
@@ -143,7 +144,7 @@ def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
-    """Warn of a Pod that trains, and that nothing replaces."""
+    """Warn of a Pod that trains and has no controller to replace it."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind == _POD else ():
         training = [container for container in pods.containers if is_training_container(container, subject)]
         if training and not any(_only_tries_devices(container, subject) for container in training):
@@ -214,17 +215,17 @@ _LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *CLAIM_LOOKUPS, NAMESPACES
 
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about an object, once where several of its templates share it."""
+    """Yield the advice about an object; the same advice on several templates is reported once."""
     yield from check_advice_without_repetitions(_ADVICE, TOLERATES_EVERYTHING.id, subject)
 
 
 def advise_probes(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about servers of an object of a kind without other advice about failures."""
+    """Yield the advice about servers, for kinds that get no other advice about failures."""
     yield from check_advice_without_repetitions(_OF_SERVERS, probes.LIVENESS_PROBE.id, subject)
 
 
 def _needs_device_failure_advice(subject: Subject) -> bool:
-    """Return whether an object is not a Pod without devices."""
+    """Return whether an object is a Pod with devices, or of another kind."""
     if subject.group_kind != ("", "Pod"):
         return True
     pod = subject.typed(Pod)

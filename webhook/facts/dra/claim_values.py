@@ -1,7 +1,7 @@
 """Checks the values of a claim, a template or the claims of a pod group.
 
 claims.yaml declares the shape. This module checks what depends on several parts: names of requests in constraints and
-configurations, tolerations, and parameters for drivers. Parameters are an object; the JSON as it was sent has a maximum
+configurations, tolerations, and parameters for drivers. Parameters must be an object. The JSON as sent has a maximum
 length. resource_claims.py has the rules about these breaches.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go, validateRawExtension for parameters.
@@ -52,8 +52,8 @@ def shape_breaches(obj: Object) -> Iterator[Breach]:
 def claim_breaches(
     claim: ResourceClaim | ResourceClaimTemplate, requests: Items[DeviceRequestOfClaim], view: ClusterView
 ) -> Iterator[Breach]:
-    """Yield the breaches of a claim or a template, first by its shape, then between its parts; none in an unknown
-    version.
+    """Yield the breaches of a claim or a template: first of its shape, then between its parts. An unknown version
+    yields none.
     """
     if is_version_declared(claim.version):
         yield from shape_breaches(claim)
@@ -105,7 +105,7 @@ class _RequestNames:
         self._view = view
         paced = view.deadline.items_with_clock_checks
         self._names = dict.fromkeys(paced(name for request in requests for name in _names_of_request(request)))
-        # an alternative by its name alone: the part after the request's name and a slash
+        # # alternatives by the part after the slash, which users write alone by mistake
         self._alone = {name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name}
 
     def breaches_of_unknown_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
@@ -142,7 +142,7 @@ def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
 
 
 def _length_of_json(parameters: JSON) -> int:
-    """Return the bytes of parameters as compact JSON, with those of their parts that were not read."""
+    """Return the bytes of parameters as compact JSON, including parts that are nested too deeply to be read."""
     unread: list[Unread] = []
     text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=unread.append)
     return len(text.encode()) + sum(len(part.text.encode()) - len("null") for part in unread)

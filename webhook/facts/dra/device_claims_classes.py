@@ -1,6 +1,5 @@
-"""Checks that the DeviceClasses exist that claims and extended resources of containers ask for.
-
-A class that a driver publishes counts as existing. Each class is looked up once.
+"""Checks that the DeviceClasses of claims and of extended resources exist. A class that a driver installs counts as
+existing. Each class is looked up once.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ DEVICE_CLASS: Final = DeviceClass.gvk
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
-"""Classes that examples of a driver use and its chart does not install, with the fix: NVIDIA's, since 25.3."""
+"""Classes that a driver's examples use but its chart does not install, with the fix: NVIDIA's, since 25.3."""
 
 
 class DeviceClassState(Struct, frozen=True):
-    """The view's knowledge about a class.
+    """What a view knows about a class.
 
     Args:
         is_found: whether it exists.
-        is_absent: whether it is known not to be there.
+        is_absent: whether it is known to be absent.
         nearest: the class that was probably intended.
         extended_resource: its extendedResourceName.
     """
@@ -84,8 +83,8 @@ class DeviceClasses:
         self._states: dict[str, DeviceClassState] = {"": DeviceClassState()}
 
     def get(self, name: str) -> DeviceClass:
-        """Return the DeviceClass, a false one if it does not exist; a class that a driver installs is not noted as
-        missing.
+        """Return the DeviceClass; it is false if the class does not exist. A missing class is noted, unless a driver
+        installs it.
         """
         if name not in self._found:
             view = (
@@ -103,7 +102,8 @@ class DeviceClasses:
     def state(self, name: str) -> DeviceClassState:
         """Return what the view knows about a class: whether it exists, is certainly absent, and the nearest name.
 
-        Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain.
+        Drivers install their classes, and files rarely contain them. So a class is certainly absent only from a whole
+        cluster.
         """
         if name not in self._states:
             self._states[name] = self._look_up_state(name)
@@ -145,9 +145,7 @@ def validate_class_exists(
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of extended resources that name a DeviceClass (KEP-5004), which the API server does
-    not check.
-    """
+    """Yield problems of extended resources that name a DeviceClass (KEP-5004); the API server checks none."""
     for container in subject.typed(Pod).spec.all_containers():
         resources = container.resources
         for name in _class_resource_names(resources):
@@ -187,7 +185,7 @@ def _check_class_amount(path: FieldPath, limit: Amount | None, request: Amount |
 
 
 def _is_whole_and_equal(limit: Amount | None, request: Amount | None) -> bool:
-    """Return whether there is a limit, in whole devices, that the request equals."""
+    """Return whether the limit is a number of whole devices, and the request is unset or equal."""
     if limit is None or (request is not None and str(request) != str(limit)):
         return False
     amount = amounts.read_quantity(amounts.amount_as_string(limit))

@@ -1,8 +1,8 @@
 """Checks configurations for NVIDIA's driver in claims and classes, `opaque.parameters`: nvidia-device-config.
 
-The configurations that its plugin refuses, by nvidia.yaml, and those that it does not apply: an object that no release
-knows, or that another driver of the vendor applies; a request for a class with devices of another type, or with
-alternatives that the driver does not match by its name; a setting that needs a feature gate of the driver.
+By nvidia.yaml, it reports the configurations that the plugin refuses, and those that the plugin does not apply: an
+object that no release knows, or that another driver of the vendor applies; a request for a class with devices of
+another type, or a request whose name does not match because it has alternatives; a setting that needs a feature gate.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _check_domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
 
 
 def _is_of_other_vendor(parameters: NvidiaParameters) -> bool:
-    """Return whether the parameters have another vendor's group, as for a driver that only uses NVIDIA's name."""
+    """Return whether the parameters have the API group of another vendor, whose driver only uses NVIDIA's name."""
     group = parameters.api_version.partition("/")[0]
     return "/" in parameters.api_version and "nvidia" not in group.lower()
 
@@ -228,7 +228,7 @@ def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> 
 
 
 def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
-    """Yield the problem of an invalid value; for a kind that may change, only of fields that are known."""
+    """Yield the problem of an invalid value. For a kind that may change, only known fields are reported."""
     message, fix, value = message_and_fix(breach)
     if breach.what == "unknownField":
         message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
@@ -268,7 +268,7 @@ def _add_refusal_reason(message: str) -> str:
 def _check_requests_of_configuration(
     config: DeviceConfiguration, asked: Mapping[str, DeviceRequestOfClaim]
 ) -> Iterator[Problem]:
-    """Yield requests to which the plugin does not apply a configuration that names them."""
+    """Yield requests that a configuration names, but to which the plugin does not apply it."""
     device_class = _nvidia_table()["kinds"].get(config.opaque.nvidia.kind, {}).get("class", "")
     alternatives: dict[str, Mapping[str, Items[DeviceRequestOfClaim]]] = {}
     for index, name in enumerate(config.requests):
@@ -288,7 +288,7 @@ def _check_requests_of_configuration(
 def _alternatives_by_name(
     request: DeviceRequestOfClaim, config: DeviceConfiguration
 ) -> Mapping[str, Items[DeviceRequestOfClaim]]:
-    """Return the alternatives of a request by name; several of one name are all listed."""
+    """Return the alternatives of a request by name; several may have the same name."""
     named: dict[str, list[DeviceRequestOfClaim]] = {}
     for choice in request.choices:
         named.setdefault(choice.name, []).append(choice)

@@ -1,8 +1,8 @@
 """The devices that claims and claim templates of the cluster ask for, with what is known about their classes.
 
-Computed once for a claim and a request, because pods of one request often share their claims. The contents of ordinary
-claims are cached for all requests, until the cluster has another object in place of the claim or of a class. A
-container may name some requests of a claim; then the claim is narrowed to those.
+The contents of a claim are computed once in a review, because its pods often share claims. Those of ordinary claims are
+cached for all reviews, until the claim or a class changes. If a container names some requests of a claim, only these
+requests count.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
 class ClaimContents(Struct, frozen=True, kw_only=True):
-    """The requests of a claim, and what follows from them.
+    """The requests of a claim, and the facts that follow from them.
 
     Args:
         requests: its requests.
-        classes: what is known of the classes that they name.
+        classes: the state of the classes that they name, by name.
         request_names: the names by which a container may refer to them; only constraints may name an alternative.
-        devices: how many it gets; None if not known, as with All or firstAvailable.
-        at_least: how many it gets at least.
-        is_gpu: whether GPUs are among them.
+        devices: how many devices it gets; None if not known, as with All or firstAvailable.
+        at_least: the least number of devices that it gets.
+        is_gpu: whether GPUs are among the devices.
         has_admin_access: whether it asks for admin access.
-        is_exclusive: whether all of its devices are known to be for one pod, unless they are shared: whole ones and
-            slices, without admin access, a share of a capacity or a strategy of sharing.
+        is_exclusive: whether only one pod can use each of its devices: they are whole devices and slices, without admin
+            access, a share of a capacity or a sharing strategy.
     """
 
     requests: tuple[DeviceRequestOfClaim, ...] = ()
@@ -69,12 +69,12 @@ def contents_of_claim(
         kept.contents = _contents_of_requests(claim.claim_spec, read_requests(claim.claim_spec, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
-        view.remember(key, kept.contents)  # a missing class is missing for each fact that needs it
+        view.remember(key, kept.contents)  # each fact that needs a missing class notes it
     return kept.contents
 
 
 class _CachedContents(Struct):
-    """The cached contents of one claim, with the classes that it names and that existed."""
+    """The cached contents of one claim, with the existing classes that it names."""
 
     classes: Mapping[str, JSON] = field(default_factory=dict)
     contents: ClaimContents = NO_CONTENTS
@@ -103,7 +103,9 @@ def _cached_contents_of_claim(claim: ResourceClaim | ResourceClaimTemplate) -> _
 
 
 def _is_short_enough_to_cache(spec: ClaimSpec) -> bool:
-    """Return whether a claim is short enough to be cached: its requests name a class and a count, as most do."""
+    """Return whether a claim is short enough to be cached. Most claims are, because their requests name only a class
+    and a count.
+    """
     listed = spec.devices.requests
     return (
         len(listed) <= _MOST_KEPT

@@ -1,8 +1,9 @@
 """The requests of a device claim, in one form for all versions of resource.k8s.io.
 
-v1beta1 and v1alpha3 write an exact request flat, next to its name, v1beta2 and v1 under `exactly`; all of them write
-alternatives under `firstAvailable`. Defaults as in k8s.io/kubernetes v1.36 pkg/apis/resource/v1/defaults.go. v1alpha2
-named one resourceClassName for the whole claim: it has no requests, and `kind` says `unsupported`.
+v1beta1 and v1alpha3 have the fields of an exact request next to its name, v1beta2 and v1 under `exactly`. All of them
+have alternatives under `firstAvailable`. The defaults are those of k8s.io/kubernetes v1.36
+pkg/apis/resource/v1/defaults.go. v1alpha2 named one resourceClassName for the whole claim: it has no requests, and
+`kind` is `unsupported`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FLAT_VERSIONS: Final = frozenset(("v1alpha3", "v1beta1"))
 """Versions that write the fields of an exact request next to the name of the request."""
 _INTEGERS: Final = range(-(2**63), 2**63)
 _WORK_OF_REQUEST: Final = 10
-"""Units of work for one request or alternative, some 9 microseconds."""
+"""The charge for one request or alternative, some 9 microseconds."""
 _CLAIMS: Final[Mapping[tuple[str, str], type[ResourceClaim | ResourceClaimTemplate]]] = {
     (GROUP, "ResourceClaim"): ResourceClaim,
     (GROUP, "ResourceClaimTemplate"): ResourceClaimTemplate,
@@ -43,7 +44,7 @@ Kind: TypeAlias = Literal["exactly", "firstAvailable", "choice", "none", "both",
 
 
 class JudgedSelector(Struct, frozen=True):
-    """A selector: the path of its expression, and the API server's judgement of it."""
+    """A selector: its expression with the path, and the errors that the API server finds in it."""
 
     at: FieldPath
     expression: str
@@ -57,7 +58,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
         name: its name.
         at: its place.
         kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`.
-        device: the kind of the devices of the class, by its name.
+        device: the kind of devices that the name of the class suggests.
         device_class: deviceClassName.
         allocation_mode: ExactCount, All, or another written value.
         count: the number of requested devices, 0 if it is not a number.
@@ -65,9 +66,9 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
         selectors: its selectors.
         capacities: how much it needs of the capacities of a device.
         tolerations: taints that it tolerates, as JSON.
-        devices: how many it gets; None if not known, as with All or firstAvailable.
-        at_least: how many it gets at least.
-        is_gpu: whether they are GPUs or parts of them.
+        devices: how many devices it gets; None if not known, as with All or firstAvailable.
+        at_least: the least number of devices that it gets.
+        is_gpu: whether the devices are GPUs or parts of GPUs.
         choices: the alternatives of firstAvailable.
     """
 
@@ -122,7 +123,7 @@ def _read_request(request: DeviceRequest, *, is_flat: bool) -> DeviceRequestOfCl
     if exact:
         return _request_for_one_class(request.name, "exactly", exact, has_admin_access=exact.admin_access)
     meant = request.flat_request or request.exactly
-    if meant:  # of another version: refused, but what it means is clear
+    if meant:  # the form of another version: the API server refuses it, but its meaning is clear
         return _request_for_one_class(request.name, "none", ExactDeviceRequest(meant.json, request.at, request.reading))
     return DeviceRequestOfClaim(name=request.name, at=request.at, kind="none")
 
@@ -176,7 +177,8 @@ def _requested_count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) ->
 
 
 def read_selectors(listed: Items[DeviceSelector]) -> tuple[JudgedSelector, ...]:
-    """Return the selectors of a request or a DeviceClass, with the API server's judgement of their expressions.
+    """Return the selectors of a request or a DeviceClass, with the errors that the API server finds in their
+    expressions.
 
     A selector without `cel` is left out: the check of the declared shape reports it.
     """

@@ -1,7 +1,7 @@
 """Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload: resource-claims.
 
-An API server that serves the version also refuses these objects. The rules are for manifests that are checked
-before there is a cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver 1.36.1.
+An API server that serves the version also refuses these objects. The rules are for manifests that are checked without a
+cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver 1.36.1.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go and
 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
@@ -242,7 +242,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
 def _breaches_without_misplaced_fields(
     breaches: Iterable[Breach], asked: Items[DeviceRequestOfClaim]
 ) -> Iterator[Breach]:
-    """Yield the breaches without misplaced fields of requests for which one problem names all fields."""
+    """Yield the breaches, except misplaced fields of a request: one problem names all of them."""
     told = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
         is_moved = breach.what == "unknownField" and breach.expected != ""

@@ -1,9 +1,9 @@
-"""Device selectors: compiled in the CEL environment of dynamic resource allocation, judged, and evaluated on devices.
+"""Device selectors: compiled in the CEL environment of dynamic resource allocation, checked, and evaluated on devices.
 
-k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: the base environment with `cel.bind` and the variable
-`device`, a result of bool or of an attribute's unknown type, at most 10 KiB, at most 1,000,000 of estimated cost. Where
-the feature gate DRAListTypeAttributes (alpha in 1.36) is on, attributes may be lists: `gated` is what is wrong without
-it, `problem` what is wrong either way.
+As in k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go, a selector is compiled in the base environment with
+`cel.bind` and the variable `device`. Its result is a bool or has an attribute's unknown type. It has at most 10 KiB and
+an estimated cost of at most 1,000,000. With the feature gate DRAListTypeAttributes (alpha in 1.36), attributes may be
+lists.
 
 The scheduler evaluates a selector on a device of a ResourceSlice (DeviceMatches). Names without a domain belong to the
 driver's domain. A domain that the device does not have is empty. An attribute that the device does not have is an
@@ -41,7 +41,7 @@ _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
 
 
 class SelectorErrors(Struct, frozen=True):
-    """The errors of an expression: `problem` in any case, `gated` without the feature gate; "" for none."""
+    """The errors of an expression: `problem` in any case, `gated` only if the feature gate is off; "" for none."""
 
     problem: str = ""
     gated: str = ""
@@ -115,7 +115,6 @@ def _compilation_error(expression: str, deadline: Deadline, *, lists: bool) -> s
 
 
 def _compile_for_attribute_type(expression: str, attribute: Type, deadline: Deadline) -> Program:
-    """Compile a selector; all selectors are compiled here."""
     return _cel_engine().compile(expression, _selector_environment(attribute), deadline=deadline)
 
 
@@ -144,7 +143,7 @@ def _selector_environment(attribute: Type) -> Environment:
 
 
 def _includes_or_equals(target: Any, item: Any) -> bool:
-    """Return whether a list has an item, or the value equals it."""
+    """Return whether a list contains an item, or a value that is not a list equals the item."""
     if type(target) is not list:
         return bool(are_equal(target, item))
     if len(target) > _LISTED:
@@ -168,7 +167,7 @@ _SIZES: Mapping[tuple[str, ...], int] = {
 
 
 def _size_limit_of_path(path: tuple[str, ...], _: Type) -> Range | None:
-    """Return the greatest size of the value at a path of the device."""
+    """Return the largest size that the value at a path of the device may have."""
     size = _SIZES.get(path)
     if size is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":
         size = _VALUE
@@ -183,7 +182,7 @@ def selector_matches_device(
 
     Raises:
         CompileError: the expression is refused.
-        EvaluationError: it asks for what the device does not have, costs too much, or gives something else than a bool.
+        EvaluationError: it reads something that the device does not have, costs too much, or does not return a bool.
     """
     meter = meter or CostMeter(limit=MOST_COST)
     program = compile_selector(expression, meter.deadline or Deadline())

@@ -1,7 +1,7 @@
 """Pods that use devices, for advice about whole workloads, and the kinds of their workloads.
 
 A device is a GPU or another accelerator that a container requests as an extended resource, or a claim that it names.
-Fields outside of pod templates are left out. Knows no rule.
+Fields outside of pod templates are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BATCH: Final = frozenset(
 )
 """Kinds with pods that end."""
 SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
-"""Kinds with pods that answer requests until they are replaced one by one."""
+"""Kinds with pods that serve until they are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), LEADER_WORKER_SET}
 """Kinds that get advice about devices; a DaemonSet manages the devices of its node."""
 PLACED: Final = WORKLOADS | frozenset(
@@ -70,7 +70,7 @@ class DevicePods(NamedTuple):
 
     Args:
         podset: the pod set.
-        template: its template; its paths begin at the template.
+        template: its template, with paths relative to the template.
         containers: the containers that use devices, without init containers that end.
         devices: the devices of one pod by the name of the resource, without claims.
     """
@@ -91,7 +91,7 @@ class DevicePods(NamedTuple):
         return self.podset.pods or 0
 
     def locate(self, path: FieldPath) -> FieldPath:
-        """Return the path in the object of a field of the template."""
+        """Return the path of a template's field in the object."""
         return self.podset.locate(path)
 
 
@@ -100,8 +100,8 @@ class DeviceWorkload(Struct, frozen=True):
 
     Args:
         pod_sets: all of its pod sets.
-        device_pods: the pods that use devices; () if no pod does, so that there is no advice.
-        missing: the origin of its pods, if it does not exist.
+        device_pods: the pods that use devices; () if no pod does.
+        missing: the missing runtime that its pods come from.
     """
 
     pod_sets: tuple[PodSet, ...] = ()
@@ -115,8 +115,8 @@ class DeviceWorkload(Struct, frozen=True):
 
 
 def located_templates(subject: Subject) -> Items[tuple[PodSet, PodTemplate]]:
-    """Return the pod sets of an object with their templates, those of a runtime at their places in the TrainJob; call
-    it through `Subject.once`.
+    """Return the pod sets of an object with their templates; call it through `Subject.once`. Pod sets of a runtime have
+    the paths of the TrainJob.
     """
     listed = subject.once(pod_sets).all
     return listed.of([(pod_set_located_in_runtime(each), template_of(each, subject)) for each in listed])
@@ -162,7 +162,7 @@ def is_training_container(container: Container, subject: Subject) -> bool:
 
 
 def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
-    """Yield the problems at paths in the object, without repetitions of a message for another template."""
+    """Yield the problems with paths in the object. A problem that several templates share is yielded once."""
     seen = set()
     for problem in problems:
         if problem.code_found_and_message not in seen:
@@ -173,10 +173,12 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
 def check_advice_without_repetitions(
     advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
 ) -> Iterator[Problem]:
-    """Yield the problems of all advice, once for a problem of several templates; `code` reports missing objects."""
+    """Yield the problems of all advice; a problem that several templates share is yielded once. The rule `code` reports
+    missing objects.
+    """
     if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:
         problems = tuple(advise(subject))
-        if problems:  # as rarely
+        if problems:  # rarely true
             yield from without_repeated_problems(problems, subject)

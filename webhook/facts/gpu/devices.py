@@ -1,6 +1,5 @@
-"""The catalogue of device names: devices.yaml, read once, looked up by name.
-
-Knows names only. A name that no row fits is not a known device; the nearest known one is suggested.
+"""The catalogue of device names: devices.yaml, read once, looked up by name. A name that no row matches is not a known
+device, and the nearest known name is suggested.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("devices.yaml")
 COUNTED = frozenset(("device", "shared", "slice"))
-"""Kinds with an amount that is a number of devices."""
+"""Kinds whose amount is a number of devices."""
 
 
 class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
-    """The meaning of a name. `kind` is as at the top of devices.yaml; "" for a name that no row matches."""
+    """The meaning of a name. The top of devices.yaml explains `kind`; it is "" for a name that no row matches."""
 
     name: str = ""
     vendor: str = ""
@@ -42,19 +41,18 @@ class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
 
 UNKNOWN = DeviceCatalogueRow(gpu=False)
 NAME_WORK: Final = 10
-"""The work to charge for a name, because a new name is compared with the patterns of all known names, which takes a
-tenth of a millisecond.
-"""
+"""The charge for a name: comparing a new name with the patterns of all known names takes a tenth of a millisecond."""
 _LONGEST_IMAGE: Final = 1024
-"""The most characters of an image: a repository has 255, a tag 128, a digest some 140. Images with longer names cannot
-be pulled."""
+"""The most characters of an image's name. A repository has up to 255, a tag 128, a digest some 140; longer names cannot
+be pulled.
+"""
 _NVIDIA: Final = "nvcr.io/nvidia/"
 _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
 """Matches a MIG slice as people write it."""
 
 
 class DeviceCatalogue(Struct, frozen=True, kw_only=True):
-    """All rows of devices.yaml; `whole_names` are the resources with a domain and no `*`, by the name in lower case."""
+    """All rows of devices.yaml. `whole_names`: the resources with a domain and no `*`, by their name in lower case."""
 
     resources: tuple[DeviceCatalogueRow, ...]
     whole_names: Mapping[str, str]
@@ -95,7 +93,7 @@ def _device_of_row(row: JSON) -> DeviceCatalogueRow:
 def device_of_resource_name(name: str) -> DeviceCatalogueRow:
     """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of nvidia's.
 
-    Kubernetes compares names letter by letter, so a known name in other letters is not a known device.
+    Kubernetes distinguishes capital letters, so a known name with other capital letters is not a known device.
     """
     return (
         UNKNOWN if _known_resource_in_other_case(name) else _first_matching_row(name, read_device_catalogue().resources)
@@ -103,7 +101,7 @@ def device_of_resource_name(name: str) -> DeviceCatalogueRow:
 
 
 def _known_resource_in_other_case(name: str) -> str:
-    """Return the known resource that differs only in capital letters: `gpu.intel.com/i915` for `…/I915`; else ""."""
+    """Return the known resource that differs only in capital letters: `gpu.intel.com/i915` for `…/I915`; or ""."""
     meant = read_device_catalogue().whole_names.get(name.lower(), name)
     return "" if meant == name else meant
 
@@ -123,7 +121,7 @@ def is_class_installed_by_driver(name: str) -> bool:
 def nearest_known_resource(name: str) -> str:
     """Return the known resource that an unknown one probably means: `nvidia.com/gpu` for `nvidia.com/gpus`.
 
-    The part before the slash may lack its end (`nvidia/gpu`), and a slice its dot (`mig-1g5gb`).
+    The end of the domain may be missing (`nvidia/gpu`), and so may the dot of a slice (`mig-1g5gb`).
     """
     slice_ = _SLICE.fullmatch(name.lower())
     if slice_:
@@ -134,7 +132,9 @@ def nearest_known_resource(name: str) -> str:
 
 
 def _name_in_case_of_family(name: str) -> str:
-    """Return a name with the letters of its family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`; else ""."""
+    """Return a name with the capital letters of its family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`; "" if
+    none fits.
+    """
     for row in read_device_catalogue().resources:
         family, star, rest = row.name.partition("*")
         is_of_family = star and not rest and not family.endswith("/") and name.lower().startswith(family.lower())
@@ -145,7 +145,7 @@ def _name_in_case_of_family(name: str) -> str:
 
 @cache_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
-    """Return whether an image is built to compute on GPUs, by its name; images of plugins and the like are not."""
+    """Return whether the name of an image says that it computes on GPUs; images of plugins and tools do not."""
     known = read_device_catalogue()
     name = image.rpartition("/")[2]
     if len(image) > _LONGEST_IMAGE or known.without_cuda.match(image):
@@ -159,7 +159,7 @@ def is_gpu_image(image: str) -> bool:
 
 
 def is_tool_image(image: str) -> bool:
-    """Return whether an image watches, offers or configures GPUs and computes nothing, by its name."""
+    """Return whether the name of an image says that it only monitors, offers or configures GPUs."""
     return len(image) <= _LONGEST_IMAGE and bool(read_device_catalogue().tools.match(image.rpartition("/")[2]))
 
 

@@ -1,9 +1,9 @@
 """ResourceQuotas and LimitRanges that devices exceed, or that count nothing because they name the resource `gpu`.
 
 Pods have the vendor's resource, so a quota for `gpu` counts nothing; a name without a domain must be one of Kubernetes'
-own. A pod that exceeds a quota is refused when its controller creates it. At that time the workload itself was accepted
-and a queue may have admitted it. The check compares with the whole quota, not with what is left of it. A quota with
-scopes may be about other pods, so it is not compared.
+own. A pod that exceeds a quota is refused when its controller creates it. By then the workload is accepted, and a queue
+may have admitted it. The check compares with the whole quota, not with the free part. A quota with scopes may be about
+other pods, so it is not compared.
 
 Source: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go, and pkg/apis/core/validation/validation.go
 ValidateResourceQuotaResourceName and validateLimitRangeResourceName.
@@ -38,7 +38,9 @@ NAMESPACE_QUOTA: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""Requests that the ResourceQuotas of a namespace never allow; their free amounts change too often."""
+"""Requests that the ResourceQuotas of a namespace never allow. The free amounts of quotas change too often to be
+checked.
+"""
 GPU_QUOTA: Final = RuleGroup(
     "gpu-quota",
     refused_by="the API server",
@@ -138,7 +140,7 @@ def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
 
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
-    """Yield the devices that a workload's pods request at the same time and that no quota of the namespace allows."""
+    """Yield devices that a workload's pods request together and that a quota of the namespace never allows."""
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
     view = subject.cluster_view()
     quotas = view.list_typed(ResourceQuota, view.namespace) if using else ()
@@ -158,7 +160,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
 
 
 class _SimultaneousRequest(Struct, frozen=True):
-    """The number of devices that pods request at the same time, and the template with most of them."""
+    """The number of devices that pods request at the same time, and the path of the template that requests most."""
 
     devices: int
     pods: int
@@ -166,7 +168,7 @@ class _SimultaneousRequest(Struct, frozen=True):
 
 
 def _simultaneous_requests(using: list[DevicePods], subject: Subject) -> Mapping[str, _SimultaneousRequest]:
-    """Return the simultaneous requests by resource: of all pod sets, or of the largest if some wait for others."""
+    """Return simultaneous requests by resource: of all pod sets, or of the largest one if some wait for others."""
     parts: dict[str, list[_SimultaneousRequest]] = {}
     for pods in using:
         for name, devices in pods.devices.items():
@@ -185,7 +187,7 @@ def _simultaneous_requests(using: list[DevicePods], subject: Subject) -> Mapping
 
 
 def _may_pods_be_created_later(subject: Subject) -> bool:
-    """Return whether some pods may be created only after others are done; for a TrainJob its runtime decides."""
+    """Return whether some pods may be created only after others end; a runtime may decide this for a TrainJob."""
     match subject.group_kind:
         case ("jobset.x-k8s.io", "JobSet"):
             return any(job.depends_on for job in subject.typed(JobSet).spec.replicated_jobs)

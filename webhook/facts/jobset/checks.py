@@ -53,7 +53,9 @@ def check_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
-    """Yield what JobSet refuses in the JobSet of every TrainJob of a runtime; a TrainJob counts its pods."""
+    """Yield what JobSet refuses in the JobSet of every TrainJob of a runtime, except numbers of pods, which a TrainJob
+    sets.
+    """
     template = subject.typed(TrainingRuntime).spec.template
     yield from validate_create(template.spec, is_counted=False)
     yield from advise_unknown_keys(template.metadata, template.spec, subject.cluster_view())
@@ -76,7 +78,7 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[NameLimit]:
-    """Yield the limit of the name that flux gives a volume, which is a DNS label."""
+    """Yield the limit of the volume name that flux makes from the job's name: it is a DNS label."""
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.replicated_jobs):
         yield LONGEST_NAME - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
 
@@ -90,7 +92,7 @@ def _job_set_without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
 
 
 def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Problem]:
-    """Check the labels that patches give the JobSet."""
+    """Check the labels that patches add to the JobSet."""
     for key, value in labels.items():
         if is_invalid_label(key, value):
             yield invalid_label_problem(
@@ -100,7 +102,7 @@ def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Itera
 
 def _relocate_problems_to_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
     runtime = job.runtime.spec.template.spec
-    of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the same paths as the merged one
+    of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the paths of the merged JobSet
     own = {problem.code_found_and_message for problem in validate_create(of_runtime)}
     for problem in problems:
         is_own = problem.code_found_and_message in own
@@ -111,11 +113,11 @@ def _relocate_problems_to_train_job(problems: Items[Problem], job: MergedTrainJo
 
 
 def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator[Problem]:
-    """Yield everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
+    """Yield everything that JobSet's webhook refuses in a JobSet spec, except the length of the name.
 
     Args:
-        job_set: the spec, at any place.
-        is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
+        job_set: the spec.
+        is_counted: whether the numbers of pods are final; the numbers in a runtime are not.
     """
     yield from validate_network_subdomain(job_set)
     yield from validate_success_policy(job_set)
@@ -124,9 +126,6 @@ def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator
     yield from job_set_policies.validate_coordinator(job_set, is_counted=is_counted)
     yield from job_set_policies.validate_volume_claim_policies(job_set)
     yield from validate_replicated_jobs(job_set, is_counted=is_counted)
-
-
-"""The reports about only the runtime."""
 
 
 CHECKS: Final = (

@@ -152,7 +152,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterat
 
 
 def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
-    """Check a DNS label: a part of `<name>-<job>-0` may begin with a digit, names of Services and groups may not."""
+    """Check a DNS label. Parts of `<name>-<job>-0` may begin with a digit, names of Services and groups may not."""
     is_wrong = dns1123_label_errors(name) if may_begin_with_digit else dns1035_label_errors(name)
     if name and is_wrong and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
@@ -190,9 +190,7 @@ def _check_labels(labels: Entries[str], at: FieldPath) -> Iterator[Problem]:
 
 
 def invalid_label_problem(key: str, value: str, path: FieldPath | str, *, is_of_patch: bool = False) -> Problem:
-    """Return the problem of a label that Kubernetes refuses (ValidateLabels): of a Job, or of a patch for the
-    JobSet.
-    """
+    """Return the problem of a label of a Job or of a patch for the JobSet that Kubernetes refuses (ValidateLabels)."""
     part, message = invalid_label_part(key, value)
     if is_of_patch:
         message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
@@ -206,14 +204,14 @@ def is_invalid_label(key: str, value: str) -> bool:
 
 
 def invalid_label_part(key: str, value: str) -> tuple[str, str]:
-    """Return the part of a label that Kubernetes refuses, its key or its value, and the message about it."""
+    """Return the refused part of a label, its key or its value, and the message about it."""
     if label_value_errors(value):
         return value, f"cannot be the value of a label because {label_value_fault(value)}"
     return key, f"cannot be the key of a label because {qualified_name_fault(key)}"
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
-    """Require a dependency on an earlier job; upstream allows a job to wait for itself, and it then waits for ever."""
+    """Require a dependency on an earlier job. JobSet allows a dependency of a job on itself, which never starts."""
     name, path = dependency.name, dependency.path("name")
     place = jobs[name].at[-1] if name in jobs else None
     if is_placeholder(name) or (isinstance(place, int) and place < index):
@@ -262,7 +260,7 @@ def validate_targets_exist(targets: Items[str], job_set: JobSetSpec, at: FieldPa
 
 
 def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
-    """Limit the replicas of a replicated job with jobs that restart one by one."""
+    """Limit the replicas of replicated jobs whose jobs restart separately."""
     for job in job_set.replicated_jobs:
         if job.replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
@@ -271,7 +269,7 @@ def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Ite
 
 
 def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Report features that are off by default, and the limits of one of them."""
+    """Report features that are off by default, and too many replicas for one of them."""
     if policy.restart_strategy == "InPlaceRestart":
         yield _alpha_feature_problem(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
     rule = next((rule for rule in policy.rules if rule.action in _GATED), None)

@@ -1,9 +1,8 @@
-"""The longest name that a JobSet may have, and labels and annotations of JobSet that JobSet does not read.
-
-The names of jobs and pods and the label of the coordinator begin with the JobSet's name. These have at most 63
-characters: the job `<name>-<job>-<replica>`, the pod `<name>-<job>-<replica>-<pod>-abcde` of an indexed job with
-completions, the label's value `<name>-<job>-<replica>-<pod>.<subdomain>`, and the claim `<template>-<name>`. A
-misspelled key changes nothing, and JobSet does not report it.
+"""The longest name that a JobSet may have, and keys of JobSet's labels and annotations that JobSet does not read. The
+names of jobs and pods and the label of the coordinator begin with the JobSet's name. They have at most 63 characters:
+the job `<name>-<job>-<replica>`, the pod `<name>-<job>-<replica>-<pod>-abcde` of an indexed job with completions, the
+label's value `<name>-<job>-<replica>-<pod>.<subdomain>`, and the claim `<template>-<name>`. A misspelled key changes
+nothing, and JobSet does not report it.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go, pkg/controllers/volume_claim_policy.go,
 api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go.
@@ -48,7 +47,7 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
 )
 LONGEST_NAME: Final = 63
 NameLimit: TypeAlias = tuple[int, str, str]
-"""The most characters, the objects that are named after the JobSet (a key of _NAMED), and the part of it."""
+"""The most characters, the kind of object named after the JobSet (a key of _NAMED), and the job or template."""
 _NAMED: Final = {
     "coordinator": "the label of coordinator `{}` contains the name",
     "claim": "the claim of template `{}` is named after the JobSet",
@@ -80,9 +79,7 @@ def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Ite
 
 
 def strictest_name_limit(job_set: JobSetSpec) -> NameLimit:
-    """Return the largest length of the name, the kind of name that limits it (`pod`, `job` or `claim`), and the
-    replicated job or template. Return (63, "", "") if no name begins with the name of the JobSet.
-    """
+    """Return the strictest limit of the JobSet's name; (63, "", "") if no other name begins with it."""
     return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(LONGEST_NAME, "", ""))
 
 
@@ -103,14 +100,14 @@ def _limit_of_job(job: ReplicatedJob) -> NameLimit:
 
 
 def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> NameLimit:
-    """Return the limit by the coordinator's label; without a subdomain, the label's value has the name twice."""
+    """Return the limit of the coordinator's label. Without a subdomain, the label's value contains the name twice."""
     job = coordinator.replicated_job
     remaining = LONGEST_NAME - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
 def length_of_name(metadata: Metadata) -> int:
-    """Return the length of an object's name, or of the name that generateName will make (k8s.io/apiserver
+    """Return the length of an object's name, or of the name made from generateName (k8s.io/apiserver
     pkg/storage/names).
     """
     prefix = metadata.generate_name
@@ -138,6 +135,6 @@ def _check_unknown_keys(metadata: Metadata, view: ClusterView) -> Iterator[Probl
 
 
 def _probably_intended_key(key: str, view: ClusterView) -> str:
-    """Return the key that was probably intended: with another prefix, or with nearly the same spelling."""
+    """Return the key that was probably intended: it has another prefix, or nearly the same spelling."""
     name = key.partition("/")[2]
     return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or view.nearest(key, _KEYS)

@@ -28,8 +28,8 @@ class InactivityCause(Struct, frozen=True):
 
     Args:
         text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
-        missing: the object that has to be made before the queue can be active, "" if time may help.
-        is_known: whether the status or the spec has the check; a status that is not written yet does not count.
+        missing: the object that must be created before the queue can be active, "" if waiting may help.
+        is_known: whether the status or the spec shows it; False if the status is not written yet.
     """
 
     text: str
@@ -38,7 +38,7 @@ class InactivityCause(Struct, frozen=True):
 
 
 def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
-    """Yield the reasons for which AdmissionChecks keep a ClusterQueue inactive."""
+    """Yield the reasons why AdmissionChecks keep a ClusterQueue inactive."""
     remote, provisioning, per_flavor = [], [], []
     for name, flavors in _admission_checks_of_queue(queue, view).items():
         check = view.find(AdmissionCheck, name, namespaced=False)
@@ -74,7 +74,7 @@ def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisionin
 
 
 def may_run_in_other_cluster(queue: QueueFields, view: ClusterView) -> bool:
-    """Return whether other clusters may run the jobs of a ClusterQueue; topologies are theirs then."""
+    """Return whether other clusters may run the jobs of a ClusterQueue, so that their topologies count."""
     return any(
         _controller_of_check(name, view) in ("", _MULTI_KUEUE) for name in _admission_checks_of_queue(queue, view)
     )

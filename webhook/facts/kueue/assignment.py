@@ -2,7 +2,7 @@
 
 Every pod set gets one flavor for all resources of a resource group. All pod sets are admitted at once. Source:
 kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries flavors in their order and
-continues where it stopped, so it may find every possible assignment.
+continues where it stopped, so it may find every assignment that is possible.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from webhook.facts.kueue.workload import PodSetRequests
 Capacity: TypeAlias = Callable[[FlavorResource], int]
 """Returns the available amount of a flavor's resource."""
 _MOST_TRIED: Final = 20_000
-"""How many assignments of pod sets to flavors are tried; after that the job counts as possible."""
+"""The most assignments of pod sets to flavors that are tried; then the job counts as possible."""
 
 
 class RejectedFlavor(Struct, frozen=True):
-    """A flavor that pods cannot have: for a reason, or because it has less of a resource than they ask for."""
+    """A flavor that does not fit pods: for a reason, or because it has less of a resource than they request."""
 
     flavor: str
     reason: str = ""
@@ -43,11 +43,11 @@ class PodSetQuotaRequest(Struct, frozen=True):
     rejected: tuple[RejectedFlavor, ...]
 
     def flavors_with_capacity(self, capacity: Capacity) -> tuple[str, ...]:
-        """Return the flavors that have enough for this pod set without the other pod sets."""
+        """Return the flavors that have enough for this pod set alone."""
         return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
     def shortage(self, flavor: str, capacity: Capacity) -> RejectedFlavor | None:
-        """Return the resource that the flavor lacks most, None if it has enough of all."""
+        """Return the resource that the flavor lacks most, None if it has enough of every resource."""
         short = [
             RejectedFlavor(flavor, resource=name, asked=value, most=most)
             for name, value in self.requests.items()
@@ -109,9 +109,7 @@ class _FlavorSearch(Struct):
 def pod_sets_not_fitting_together(
     wanted: Sequence[PodSetQuotaRequest], capacity: Capacity
 ) -> Sequence[PodSetQuotaRequest]:
-    """Return the pod sets of the first resource group with flavors that do not have enough for all of them; () if all
-    have.
-    """
+    """Return the pod sets of the first resource group whose flavors do not have enough for all of them; () for none."""
     groups: dict[QuotaGroup, list[PodSetQuotaRequest]] = {}
     for pods in wanted:
         groups.setdefault(pods.group, []).append(pods)

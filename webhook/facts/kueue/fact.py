@@ -1,9 +1,9 @@
 """The fact `kueue`: the queue of a job, the quota that it needs, and whether Kueue can ever admit it.
 
-Checks LocalQueue, ClusterQueue, flavors and quota in this order, ever and now. The first obstacle is the answer, with
-the text that Kueue will write into the Workload, if it writes any. Every answer is about the present configuration. An
-object that cannot be looked up leaves the question open. A bound that says never is Kueue's own: what all lenders
-together could give if nothing were in use.
+LocalQueue, ClusterQueue, flavors and quota are checked in this order, first for ever, then for now. The first obstacle
+is the answer, with the text that Kueue writes into the Workload, if it writes any. Every answer is about the present
+configuration. It is not known if an object cannot be looked up. "Never" means more than all lenders together could give
+if nothing were in use, as in Kueue.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and pkg/workload; observed
 with the same commit against kube-apiserver v1.36.2.
@@ -35,14 +35,14 @@ from webhook.rules.problem import MissingObject, Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problems of pod sets without a flavor that has enough quota, first ever, then now."""
+    """Yield the problems of pod sets for which no flavor can ever have enough quota, or else has enough now."""
     if place.queue is None or place.tree is None or place.node is None or subject.once(build_workload).missing:
         return
     yield from _first_kind_of_problems(JobInClusterQueue(subject, place, place.queue, place.tree, place.node))
 
 
 def _first_kind_of_problems(fitting: JobInClusterQueue) -> Iterator[Problem]:
-    """Yield the problems of the first kind that is found."""
+    """Yield the problems of one kind: of the first kind that has any."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(build_workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
         yield no_matching_flavor_problem(fitting.place.at, fitting.queue_as_text())
@@ -67,7 +67,7 @@ def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> 
 def _problems_independent_of_lending(
     fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
 ) -> Iterator[Problem]:
-    """Yield problems that do not depend on lenders in the cohort; if there are none, note that lenders are unknown."""
+    """Yield problems that do not depend on lenders in the cohort; without any, note that lenders are unknown."""
     hopeless = [pods for pods in wanted if not pods.flavors]
     if not hopeless:
         fitting.place.view.note_missing(
@@ -140,9 +140,9 @@ class AdmissionPrediction(Struct, frozen=True, kw_only=True):
     """The prediction for a job in its queue, with its problems.
 
     Args:
-        verdict: in a word.
+        verdict: the prediction in a word.
         place: the known part of its queue.
-        problems: the obstacles; with missing objects, the open questions.
+        problems: the obstacles, or problems with missing objects if they are not known.
         workload: its pod sets; None if they are not needed.
     """
 

@@ -1,7 +1,7 @@
-"""Rules of Kueue's webhooks for labels and annotations of jobs of any kind, and for changes of them.
+"""Rules of Kueue's webhooks for labels and annotations of jobs of any kind, and for their changes.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions have the names of
-upstream's. They never check whether a queue or a class exists.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions have the names of Kueue's.
+They never check whether a queue or a class exists.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def validate_update(subject: Subject, how: KueueManagement) -> Iterator[Problem]
 
 
 def _does_label_differ(old: Object, new: Object, label: str) -> bool:
-    """Return whether a label has another value; an empty value counts as not set."""
+    """Return whether a label has changed; an empty value counts as not set."""
     return old.labels.get(label, "") != new.labels.get(label, "")
 
 

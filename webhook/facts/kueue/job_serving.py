@@ -128,7 +128,7 @@ def _check_group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> I
 
 
 def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
-    """Yield changes of a StatefulSet's size, except to 0, and from 0 once its old pods are gone."""
+    """Yield changes of a StatefulSet's size, except to 0, or from 0 after its old pods are gone."""
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"
@@ -139,7 +139,7 @@ def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[
 
 
 def validate_leader_template_change(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
-    """Yield the problems of the leaders' template of a LeaderWorkerSet, which must not be added or removed."""
+    """Yield changes of the leaders' template of a LeaderWorkerSet; it must not be added or removed."""
     if old and new:
         yield from validate_unchanged_pod_shape(old, new)
     elif old or new:
@@ -191,11 +191,11 @@ def _pod_shape_problem(path: FieldPath, *, is_template: bool = False) -> Problem
 
 
 def _amounts_as_quantities(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
-    """Return amounts as quantities, so that equal amounts compare equal however they are written."""
+    """Return amounts as quantities, so that equal amounts in different notations are equal."""
     read = ((name, value, quantity.read_quantity_or_none(value)) for name, value in given.items())
     return {name: value if amount is None else amount for name, value, amount in read}
 
 
 def _value_or_none_if_empty(value: JSON) -> JSON:
-    """Return the value, or None if it is empty, because empty counts as not set."""
+    """Return the value, or None if it is empty, because an empty value counts as not set."""
     return None if value in (None, "", [], {}) else value

@@ -87,7 +87,7 @@ _TOPOLOGIES: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
 _LARGEST: Final = 2**31 - 1
 _MOST_LAYERS: Final = 3
 _LONGEST_LAYERS: Final = 10_000
-"""Characters of an annotation that is parsed: three layers have a thousand."""
+"""The most characters of an annotation that is parsed; three layers have about a thousand."""
 
 
 class _AnnotatedPodSet(Struct, frozen=True):
@@ -174,7 +174,7 @@ def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems of slice layers: a JSON array in which each size divides the previous size."""
     given = pods.annotations[LAYERS]
     if len(given) > _LONGEST_LAYERS:
-        return  # it may be right, which is not known
+        return  # whether it is valid is not known
     layers = _sizes_of_layers(given)
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
@@ -191,7 +191,7 @@ def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
 
 
 def _sizes_of_layers(given: str) -> list[JSON]:
-    """Return the sizes of the layers as written, up to one more than allowed; [] if it is not a JSON array."""
+    """Return the sizes of the layers as written, at most one more than allowed; [] if the text is not a JSON array."""
     try:
         layers = json.loads(given)
     except (ValueError, RecursionError):
@@ -209,8 +209,8 @@ def _fault_of_layer_size(size: JSON, above: int) -> str:
 
 
 def _validate_pod_set_groups(listed: Sequence[_AnnotatedPodSet]) -> Iterator[Problem]:
-    """Yield the problems of ValidatePodSetGroupingTopology: a group has two pod sets, one of a single pod, with equal
-    topology.
+    """Yield the problems of ValidatePodSetGroupingTopology. A group must have two pod sets with equal topology, and one
+    of them must have a single pod.
     """
     groups: dict[str, list[_AnnotatedPodSet]] = {}
     for pods in listed:

@@ -76,7 +76,7 @@ LIMIT_RANGE: Final = KUEUE_NEVER.rule(
 
 PODS: Final = "pods"
 MOST_TOLD: Final = 6
-"""How many flavors a message gives reasons for; a resource group has up to 64."""
+"""The most flavors for which a message gives reasons; a resource group has up to 64 flavors."""
 _RAISE: Final = "ask the administrator to raise the quota"
 
 
@@ -90,7 +90,7 @@ class JobInClusterQueue:
     tree: QuotaTree
     node: QuotaNode
     is_implied: bool = field(init=False)
-    """Whether pods that ask for no topology get a topology, because every flavor has one."""
+    """Whether pods without a topology request get a topology, because every flavor has a topology."""
 
     def __post_init__(self) -> None:
         view = self.place.view
@@ -98,7 +98,7 @@ class JobInClusterQueue:
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
     def queue_as_text(self) -> str:
-        """Return the ClusterQueue as messages name it."""
+        """Return the name of the ClusterQueue for messages."""
         return self.place.view.name_with_file(ClusterQueue.gvk, self.queue.name)
 
     def are_all_lenders_known(self) -> bool:
@@ -162,7 +162,7 @@ class JobInClusterQueue:
         *,
         is_of_nodes: bool,
     ) -> RejectedFlavor | None:
-        """Return why pods cannot have a flavor with any quota; None if they can."""
+        """Return why a flavor does not fit pods, whatever its quota; None if it fits."""
         view = self.place.view
         reason = topology.why_topology_does_not_fit(
             wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
@@ -174,8 +174,8 @@ class JobInClusterQueue:
         return RejectedFlavor(flavor.name, reason) if reason else None
 
     def _compared_label_keys(self, flavor: FlavorFields, group: QuotaGroup) -> frozenset[str]:
-        """Return the labels that selectors are compared with: the node labels of the flavor; before 0.17 those of the
-        whole resource group.
+        """Return the label keys that count in selectors: those of the flavor; before 0.17, those of the whole resource
+        group.
         """
         if find_kueue_release(self.subject) >= OWN_KEYS:
             return frozenset(flavor.labels)
@@ -183,7 +183,7 @@ class JobInClusterQueue:
         return frozenset(key for other in flavors for key in other.labels)
 
     def no_fitting_flavor_problem(self, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem:
-        """Return the problem of a pod set that fits no flavor, or none with enough quota."""
+        """Return the problem of a pod set that fits no flavor, or no flavor with enough quota."""
         reasons = [*wanted.rejected_flavors(ever)]
         told = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
@@ -237,7 +237,7 @@ class JobInClusterQueue:
         return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
 
     def not_fitting_together_problem(self, short: Sequence[PodSetQuotaRequest], ever: Capacity) -> Problem:
-        """Return the problem of pod sets that fit one by one, but not together."""
+        """Return the problem of pod sets that fit separately, but not together."""
         totals: Counter[str] = Counter()
         for wanted in short:
             totals.update(wanted.requests)
@@ -256,8 +256,8 @@ class JobInClusterQueue:
 def exceeds_max_quota_problem(
     path: FieldPath | str, message: str = "", fix: str = "", missing: tuple[MissingObject, ...] = ()
 ) -> Problem:
-    """Return the problem of more quota than a ClusterQueue can ever have; with missing objects the result is
-    unknown.
+    """Return the problem of a request for more quota than a ClusterQueue can ever have; undecided if objects are
+    missing.
     """
     reason = f"{message} (Kueue: ExceedsMaxQuota)" if message else ""
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
@@ -282,7 +282,7 @@ def _fix_for_rejected_flavors(wanted: PodSetQuotaRequest, reasons: Sequence[Reje
 
 
 def _fix_for_rejected_flavor(reason: str) -> str:
-    """Return what to change for a reason why pods cannot have a flavor."""
+    """Return the fix for a reason why a flavor does not fit pods."""
     if reason.startswith(of_flavors.TAINTED):
         return "tolerate the taint"
     if reason.startswith(of_flavors.UNMATCHED):
@@ -291,9 +291,7 @@ def _fix_for_rejected_flavor(reason: str) -> str:
 
 
 def validate_namespace_is_selected(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problem of a ClusterQueue that does not select the job's namespace; without a selector it
-    selects none.
-    """
+    """Yield the problem of a ClusterQueue that does not select the job's namespace, or that has no selector."""
     if place.queue is None:
         return
     selector = place.queue.namespace_selector

@@ -1,8 +1,7 @@
-"""Pods of one group that differ, and jobs with too many pod sets: Kueue creates no Workload for them.
-
-The Pods of a group are compared only in files. A live view has no Pods, and an API server sends the Pods of a group one
-after the other. Kueue counts the pods and compares all with the first. A Workload has a pod set for each pod template
-of a job.
+"""Pods of one group that differ, and jobs with too many pod sets: Kueue creates no Workload for them. The Pods of a
+group are compared only in files, because a live view has no Pods, and an API server sends the Pods of a group one after
+the other. Kueue counts the Pods and compares all with the first. A Workload has a pod set for each pod template of a
+job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, and the rules
 of config/components/crd/bases.
@@ -52,12 +51,12 @@ POD_SET_COUNT: Final = KUEUE_NEVER.rule(
 GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
 _QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _KEPT: Final = 16
-"""How many namespaces' groups are cached; an audit requests the groups one after the other."""
+"""The number of namespaces whose groups are cached; an audit needs one namespace after the other."""
 _REPEATED: Final = {
     ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
     ("workload.codeflare.dev", "AppWrapper"): "components",
 }
-"""The repeated part of each kind that has a pod template."""
+"""The list of each kind whose entries have pod templates."""
 
 
 class _FirstPodOfGroup(Struct, frozen=True):
@@ -69,7 +68,7 @@ class _FirstPodOfGroup(Struct, frozen=True):
 
 
 def validate_pod_matches_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield pods of a group that name another queue or another number of pods than the first."""
+    """Yield Pods of a group whose queue or number of pods differs from that of the first Pod."""
     group, pod = pod_group_of(subject, how), subject.typed(Object)
     listed = subject.cluster_view().list_json(PodWithStatus.gvk, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))
@@ -89,14 +88,14 @@ def _pod_group_differs_problem(path: FieldPath, what: str, first: _FirstPodOfGro
 
 
 def pod_group_of(subject: Subject, how: KueueManagement) -> str:
-    """Return the name of the group, if the object is a pod that Kueue manages, else ""."""
+    """Return the name of the group if the object is a Pod that Kueue manages; otherwise ""."""
     group = subject.typed(Object).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
     return "" if is_placeholder(group) else group
 
 
 @lru_cache(maxsize=_KEPT)
 def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
-    """Return the first pod of every group that did not fail."""
+    """Return the first Pod of every group, without Pods that have failed or terminate."""
     firsts: dict[str, _FirstPodOfGroup] = {}
     for obj in pods.held:
         pod = PodWithStatus.of(obj)
@@ -109,8 +108,8 @@ def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
 
 
 def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problem of too many pod sets for the CustomResourceDefinition of Workloads; no event reports it to a
-    job.
+    """Yield the problem of more pod sets than the CustomResourceDefinition of Workloads allows. No event of the job
+    reports it.
     """
     count, most = len(subject.once(build_workload).pod_sets), max_pod_sets_per_workload(find_kueue_release(subject))
     if count > most:

@@ -1,9 +1,9 @@
 """Why a job waits now: a queue that is missing, stopped or inactive, used quota, or a missing priority class.
 
-A ClusterQueue is inactive where objects that it names do not exist, or conflict. The Workload says only that its queue
-is inactive; a condition of the ClusterQueue has the cause. Kueue reports a cycle of cohorts only in its log.
-Priorities of other jobs are not compared: quota that preemption may free counts as free. Without the priority class
-that a job names, Kueue creates no Workload.
+A ClusterQueue is inactive if objects that it names do not exist or conflict. The Workload says only that its queue is
+inactive; a condition of the ClusterQueue has the cause. Kueue reports a cycle of cohorts only in its log. Priorities of
+other jobs are not compared: quota that preemption may free counts as free. Without the priority class that a job names,
+Kueue creates no Workload.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason,
 pkg/cache/scheduler/resource_node.go available, pkg/scheduler, pkg/scheduler/preemption and
@@ -120,7 +120,7 @@ PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
 )
 WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 _MOST_NAMED: Final = 5
-"""How many cohorts of a cycle a message names after the first."""
+"""The most cohorts of a cycle that a message names after the first."""
 _CREATE: Final = "create the class, or correct the name"
 
 
@@ -240,7 +240,7 @@ def _waiting_for_quota_problem(fitting: JobInClusterQueue, wanted: Sequence[PodS
 
 
 def _source_of_usage(fitting: JobInClusterQueue) -> str:
-    """Return a text that names the objects from which the usage of a queue is read."""
+    """Return a clause that names the objects with the usage of a queue."""
     reserved = fitting.place.queues.reserved
     if reserved is None:
         return "according to the status of the ClusterQueues"
@@ -266,7 +266,7 @@ def _remaining_quota_as_text(fitting: JobInClusterQueue, rejected: RejectedFlavo
 
 
 def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> bool:
-    """Return whether preemption of others could free enough, if they have lower priority or borrow."""
+    """Return whether preemption could free enough quota, if other Workloads have lower priority or borrow."""
     queue = fitting.queue
     if queue.preempts_to_borrow:
         return True

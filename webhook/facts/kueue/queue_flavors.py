@@ -178,7 +178,9 @@ def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iter
 
 
 def advise_resource_groups(spec: ClusterQueueSpec, view: ClusterView) -> Iterator[Problem]:
-    """Yield problems of missing groups, of groups for a resource that no pod asks for, and of missing flavors."""
+    """Yield problems of missing groups, of groups for the resource `gpu`, which no pod requests, and of missing
+    flavors.
+    """
     yield from advise_no_resources(spec)
     for group in spec.resource_groups:
         yield from advise_raw_gpu(group)
@@ -208,7 +210,7 @@ def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
 
 
 def too_many_entries_problem(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
-    """Return the problem of a list with more entries than allowed, or with too few."""
+    """Return the problem of a list with too many or too few entries."""
     return TOO_MANY.problem(path, message, fix, shown=shown)
 
 
@@ -218,12 +220,12 @@ def fault_of_count(count: int, most: int) -> str:
 
 
 def fix_for_count(count: int, most: int, noun: str) -> str:
-    """Return the fix for a list that has too many entries, or none."""
+    """Return the fix for a list with too many entries, or with no entry."""
     return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
 
 
 def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
-    """Yield the problem of quota for `gpu`, because pods ask for the resource of a vendor."""
+    """Yield the problem of quota for `gpu`: pods request the resource of a vendor."""
     if _RAW in group.covered_resources:
         message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
         fix = "cover nvidia.com/gpu or the resource of another vendor"

@@ -1,6 +1,5 @@
-"""Rules of Kueue for amounts of a ClusterQueue or a Cohort: quotas, borrowing, lending, fair sharing, and cohorts.
-
-A cycle of cohorts leaves the ClusterQueue active and every job waiting. This was observed.
+"""Rules of Kueue for amounts of a ClusterQueue or a Cohort: quotas, borrowing, lending, fair sharing, and cohorts. With
+a cycle of cohorts, the ClusterQueue stays active, but every job waits. This was observed.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas, validateLimit and
 validateFairSharing, cohort_webhook.go, pkg/cache/hierarchy and pkg/cache/scheduler.
@@ -94,7 +93,7 @@ def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
 
 
 def cohort_above(subject: Subject) -> str:
-    """Return the cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields for it."""
+    """Return the parent cohort of a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields for it."""
     if subject.group_kind[1] == Cohort.gvk.kind:
         return subject.typed(Cohort).spec.parent_name
     spec = subject.typed(ClusterQueue).spec
@@ -102,7 +101,7 @@ def cohort_above(subject: Subject) -> str:
 
 
 def name_of_cohort_field(subject: Subject) -> str:
-    """Return the name of the field with the cohort above, in the version that the object is written in."""
+    """Return the name of the field with the parent cohort, in the API version of the object."""
     if subject.group_kind[1] == Cohort.gvk.kind:
         return "parentName"
     return "cohort" if subject.attributes.kind.version == "v1beta1" else "cohortName"

@@ -70,9 +70,9 @@ WORKLOAD_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
 )
 
 _REQUIRED_IN: Final = "v1beta1"
-"""Later versions do not need podSets, but a list has an entry: config/components/crd/bases."""
+"""Later versions do not need podSets, but a written list needs an entry: config/components/crd/bases."""
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
-"""Fields with quantities, which are equal however they are written."""
+"""Fields with quantities, which are equal in every notation."""
 _OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
 _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
 _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -180,7 +180,7 @@ def _validate_immutable_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: 
 
 
 def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
-    """Return a pod set for the comparison; one of an elastic job may have fewer pods than before."""
+    """Return a pod set for the comparison. A pod set of an elastic job may have fewer pods than before."""
     if after.count < before.count and may_gate_be_on(ELASTIC_JOBS_GATE, subject):
         return {**after.json, "count": before.count}
     return after.json
@@ -210,7 +210,7 @@ def _validate_priority_change_of_v1beta1(old: WorkloadSpec, new: WorkloadSpec) -
 
 
 def _paths_of_differences(old: JSON, new: JSON, at: FieldPath, subject: Subject) -> Iterator[FieldPath]:
-    """Yield the paths where two values differ; empty counts as not set, and quantities compare by value."""
+    """Yield the paths where two values differ. An empty value counts as not set, and quantities compare by value."""
     subject.deadline.spend(1)
     if old == new or (not old and not new and not isinstance(old or new, int)):
         return

@@ -1,7 +1,6 @@
-"""Releases of Kueue that changed the behaviour of these checks, and releases of Trainer that do not fit Kueue's.
-
-Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know. Kueue
-0.14.0 to 0.14.4 are not told from 0.14.5, so 0.14 is left out there.
+"""Releases of Kueue that change the results of these checks, and releases of Trainer that do not fit Kueue's. Changes
+behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know. Kueue 0.14 is
+left out there, because 0.14.0 to 0.14.4 cannot be distinguished from 0.14.5.
 
 Source: kubernetes-sigs/kueue@ff69552e config/components and pkg, pkg/controller/jobs/trainjob among them, with their
 history; kubeflow/trainer branches release-2.0 to release-2.3.
@@ -35,10 +34,10 @@ WITHOUT_FLAVOR: Final = KUEUE_ADVICE.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/trainjob/trainjob_controller.go",
 )
 _MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
-_MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819
-OWN_KEYS: Final[Release] = (0, 17)  # a flavor is matched only by its own labels; kueue#12449, taken back to 0.17
-LABEL_ALONE: Final[Release] = (0, 15)  # the annotation of the same name is read no more; kueue#7271
-OLDEST: Final[Release] = (0, 15)  # upstream still mentioned it when this was written
+_MOST_POD_SETS: Final[Release] = (0, 19)  # at most 18; kueue#12819
+OWN_KEYS: Final[Release] = (0, 17)  # a flavor is matched only by its own labels; kueue#12449, backported to 0.17
+LABEL_ALONE: Final[Release] = (0, 15)  # the annotation of the same name is no longer read; kueue#7271
+OLDEST: Final[Release] = (0, 15)  # the oldest release that upstream still mentions
 TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
 UNKNOWN: Final = MissingObject(
     kind="the release of Kueue",
@@ -58,20 +57,20 @@ def find_kueue_release(subject: Subject) -> Release:
 
 
 def is_kueue_release_known(subject: Subject) -> bool:
-    """Return whether the release is known; in a whole cluster without the Deployment it counts as the newest.
+    """Return whether the release is known. In a whole cluster without the Deployment, it counts as the newest release.
 
-    If files do not state the release either, differences between releases are not evaluated.
+    If incomplete files do not state the release, differences between releases are not evaluated.
     """
     return subject.once(_assumed_or_installed_release) is not None or subject.cluster_view().is_whole()
 
 
 def is_kueue_release_stated(subject: Subject) -> bool:
-    """Return whether a parameter or a Deployment states the release; without one the newest is assumed."""
+    """Return whether a parameter or a Deployment states the release; otherwise the newest is assumed."""
     return subject.once(_assumed_or_installed_release) is not None
 
 
 def source_of_kueue_release_as_text(subject: Subject) -> str:
-    """Say which file states the release: " in charts/kueue/Chart.yaml"; "" if a parameter or a live cluster does."""
+    """Return the file that states the release: " in charts/kueue/Chart.yaml"; "" for a parameter or a live cluster."""
     if subject.assumptions.knows_kueue:
         return ""
     place, view = controllers.KUEUE.place, subject.cluster_view()
@@ -111,7 +110,7 @@ def check_flavor_of_pods(subject: Subject) -> Iterator[Problem]:
 
 
 def _releases_of_kueue_and_trainer(subject: Subject) -> tuple[Release, Release]:
-    """Return the releases of Kueue and Trainer, (0, 0) unless both are stated and the TrainJob names a queue."""
+    """Return the releases of Kueue and Trainer; (0, 0) if one is not stated, or the TrainJob names no queue."""
     is_queued = subject.group_kind == TRAIN_JOB and QUEUE_NAME in subject.metadata.labels
     if not is_queued or not is_kueue_release_stated(subject):
         return (0, 0), (0, 0)

@@ -1,7 +1,7 @@
 """Finds jobs for a queue that Kueue does not manage: they start at once, without quota.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs. A job without a label is
-reported as one for a queue only if its namespace has a LocalQueue.
+reported only if its namespace has a LocalQueue.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
 _HANDS_LABELS_ON: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
-"""Kinds with controllers that copy their labels to their StatefulSets and Deployments, which Kueue manages:
-kubeflow/kubeflow components/notebook-controller/controllers/notebook_controller.go generateStatefulSet, kserve/kserve
+"""Kinds whose controllers copy the labels to StatefulSets and Deployments, which Kueue manages: kubeflow/kubeflow
+components/notebook-controller/controllers/notebook_controller.go generateStatefulSet, kserve/kserve
 pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
 _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
@@ -151,7 +151,7 @@ def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Prob
 
 
 def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
-    """Return the problem of a kind that the Configuration, or the release by default, does not integrate."""
+    """Return the problem of a kind that neither the Configuration nor the defaults of the release integrate."""
     read = subject.once(read_kueue_configuration)
     if not read.is_known and is_integrated_by_other_configuration(how.framework, subject):
         return INTEGRATION_OFF.problem(_AT, missing=(UNSEEN_CONFIGURATION,))
@@ -172,7 +172,7 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
 
 
 def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
-    """Yield a queue name where Kueue does not read it, or the lack of one in a namespace with queues."""
+    """Yield a queue name at a place that Kueue does not read, or a missing queue name in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
         is_known = is_kueue_release_known(subject)
@@ -188,7 +188,8 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
 def _misplaced_queue_label_problem(
     path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "", *, is_known: bool = True
 ) -> Problem:
-    """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores.
+    """Return the problem of an annotation, or of a label on pods. `of_pods`: Kueue queues these pods separately, or
+    ignores the label.
 
     `is_known`: whether the release of Kueue is known; the oldest releases read the annotation.
     """
@@ -206,7 +207,7 @@ def _misplaced_queue_label_problem(
 
 
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield a queue that only pods name: with the integration of pods, each pod is queued separately.
+    """Yield a queue that only the pods name. If Kueue manages pods, it queues each pod separately.
 
     Kueue always does this for a Deployment, because its own webhook only copies the label to the pods. Ray
     creates the pods of an autoscaled RayCluster one by one, and Kueue does not queue such a cluster as a whole:

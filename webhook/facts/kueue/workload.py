@@ -1,7 +1,7 @@
 """Builds the Workload that Kueue creates for a job: its pod sets, with the quota that their pods need.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs (PodSets) and pkg/workload/resources.go. A Deployment has a
-Workload for each pod, and a LeaderWorkerSet has a Workload for each group. The units are those of quota.py.
+Workload for each pod, and a LeaderWorkerSet has a Workload for each group. Units are as in quota.py.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class PodSetRequests:
         template: its pod template.
         count: the number of its pods, None if it is not known.
         least: the fewest pods that it starts with.
-        per_pod: the amounts of one pod, in thousandths and under the names of nodes.
-        requests: the amounts of the fewest pods together, under the names of quota.
+        per_pod: the amounts of one pod, in thousandths, by the resource names of nodes.
+        requests: the sum for `least` pods, by the resource names of quota.
         devices: the amounts of its claims.
-        outside: the resources that are outside the LimitRanges of the namespace.
+        outside: the resources with amounts that the LimitRanges of the namespace forbid.
     """
 
     pod_set: PodSet
@@ -87,13 +87,13 @@ class PodSetRequests:
         return self.pod_set.name
 
     def path_in_object(self, path: FieldPath) -> FieldPath:
-        """Return the path in the object of a field of the template."""
+        """Return the path of a template's field in the object."""
         return self.pod_set.locate(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The Workload of a job, and the objects missing for it: without its runtime a TrainJob has no pod sets."""
+    """The Workload of a job, and missing objects: without its runtime a TrainJob has no pod sets."""
 
     pod_sets: Sequence[PodSetRequests] = ()
     missing: tuple[MissingObject, ...] = ()
@@ -110,7 +110,7 @@ def build_workload(subject: Subject) -> Workload:
 
 @dataclass(slots=True)
 class _PodSetRequestsBuilder:
-    """Builds the requests of the pod sets of one object: how many pods each has, and the quota that a pod needs."""
+    """Builds the requests of the pod sets of one object: the number of pods, and the quota that a pod needs."""
 
     subject: Subject
     view: ClusterView = field(init=False)
@@ -198,7 +198,7 @@ def _with_transformed_resources(given: Amounts, configuration: KueueConfiguratio
 
 
 def _with_api_server_defaults(template: PodTemplate, subject: Subject) -> PodTemplate:
-    """Return a pod as the API server stores it, with requests set from limits; templates are returned unchanged."""
+    """Return a Pod as the API server stores it, with requests set from limits; a template is returned unchanged."""
     if subject.group_kind != ("", "Pod"):
         return template
     spec = template.spec

@@ -1,7 +1,7 @@
 """How many nodes a launcher waits for, where they meet, and which rank each pod has.
 
-torchrun accepts a number of nodes or a range. It meets at 127.0.0.1 unless an option or a variable gives another
-address. With static rendezvous, its default, --node_rank is the number of the pod. accelerate and deepspeed have other
+torchrun accepts a number of nodes or a range. Its nodes meet at 127.0.0.1 unless an option or a variable sets another
+address. With static rendezvous, the default, --node_rank is the index of the pod. accelerate and deepspeed have other
 names for these options.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes and get_rdzv_endpoint.
@@ -65,15 +65,15 @@ _RANKS: Final[Mapping[str, Collection[str]]] = {
     "NODE_RANK": ("",),
     "PET_NODE_RANK": ("torchrun",),
 }
-"""Variables that number pods, with the launchers that do not change them."""
+"""Variables with the index of a pod, with the launchers that do not change them."""
 _MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
 _TASK: Final = re.compile(r'"task"\s*:')
 
 
 def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
-    """Report nodes that never find each other: torchrun meets at 127.0.0.1 unless it has another address."""
+    """Report nodes of torchrun that never find each other, because without another address they meet at 127.0.0.1."""
     launch = member.launch
-    if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it
+    if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # the others may meet at node 0
         return
     if member.has_other_env or not _ADDRESSES.isdisjoint(member.env):
         return
@@ -87,7 +87,7 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
 def check_duplicate_node_ranks(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether
 ) -> Iterator[Problem]:
-    """Report numbers of nodes that more than one pod has."""
+    """Report node ranks that several pods have."""
     fixed = [member for member in members if _has_fixed_rank(member, together)]
     holders: dict[tuple[str, int], int] = {}
     for member in fixed:
@@ -111,7 +111,7 @@ def _has_fixed_rank(member: LaunchedContainer, together: PodsTrainingTogether) -
 
 
 def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
-    """Report one rank or one task for all pods of a template."""
+    """Report a fixed rank or a fixed task for all pods of a template."""
     if (member.pods or 0) < 2 or not member.env:
         return
     for name, launchers in _RANKS.items():
@@ -131,14 +131,14 @@ def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[st
 
 
 def _has_rendezvous_address(member: LaunchedContainer) -> bool:
-    """Return whether the pods are to meet at one address; by itself, RANK may have another meaning."""
+    """Return whether the pods have an address to meet at; without an address, RANK may have another meaning."""
     return not _MEETING.isdisjoint(member.env)
 
 
 def check_launcher_nodes_match_pods(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether
 ) -> Iterator[Problem]:
-    """Report launchers that wait for more pods than there are, or leave some out, and ranks that several pods have."""
+    """Report launchers that wait for more or fewer pods than exist, and ranks that several pods have."""
     starting: dict[str, int] = {}
     for member in members:
         starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)

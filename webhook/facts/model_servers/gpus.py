@@ -1,7 +1,6 @@
-"""How many GPUs a container has for its processes, as far as one process can use one GPU.
-
-Counted are `nvidia.com/gpu`, `amd.com/gpu`, and claims of whole GPUs with a fixed count. Other accelerators, shares,
-slices, and devices that a LimitRange or a claim may add are not comparable with processes.
+"""How many GPUs a container has for processes that use one GPU each. `nvidia.com/gpu`, `amd.com/gpu`, and claims of
+whole GPUs with a fixed count are counted. Other accelerators, shares, slices, and devices that a LimitRange or a claim
+may add cannot be compared with processes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from webhook.facts.subject import Subject
 from webhook.typed.pods import Container
 
 COMPARABLE: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
-"""Resources that give one GPU to one process for each unit, with their vendors."""
+"""Resources with one GPU for one process in each unit, with their vendors."""
 _SLICE: Final = "nvidia.com/mig-"
 
 
@@ -81,7 +80,7 @@ def gpus_of_container(container: Container, pod_set: str, subject: Subject) -> C
 
 
 def _has_open_resources(container: Container) -> bool:
-    """Return whether resources have still to be filled in."""
+    """Return whether resources have placeholders."""
     return any(container.resources.is_omitted(name) for name in ("limits", "requests")) or container.is_omitted(
         "resources"
     )
@@ -105,7 +104,7 @@ def _gpus_of_claims(container: Container, pod_set: str, subject: Subject) -> int
 
 
 def _whole_gpus(contents: ClaimContents) -> int | None:
-    """Return how many whole GPUs a claim gets; None if it may get something else of a GPU, or more."""
+    """Return how many whole GPUs a claim gets; None if the number is not known, or if it may get parts of GPUs."""
     total = 0
     for request in contents.requests:
         if not request.is_gpu:

@@ -1,8 +1,6 @@
 """Compares the port of a model server with the probes of its container, the Services of its pod, and other servers in
-the pod.
-
-A probe that asks a port where nothing listens never succeeds. A port counts only if the command line or the server's
-default gives it, and no other container of the pod may listen on it.
+the pod. A probe of a port where nothing listens never succeeds. A port counts only if the command line or the server's
+default sets it, and no other container of the pod may listen on it.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
@@ -159,7 +157,7 @@ _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 
 
 def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
-    """Report probes and Services that no server answers, and ports that two servers want."""
+    """Report probes and Services that no server answers, and ports that two servers use."""
     view = subject.cluster_view()
     ports: dict[tuple[str, int], str] = {}
     for member in members:
@@ -183,7 +181,7 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
 
 
 def _port_of_server(member: ServerContainer) -> int | None:
-    """Return the port that a server listens on; None if it is not known, or on none."""
+    """Return the port that a server listens on; None if it is not known, or if the server has no port."""
     server, default = member.server, _DEFAULTS.get(member.server.name)
     arguments = server.arguments
     if default is None or arguments.is_open or server.is_of_dynamo:
@@ -203,7 +201,7 @@ def _port_of_server(member: ServerContainer) -> int | None:
 
 
 def _loopback_of_server(member: ServerContainer) -> str:
-    """Return the loopback address that a server listens on; "" if it listens elsewhere, or if it is not known."""
+    """Return the loopback address that a server listens on; "" for another or an unknown address."""
     arguments, default = member.server.arguments, _DEFAULTS.get(member.server.name)
     if default is None or arguments.is_open or arguments.has("config") or member.server.is_of_dynamo:
         return ""
@@ -244,7 +242,7 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
 def _wrong_port(
     member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the first probe that connects to another port than the server's, with the message and the fix."""
+    """Yield the first probe of a port that is not the server's, with the message and the fix."""
     wrong = next(((probe, number) for probe, number, _ in asked if number != port), None)
     if wrong is not None and not (_may_be_elsewhere(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {port}"
@@ -254,7 +252,7 @@ def _wrong_port(
 def _wrong_scheme(
     member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the first probe by HTTP of a server with TLS, and by HTTPS of a server without TLS."""
+    """Yield the first probe that uses HTTP for a server with TLS, or HTTPS for a server without TLS."""
     arguments, name = member.server.arguments, member.server.name
     if name not in _SPEAKS_TLS or arguments.is_open:
         return
@@ -271,8 +269,8 @@ def _wrong_scheme(
 
 
 def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
-    """Return whether a flag of the command names a port: vLLM's supervisor and gRPC servers listen on separate ports,
-    and a script may start a second server.
+    """Return whether a flag of the command names a port. vLLM's supervisor and gRPC servers have separate ports, and a
+    script may start a second server.
     """
     text = member.container.command_line
     member.container.charge_search(text)
@@ -280,15 +278,13 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
-    """Return whether another container of the pod may listen on a port: a container that lists this port, or lists no
-    ports.
-    """
+    """Return whether another container of the pod may listen on a port: it lists this port, or no ports."""
     names, own = member.spec.names_of_listeners, member.container.name
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
-    """Yield the probes of a container that ask a port, with its number, and the scheme of a probe by HTTP."""
+    """Yield the probes of a container that connect to a port, with its number, and the scheme of HTTP probes."""
     for name in _PROBES:
         probe = member.container.json.get(name)
         if not isinstance(probe, dict):
@@ -304,7 +300,7 @@ def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
 
 
 def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
-    """Return the number of a port that is named or numbered."""
+    """Return the number of a port, which may be given by name."""
     if isinstance(port, int):
         return port
     listed = (each.container_port for each in member.container.ports if each.name and each.name == port)
@@ -370,7 +366,7 @@ def _check_pools(member: ServerContainer, port: int, view: ClusterView) -> Itera
 
 
 def _is_misspelt(wanted: str, held: JSON) -> bool:
-    """Return whether a value is probably another with a letter too many or too few; `model-a` is not `model-b`."""
+    """Return whether a value is probably another value with a letter too many or too few."""
     if not isinstance(held, str) or max(len(wanted), len(held)) > _LONGEST_LABEL or len(wanted) == len(held):
         return False
     has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in held if each.isdigit()]

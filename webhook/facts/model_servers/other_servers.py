@@ -4,10 +4,10 @@
   launcher is also a variable. `--sharded true` without a number counts the visible devices, and refuses a
   single device.
 - TensorRT-LLM: `--config` names a file that overrides the flags of trtllm-serve. Devices are compared with the ranks of
-  one node: by default the visible GPUs count as the GPUs of a node, so more ranks mean several nodes.
+  one node. By default a node has the visible GPUs, so more ranks mean several nodes.
 - LMDeploy: TurboMind looks for a layout of its GPUs and finds none, the PyTorch engine asks Ray and waits.
 - NIM: variables choose a profile with a number of GPUs. Without them NIM chooses a profile for the available GPUs.
-- Triton: mpirun, or the script that calls it, starts a rank of the server for each GPU that its engine was built for.
+- Triton: mpirun, or the script that calls it, starts one rank of the server for each GPU of the built engine.
 
 Source: huggingface/text-generation-inference@db931fcf launcher/src/main.rs find_num_shards and
 server/text_generation_server/utils/dist.py; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py and
@@ -66,7 +66,7 @@ def _shards_of_tgi(server: StartedServer) -> int | None:
 
 
 def refusals_of_tgi(server: StartedServer, gpus: int | None) -> Iterator[tuple[str, str]]:
-    """Yield a refused command: `--sharded true` without a number, on one GPU."""
+    """Yield the refusal of `--sharded true` without a number, on one GPU."""
     sharded = server.arguments.text("sharded") or server.variables.get("SHARDED", "")
     visible = server.variables.get("CUDA_VISIBLE_DEVICES", "")
     counted = len(visible.split(",")) if visible else gpus

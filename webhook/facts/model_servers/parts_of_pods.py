@@ -1,7 +1,6 @@
-"""Model servers in kinds with a controller that merges the container: the part in the object is read.
-
-Dynamo and NIM build a container from their own fields. KServe appends the arguments of `model` to those of the chosen
-runtime, in one container with the resources of both. The additions of a controller are not known.
+"""Model servers in kinds whose controller merges the container. Only the part in the object is read, because the
+additions of a controller are not known. Dynamo and NIM build a container from their own fields. KServe appends the
+arguments of `model` to those of the chosen runtime, in one container with the resources of both.
 
 Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294
 pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-operator@f63f74d7.
@@ -56,14 +55,14 @@ DYNAMO_TAG: Final = MODEL_SERVER.rule(
     level="advice",
 )
 _FORMATS: Final = ("huggingface", "vLLM")
-"""Formats of models with runtimes that mostly start vLLM."""
+"""Formats of models whose runtimes mostly start vLLM."""
 _KSERVE: Final = "kserve-container"
 _MAIN: Final = "main"
 _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
-"""The arguments that the presets of KServe add to vLLM."""
+"""The variable with arguments that KServe's presets pass to vLLM."""
 _LONGEST: Final = 4096
 _NIM_IMAGE: Final = "nvcr.io/nim/model"
-"""A replacement for the image of a NIMService, which is always one of NIM."""
+"""A name that stands in for the image of a NIMService, which is always an image of NIM."""
 _SHIPPED_RUNTIME: Final = "kserve-huggingfaceserver"
 _VERSION: Final = "0123456789"
 
@@ -94,7 +93,7 @@ def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
 
 
 def _runtime_of_model(model: Model, view: ClusterView) -> tuple[ServingRuntime | None, bool]:
-    """Return the known part of the runtime of a model, and whether the model names the runtime."""
+    """Return the runtime of a model, None if it is not known, and whether the model names a runtime."""
     if name := model.runtime:
         held = view.get_without_noting(ServingRuntime.gvk, view.namespace, name) or view.get_without_noting(
             ClusterServingRuntime.gvk, "", name
@@ -111,8 +110,8 @@ def _selects_format(runtime: ServingRuntime, name: Any) -> bool:
 
 
 def _merged(main: Mapping[str, Any], model: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a container of a runtime with the fields that an InferenceService sets: KServe appends arguments and
-    variables, merges resources by their names, and replaces the command, the image and envFrom.
+    """Return a runtime's container merged with the fields of an InferenceService. KServe appends arguments and
+    variables, merges resources by name, and replaces the command, the image and envFrom.
     """
     merged = {**main, **{key: model[key] for key in ("command", "image", "envFrom") if model.get(key)}}
     merged["args"] = [*_list(main.get("args")), *_list(model.get("args"))]
@@ -136,7 +135,7 @@ def check_serving_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def check_parts_of_llm_service(subject: Subject) -> Iterator[Problem]:
-    """Check containers of an LLMInferenceService that have their own arguments, or a whole command."""
+    """Check containers of an LLMInferenceService that add arguments, or that have their own command."""
     spec = subject.typed(LlmInferenceService).spec
     for workload in (spec, spec.prefill):
         for pod in (workload.template, workload.worker):
@@ -156,7 +155,7 @@ def check_parts_of_llm_service(subject: Subject) -> Iterator[Problem]:
 def _problems_of_part(
     obj: Mapping[str, Any], at: FieldPath, subject: Subject, nodes: int = 1, *, is_advice: bool = False
 ) -> Iterator[Problem]:
-    """Yield the problems of a container that is a part of a pod, at the place of the part."""
+    """Yield the problems of a container in a part of a pod; `at` is the path of the part."""
     container = Container.of(obj, (), subject.reading_context)
     if not may_start_server(container):
         return
@@ -220,7 +219,7 @@ def _nodes(service: Any) -> int:
 
 
 def _with_gpus_of_service(main: Mapping[str, Any], service: Any) -> Mapping[str, Any]:
-    """Return a container with the GPUs that Dynamo's own field gives it."""
+    """Return a container with the GPUs of Dynamo's own field."""
     limits = {**_map(get(service, ("resources", "requests"))), **_map(get(service, ("resources", "limits")))}
     gpus, kind = limits.get("gpu"), limits.get("gpuType") or "nvidia.com/gpu"
     own = _map(main.get("resources"))

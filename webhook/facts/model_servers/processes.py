@@ -81,9 +81,9 @@ class ServerProcesses:
     """The processes of a server that need a GPU each.
 
     Args:
-        here: in this container; None if it is not known.
-        total: of all nodes; None if it is not known.
-        nodes: how many nodes share them.
+        here: the processes in this container; None if it is not known.
+        total: the processes of all nodes; None if it is not known.
+        nodes: the number of nodes that share the processes.
         noun: the name of one process; plural: the name of several processes.
         sizes: the factors of their number, such as `tensor 4 times pipeline 2`.
         data_ranks: data parallel ranks in this container.
@@ -114,9 +114,9 @@ class ServerAtPath:
 
     Args:
         server: its name.
-        path: of the container.
-        processes: of the server.
-        gpus: of the container.
+        path: the path of the container.
+        processes: the processes of the server.
+        gpus: the GPUs of the container.
         flags: the flags that set the number of processes, as written.
     """
 

@@ -1,11 +1,10 @@
-"""The checks of one model server, with a whole container or a part that a controller merges.
+"""The checks of one model server, in a whole container or in a part that a controller merges. processes.py compares
+processes with GPUs, and refused_arguments.py reports refused arguments. This module checks:
 
-processes.py compares the processes with GPUs, and refused_arguments.py reports refused arguments. The others are here:
-
-- GPUs that the container hides from itself, and GPUs of other pods that it sees. A variable of the container counts, or
-  one that its command sets (gpu/visible_devices.py).
+- GPUs that the container hides from itself, and GPUs of other pods that it sees. Variables of the container and of its
+  command set this (gpu/visible_devices.py).
 - Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
-  between processes use it, and often do without more of it where GPUs are connected directly.
+  between processes use it, and often need no more if GPUs are connected directly.
 - How the server ends, and where its model comes from.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub constants.py.
@@ -88,7 +87,7 @@ _MIRRORS: Final = frozenset(("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE"))
 
 
 def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
-    """Report GPUs that the server hides from itself. Report GPUs of others that it may see as advice."""
+    """Report GPUs that the server hides from itself. Advise on GPUs of other pods that it may see."""
     yield from _check_hidden_gpus(member)
     path, values = member.path, member.container.environment.by_name()
     if member.gpus.vendor != "nvidia" and not member.gpus.by_claims:
@@ -118,7 +117,7 @@ def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
 
 
 def advise_shared_memory(member: ServerContainer) -> Iterator[Problem]:
-    """Advise on a server of several processes in a container with no more shared memory than any other has."""
+    """Advise on a server of several processes in a container with only the default shared memory."""
     gpus, processes = member.gpus.count or 0, member.processes.here
     is_one_process = processes == 1 or member.server.name == LLAMA
     if gpus < 2 or is_one_process or member.spec.host_ipc or member.pod_set.elsewhere:
@@ -129,7 +128,7 @@ def advise_shared_memory(member: ServerContainer) -> Iterator[Problem]:
 
 
 def check_shutdown(member: ServerContainer) -> Iterator[Problem]:
-    """Report a server that finishes requests for longer than its pod has to end."""
+    """Report a server that may finish requests for longer than the grace period of its pod."""
     seconds = member.server.arguments.number("shutdown", 0)
     if member.server.name != VLLM or not seconds or member.spec.is_omitted("terminationGracePeriodSeconds"):
         return

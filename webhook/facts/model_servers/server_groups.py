@@ -92,11 +92,11 @@ SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
 _INJECT: Final = "sidecar.istio.io/inject"
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
 _WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
-"""Kinds with objects that mostly create all pods of a server of several pods."""
+"""Kinds whose objects usually create all pods of a server."""
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
-"""Pod sets of a LeaderWorkerSet that have the leader: its own, or that of all pods."""
+"""Pod sets of a LeaderWorkerSet with the leader: the leader's own, or the pod set of all pods."""
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
 
 
@@ -106,8 +106,8 @@ class PodsOfServer:
 
     Args:
         pods: the number; None if it is not known.
-        gpus: of all together; None if it is not known.
-        written: the same in words, such as `2 pods of 4 GPUs`.
+        gpus: the GPUs of all pods together; None if it is not known.
+        written: pods and GPUs in words, such as `2 pods of 4 GPUs`.
     """
 
     pods: int | None = None
@@ -116,8 +116,8 @@ class PodsOfServer:
 
 
 def pods_of_worker_set_groups(subject: Subject) -> Mapping[FieldPath, PodsOfServer]:
-    """Return the pods of a group of each LeaderWorkerSet that an object is or has, by the path of its template; call it
-    through `Subject.once`.
+    """Return the pods of a group for each LeaderWorkerSet in an object, by the path of its template; call it through
+    `Subject.once`.
     """
     templates: dict[FieldPath, list[PodSet]] = {}
     for podset in subject.once(pod_sets).all:
@@ -189,7 +189,7 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
         (is_by_ray or is_joined)
         and group.gpus is not None
         and (processes.total or 0) > group.gpus
-        and (nodes or 1) <= (group.pods or 1)  # others are reported as nodes that never join
+        and (nodes or 1) <= (group.pods or 1)  # a group with too few pods is reported as nodes that never join
     ):
         yield _problem_of_group(member, group)
 
@@ -226,7 +226,7 @@ def _problem_of_waiting(path: FieldPath | str, message: str, fix: str) -> Proble
 
 
 def _check_published_addresses(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report a headless Service that names the first pod only once it is ready."""
+    """Report a headless Service that publishes the address of the first pod only after the pod is ready."""
     name = get(subject.object, ("spec", "serviceName"))
     address = member.server.arguments.values.get("address", "")
     if not isinstance(name, str) or not name or f".{name}" not in address:
@@ -260,7 +260,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
-    """Return how many pods may join a server; None if pods of other objects may, too."""
+    """Return how many pods may join a server; None if pods of other objects may also join."""
     if subject.group_kind not in _WITH_ALL_PODS:
         return None
     counts = [each.pods for each in subject.once(pod_sets).all]
@@ -269,7 +269,9 @@ def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
 
 
 def check_pods_that_wait_for_each_other(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report a leader that is ready only with workers that are made only once it is ready."""
+    """Report a leader that becomes ready only with its workers, if the workers are created only after the leader is
+    ready.
+    """
     nodes = member.server.arguments.number("nodes")
     if not member.container.readiness_probe and not member.container.startup_probe:
         return

@@ -1,7 +1,6 @@
 """The model servers of an object: each container that starts one, with its GPUs and the pods of its group.
 
-Pod templates are read whole. For kinds with a controller that merges a container, the part in the object is read as a
-container: its arguments, variables and resources.
+Whole pod templates are read here; parts_of_pods.py reads containers that a controller merges.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from webhook.workloads.podsets import PodSet
 _SUBMITTER: Final = "submitter"
 _OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
-"""The field above the templates of a LeaderWorkerSet, also inside another kind."""
+"""The field that contains the templates of a LeaderWorkerSet, also inside another kind."""
 _GROUP_SIZE: Final = "LWS_GROUP_SIZE"
 _USES_GROUP_SIZE: Final = re.compile(rf"\b{_GROUP_SIZE}\b")
 RAY_KINDS: Final = frozenset(
@@ -52,7 +51,7 @@ _SIZES: Final = (
     *("tensor", "shards", "ranks", "pipeline", "data", "data-local", "prefill-context", "decode-context", "context"),
     *("attention-data", "gpus-per-node", "sharded"),
 )
-"""Meanings of flags for numbers of processes, the commonest first."""
+"""Meanings of flags for numbers of processes, the most common meaning first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +59,14 @@ class ServerContainer:
     """One container that starts a model server.
 
     Args:
-        server: what it starts.
+        server: the server that it starts.
         container: the container; its paths begin at the template.
-        spec: of its pod.
+        spec: the PodSpec of its pod.
         pod_set: its pod set.
         path: the place of the container in the object.
-        processes: of the server.
-        gpus: of the container.
-        joins_ray: whether its pod may be one of several of a Ray cluster.
+        processes: the processes of the server.
+        gpus: the GPUs of the container.
+        joins_ray: whether its pod may be one of several pods of a Ray cluster.
     """
 
     server: StartedServer
@@ -81,7 +80,7 @@ class ServerContainer:
 
     @property
     def size_flags(self) -> tuple[str, ...]:
-        """Return the flags that say how many processes start, as written."""
+        """Return the flags that set the number of processes, as written."""
         return self.server.arguments.written(*_SIZES)
 
     def locate(self, path: FieldPath) -> FieldPath:
@@ -90,7 +89,7 @@ class ServerContainer:
 
 
 def pods_of_template_in_group(podset: PodSet, subject: Subject) -> int | None:
-    """Return how many pods of a template run together: those of a group of a LeaderWorkerSet, or all."""
+    """Return how many pods of a template run together: the pods of one group of a LeaderWorkerSet, or all pods."""
     if podset.path[-2:-1] != WORKER_SET_TEMPLATE:
         return podset.count
     group = _group_of_template(podset, subject)
@@ -105,7 +104,7 @@ def _group_of_template(podset: PodSet, subject: Subject) -> LeaderWorkerTemplate
 
 
 def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> Container:
-    """Return a container with the variable for the size of its group, which LeaderWorkerSet sets before all others."""
+    """Return a container with the variable for the size of its group, which LeaderWorkerSet sets first."""
     if podset.path[-2:-1] != WORKER_SET_TEMPLATE or not container.runs(_USES_GROUP_SIZE):
         return container
     size = _group_of_template(podset, subject).size
@@ -114,7 +113,7 @@ def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> 
 
 
 def is_node_of_ray(candidate: ServerCandidate, subject: Subject) -> bool:
-    """Return whether KubeRay runs `ray start` in a container, which is the first of a pod of its cluster."""
+    """Return whether KubeRay runs `ray start` in a container: it is the first container of a pod of a Ray cluster."""
     if subject.group_kind not in RAY_KINDS or candidate.pod_set.name == _SUBMITTER:
         return False
     is_first = next(iter(candidate.spec.containers)).name == candidate.container.name
@@ -167,7 +166,7 @@ def server_container(
 
 
 def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProcesses:
-    """Return the processes that a server starts; a server that spreads layers over all GPUs has no number."""
+    """Return the processes that a server starts; their number is not known if a server spreads layers over all GPUs."""
     if server.arguments.has_unknown_words:
         return ServerProcesses(unknown=f"{server.name} refuses a word of its command")
     match server.name:

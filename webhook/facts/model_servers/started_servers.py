@@ -1,7 +1,7 @@
 """Which model server a container starts, with its arguments.
 
-The command shows this, or the entrypoint of a well-known image. A command that starts several servers, or that a shell
-cannot parse, has no known server. A server that another program runs counts as started.
+The command or the entrypoint of a well-known image shows the server. If a command starts several servers, or a shell
+cannot parse it, the server is not known. A server that another program runs counts as started.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _RAY_START: Final = re.compile(r"\bray\s+start\b")
 _RAY_CLUSTER: Final = re.compile(r"\bray[_-]?[a-z]*\.sh\b|--ray[_-](?:cluster[_-]size|address|init)", re.ASCII)
 _SHELL_FILE: Final = re.compile(r"\.sh\b")
 _RAY_SCRIPT: Final = re.compile(r"\bmulti-node-serving\.sh\b")
-"""The script in vLLM's images that starts Ray, as the examples of LeaderWorkerSet and of KServe run it."""
+"""The script in vLLM's images that starts Ray; examples of LeaderWorkerSet and KServe run it."""
 _DYNAMO: Final = re.compile(r"\bdynamo\.(vllm|sglang|trtllm)\b")
 _NIM_IMAGE: Final = re.compile(r"nvcr\.io/nim/.+")
 _LLAMA_IMAGE: Final = re.compile(r"ghcr\.io/(ggml-org|ggerganov)/llama\.cpp:server.*")
@@ -93,9 +93,9 @@ class StartedServer:
     """A server that a container starts.
 
     Args:
-        name: as people write it.
-        arguments: of the server.
-        variables: those of the container with known values.
+        name: the name of the server, as people write it.
+        arguments: the arguments of the server.
+        variables: the container's variables with known values.
         is_in_script: whether a shell reads the command.
         by_image: whether the entrypoint of the image starts it.
         is_of_dynamo: whether Dynamo starts the engine, which answers no requests itself.
@@ -170,9 +170,9 @@ def starts_ray(container: Container) -> bool:
 
 
 def may_start_ray(container: Container, *, is_of_group: bool) -> bool:
-    """Return whether a container names a Ray cluster, starts Ray, or runs a script that may.
+    """Return whether a container names a Ray cluster, starts Ray, or runs a script that may start Ray.
 
-    In a pod of a group a script that runs before the server may join the pods.
+    In a pod of a group, any script that runs before the server may join the pods.
     """
     if _RAY_ADDRESS in container.environment.names:
         return True

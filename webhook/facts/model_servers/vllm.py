@@ -1,8 +1,8 @@
 """vLLM: the processes that its arguments start, and the arguments that it refuses.
 
 Each data parallel rank has tensor times pipeline times prefill context parallel workers, with a GPU each. Without a
-local size all data parallel ranks start in one pod. Ray places workers in any pod of its cluster. Sizes of a
-configuration file count if the command line does not say them, so that they are not known.
+local size all data parallel ranks start in one pod. Ray places workers in any pod of its cluster. If the command line
+does not set the sizes, a configuration file may set them, and they are not known.
 
 Source: vllm-project/vllm vllm/config/parallel.py@00193b82 __post_init__; vllm/engine/arg_utils.py create_engine_config;
 vllm/v1/executor/ray_utils.py@0057add1.
@@ -23,7 +23,7 @@ _EXCLUDING: Final = (
     *("data-local", "data-external", "data-hybrid", "prefill-context", "decode-context", "nodes", "backend"),
     "headless",
 )
-"""The meanings of flags that vLLM refuses beside some others; the sizes alone exclude nothing."""
+"""The meanings of flags that vLLM refuses together with some other flags."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
 _UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
@@ -76,7 +76,7 @@ def _local_data_ranks(arguments: Arguments, data: int, nodes: int) -> int | None
 
 
 def _lower_size(arguments: Arguments, tensor: int, others: int) -> str:
-    """Return the size to set; `{}` is the number of GPUs of the container."""
+    """Return the fix with a lower size; `{}` is the number of GPUs of the container."""
     if others > 1:
         return "set sizes whose product is {}"
     return f"set {arguments.spelling('tensor', '--tensor-parallel-size')} " + "{}" if tensor else ""
@@ -88,11 +88,11 @@ def _words_for_sizes(tensor: int, pipeline: int, context: int) -> str:
 
 
 def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_named: bool) -> ServerProcesses:
-    """Return the workers that Ray places: in the GPUs of this container if no other pod joins."""
+    """Return the workers that Ray places, on the GPUs of this container if no other pod joins."""
     arguments = server.arguments
     is_alone = (
         is_named and not joins_ray and not arguments.has("data") and "RAY_ADDRESS" not in server.variables
-    )  # set by a script
+    )  # a script may set RAY_ADDRESS
     return ServerProcesses(
         here=world if is_alone else None,
         total=world if is_named and not arguments.has("data") else None,

@@ -1,7 +1,5 @@
-"""Words of a command that the server reads differently than intended.
-
-One item of `args` is one word. Only a shell expands `$NAME`; the kubelet expands `$(NAME)`. Words after the script of
-`sh -c` are the parameters of the script.
+"""Words of a command that the server reads differently than intended. An item of `args` is one word. Only a shell
+expands `$NAME`; the kubelet expands `$(NAME)`. Words after the script of `sh -c` are the parameters of the script.
 """
 
 from __future__ import annotations
@@ -69,27 +67,26 @@ _OF_OTHERS: Final = re.compile(
 )
 """Names of variables that Services, controllers or webhooks may set."""
 _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
-"""The beginning of a command with output that a shell would insert; $(NAME) is a variable, which the kubelet expands.
-"""
+"""The beginning of a shell's command substitution, unlike $(NAME), which the kubelet expands as a variable."""
 _PROGRAMS: Final = frozenset(
     ("vllm", "sglang", "python", "python3", "text-generation-launcher", "trtllm-serve", "lmdeploy")
 )
 """Programs that need arguments. A script with only such a word has lost its arguments."""
 _NAMES_OF_SCRIPTS: Final = frozenset(("--", "_", "sh", "bash"))
-"""The usual words for $0 of a script."""
+"""The usual values of $0 of a script."""
 _PARAMETERS: Final = re.compile(r"\$\{?[@*0-9]|\bshift\b|\bgetopts\b")
 _SHELLS_AND_PYTHON: Final = frozenset(("python", "python3", "bash", "sh", "/bin/sh", "/bin/bash"))
 _TWICE: Final = {
     VLLM: _SHELLS_AND_PYTHON | {"vllm", "serve"},
     TGI: _SHELLS_AND_PYTHON | {"text-generation-launcher"},
 }
-"""First arguments that repeat the entrypoint of an image, or would be a command, by server."""
+"""For each server, first arguments that repeat the entrypoint of its image or look like a command."""
 _BEGINNINGS: Final = {
     **dict.fromkeys(("vllm", "sglang", "lmdeploy"), ("serve",)),
     **dict.fromkeys(("python", "python3"), ("-m",)),
     "-m": ("vllm.entrypoints.openai.api_server", "sglang.launch_server", "dynamo.vllm", "dynamo.sglang"),
 }
-"""The words that follow the beginning of a command."""
+"""The words that may follow a word at the beginning of a command."""
 _MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
 
@@ -134,7 +131,7 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
 def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[Problem]:
     """Report a verb or a module that is joined with the next word, such as `serve /m` after `vllm`."""
     if container.command_line.count(" ") < len(container.words):
-        return  # no word has a blank
+        return  # no word contains a space
     for before, word in pairwise(container.words[:_MOST_BEGINNING]):
         first, blank, rest = word.partition(" ")
         if blank and first in _BEGINNINGS.get(before.rpartition("/")[2], ()) and "{{" not in word:
@@ -169,8 +166,8 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
 
 
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Report the first shell variable that the server would get as text, and the number of others. An image name cannot
-    contain `$`, so a file with `$` in an image is filled in before use, including its variables.
+    """Report the first shell variable that the server would get as text, and the number of others. If an image contains
+    `$`, the file is a template, so its variables are not reported.
     """
     if not (container.mentions("$") or container.mentions("`")):
         return
@@ -198,9 +195,9 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
 
 
 def check_undefined_variables(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
-    """Report a variable that the kubelet leaves as text because the container has no variable of this name.
+    """Report a variable that stays text because the container has no variable of this name.
 
-    Services and controllers set more variables, so their names are left out.
+    Names of variables that Services and controllers set are not reported.
     """
     if server is None or server.is_in_script or container.env_from or container.is_omitted("env"):
         return

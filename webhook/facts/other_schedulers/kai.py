@@ -1,7 +1,8 @@
 """Pods that KAI never starts: their queue, its quota and limits, and fractions of GPUs that its webhook refuses.
 
-KAI reads the queue from a label of the top owner, then of the pod, then from the label `project`, else default-queue.
-Priorities of 100 and more are not preemptible and may use only the quota of the queue and of its parents.
+KAI reads the queue from a label of the top owner, then of the pod, then from the label `project`; otherwise it uses
+default-queue. Pods with priority 100 or more are not preemptible, and may use only the quota of the queue and of its
+parents.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper, pkg/scheduler/actions/utils/input_jobs.go,
 plugins/proportion/capacity_policy/quota_check.go, pkg/admission/webhook.
@@ -51,7 +52,7 @@ KAI: Final = RuleGroup(
 
 
 class KaiQueueSpec(Typed):
-    """scheduling.run.ai/v2 QueueSpec; `resources` has quota and limit by cpu, gpu and memory."""
+    """scheduling.run.ai/v2 QueueSpec; `resources` has a quota and a limit for cpu, gpu and memory."""
 
     parent_queue = Text()
     resources = ValueMap()
@@ -155,7 +156,7 @@ _CLASS_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
     ("serving.knative.dev", "Service"): "inference",
     ("kubeflow.org", "Notebook"): "build",
 }
-"""The class that KAI gives to the pods of a kind; others get train."""
+"""The priority class that KAI gives to the pods of a kind; other kinds get train."""
 _MOST_PARENTS: Final = 32
 
 
@@ -179,7 +180,7 @@ def check_kai_queues(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
-    """Yield roles of a training job without replicas, unless the job says itself how many pods start together."""
+    """Yield roles of a training job without replicas, unless the job says how many pods start together."""
     for role in roles_without_replicas(pods, subject):
         message = f"role {role[-1]} has no replicas, so KAI makes no group of the pods and starts none"
         yield REPLICAS.problem((*role, "replicas"), message, "write replicas: 1")
@@ -201,7 +202,9 @@ def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
-    """Advise on a fraction of a GPU of pods that the default scheduler places. KubeRay names KAI by a setting."""
+    """Advise on a fraction of a GPU of pods that the default scheduler places. Ray's kinds are left out, because
+    KubeRay may set KAI.
+    """
     for pods in _pods_of_object(subject):
         annotations = pods.template.metadata.annotations
         name = next((each for each in _SHARES if each in annotations), "") if annotations else ""
@@ -269,7 +272,7 @@ def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Proble
 
 
 def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Subject) -> Iterator[Problem]:
-    """Yield GPUs of the pods that start together above the limit, or above the quota where KAI never preempts them."""
+    """Yield pods that start together and need more GPUs than the limit, or, if not preemptible, than the quota."""
     view, at = subject.cluster_view(), pods.podset.locate(("spec",))
     is_gang = gang.gpus > pods.gpus and gang.pods > 1
     wanted = gang.gpus if is_gang else pods.gpus
@@ -300,7 +303,7 @@ def _gpus_as_text(gpus: float) -> str:
 
 
 def _priority_class(pods: KaiPods, subject: Subject) -> tuple[str, str]:
-    """Return the priority class of pods, and how a message begins."""
+    """Return the priority class of pods, and the beginning of a message that says where the class comes from."""
     if written := pods.template.spec.priority_class_name:
         return written, "the pods have"
     kind = subject.attributes.kind.kind
@@ -352,7 +355,7 @@ def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
 
 
 def _has_gpu_limit(spec: PodSpec) -> bool:
-    """Return whether a container has a limit of GPUs, 0 included, as KAI's webhook looks for one."""
+    """Return whether a container has a limit of GPUs, even 0, which KAI's webhook also counts."""
     return any(GPU in each.resources.limits for each in spec.all_containers())
 
 
@@ -361,7 +364,7 @@ def _fraction_problem(pods: KaiPods, name: str, message: str, fix: str) -> Probl
 
 
 def _check_min_member(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
-    """Yield more members than a Job, or a job of a JobSet, runs at a time."""
+    """Yield a number of members above the pods that a Job, or a job of a JobSet, runs at a time."""
     for path, least, count in members_of_jobs(pods, subject):
         if count < least:
             message = f"is {least}, but the Job runs {counted(count, 'pod')} at a time, so KAI starts none"

@@ -1,7 +1,6 @@
-"""Which pods KAI starts together, and how many GPUs they request at least.
-
-KAI makes one group of the pods of a training job, a JobSet, a Ray cluster, and of each group of a LeaderWorkerSet. Pods
-of other kinds start one by one. A Job starts as many pods together as its annotation says.
+"""Which pods KAI starts together, and the least number of GPUs that they request. KAI makes one group of the pods of a
+training job, of a JobSet, of a Ray cluster, and of each group of a LeaderWorkerSet. Pods of other kinds start one by
+one. A Job starts as many pods together as its annotation says.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins.
 """
@@ -25,9 +24,9 @@ MEMORY: Final = "gpu-memory"
 DEVICES: Final = "gpu-fraction-num-devices"
 _WHOLE: Final = re.compile(r"0{0,9}[1-9][0-9]{0,17}", re.ASCII)
 _DECIMAL: Final = re.compile(r"\+?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
-"""What both ParseFloat of Go and a quantity read."""
+"""Numbers that both Go's ParseFloat and a quantity accept."""
 _LEAST_PART: Final = 1e-6
-"""What counts for an amount of memory, which is some part of a GPU."""
+"""The part of a GPU that counts for an amount of its memory, because the real part is not known."""
 TRAINING_JOBS: Final = frozenset(("kubeflow.org", f"{name}Job") for name in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"))
 JOB: Final = ("batch", "Job")
 JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
@@ -44,12 +43,12 @@ class KaiPods(NamedTuple):
     template: PodTemplate
 
     def locate(self, *path: str) -> FieldPath:
-        """Return the path in the object of a field of the template."""
+        """Return the path of a template's field in the object."""
         return self.podset.locate(path)
 
     @property
     def gpus(self) -> float:
-        """Return how many GPUs one pod requests, as far as amounts are known; a fraction is a part of one."""
+        """Return how many GPUs one pod requests, as far as amounts are known; it may be a part of a GPU."""
         written = [each.resources.limits.get(GPU) for each in self.template.spec.running_containers()]
         whole = sum(read_whole_number(str(amount)) for amount in written)
         annotations = self.template.metadata.annotations
@@ -60,7 +59,7 @@ class KaiPods(NamedTuple):
 
 
 class Gang(NamedTuple):
-    """Pods that start together: how many, and the GPUs that they request at least."""
+    """Pods that start together: their number, and the least number of GPUs that they request."""
 
     pods: int
     gpus: float
@@ -73,12 +72,12 @@ def read_fraction(written: str) -> float | None:
 
 
 def read_whole_number(written: str) -> int:
-    """Return a number above 0, 0 if it is none."""
+    """Return a whole number above 0; 0 for any other text."""
     return int(written) if _WHOLE.fullmatch(written) else 0
 
 
 def gang_of_pods(pods: Sequence[KaiPods], subject: Subject) -> Gang:
-    """Return the pods of an object that start together; one pod if no others have to."""
+    """Return the pods of an object that start together; one pod if pods start separately."""
     one = Gang(1, max(each.gpus for each in pods))
     if not _has_gang(pods, subject):
         return one
@@ -106,7 +105,7 @@ def _count_together(podset: PodSet, subject: Subject) -> int:
 
 
 def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
-    """Return the pods of a group of Ray: minReplicas if that is above 0, else replicas."""
+    """Return the number of pods of a Ray group: minReplicas if it is above 0, otherwise replicas."""
     count = podset.count or 0
     if podset.path[-3:-2] != (_WORKER_GROUPS,):
         return count
@@ -147,7 +146,7 @@ def roles_without_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterato
 
 
 def members_of_jobs(pods: Sequence[KaiPods], subject: Subject) -> Iterator[tuple[FieldPath, int, int]]:
-    """Yield the annotations of Jobs about members that start together, with their number and the parallelism."""
+    """Yield the path of each Job's annotation about members that start together, its number, and the parallelism."""
     for each in pods if subject.group_kind in (JOB, JOB_SET) else ():
         job = each.podset.path[:-2]
         path = (*job, "metadata", "annotations", BATCH_MIN_MEMBER)

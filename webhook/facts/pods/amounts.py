@@ -1,8 +1,8 @@
 """Reads amounts of resources in a pod as texts and as quantities, and the names of the resources.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/v1/helper/helpers.go (IsExtendedResourceName, IsHugePageResourceName,
-HugePageSizeFromResourceName). The API server keeps thousandths of an amount, rounded up (pkg/apis/core/v1/conversion.go
-Convert_v1_ResourceList_To_core_ResourceList), and these are what is compared.
+HugePageSizeFromResourceName). The API server rounds amounts up to thousandths (pkg/apis/core/v1/conversion.go
+Convert_v1_ResourceList_To_core_ResourceList), and compares these.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """The resources that every node has."""
 HUGE: Final = "hugepages-"
 LARGEST: Final = 9 * 10**15
-"""The amount from which on no comparison is made: thousandths of it exceed the API server's 64 bits."""
+"""Amounts from here on are not compared, because their thousandths exceed the API server's 64 bits."""
 _LONGEST_PREFIX: Final = 244
-"""The most characters of a domain: with `requests.` before it, as in a quota, it has the 253 of a subdomain."""
+"""The most characters of a domain. A quota adds `requests.` in front, and a subdomain has at most 253."""
 
 
 class ResourceName(Struct, frozen=True):
-    """A resource's name. `page` is the size of a page in bytes, 0 if the name has none, None for other resources."""
+    """A resource's name. `page`: for hugepages, the page size in bytes, 0 if it is invalid; otherwise None."""
 
     text: str
     is_qualified: bool
@@ -58,7 +58,7 @@ def _page_size(text: str) -> int:
 
 def amount_as_string(value: JSON) -> str:
     """Return an amount as a text; null counts as 0."""
-    if isinstance(value, str):  # as nearly always
+    if isinstance(value, str):  # nearly always true
         return value.strip()
     if value is None:
         return "0"

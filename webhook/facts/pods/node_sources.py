@@ -1,9 +1,7 @@
-"""Finds signs that a cluster gets nodes that do not exist yet.
-
-The absence of a resource on all current nodes proves nothing if an autoscaler may add a node. Cluster Autoscaler has
-its node groups in no object, and neither have GKE and EKS Auto Mode, so a sign is enough. Without an autoscaler, the
-current nodes are all nodes. Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810,
-documentation of GKE and EKS.
+"""Finds signs that a cluster may get new nodes. If an autoscaler may add a node, the absence of a resource on all
+current nodes proves nothing. Node groups of Cluster Autoscaler, GKE and EKS Auto Mode are not objects of the cluster,
+so a sign is enough. Without an autoscaler, the current nodes are all nodes. Sources: kubernetes/autoscaler@55c37cd5eb,
+kubernetes-sigs/karpenter@226646810, documentation of GKE and EKS.
 """
 
 from __future__ import annotations
@@ -27,21 +25,21 @@ _AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
 _IMAGE: Final = "cluster-autoscaler"
 _CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/")
 _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
-"""Domains of labels of components that create a node on request of a pod."""
+"""Domains of the labels of components that create a node for a pod that requests it."""
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
-    """Return the source of new nodes in the cluster, "" if there is no sign of one: `NodePool gpu`.
+    """Return the source of new nodes in the cluster, such as `NodePool gpu`; "" if nothing shows one.
 
-    Looks at objects of files of every kind, and in a live cluster at NodePools and at the labels of nodes.
+    In files, objects of every kind are read; in a live cluster, NodePools and the labels of nodes.
     """
     return view.once(source_of_new_nodes, lambda: _source_of_new_nodes(view))
 
 
 def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: bool) -> str:
-    """Return what else may add a node for a pod, other than the known NodePools; "" for nothing.
+    """Return what may add a node for a pod, apart from the known NodePools; "" for nothing.
 
-    A nodeSelector may itself ask a cloud for a node. For Karpenter's labels, its NodePools decide.
+    A nodeSelector alone may make a cloud add a node. For Karpenter's labels, the NodePools decide.
     """
     clouds = _CLOUDS if has_node_pools else (*_CLOUDS, *_OF_KARPENTER)
     key = next((key for key in spec.node_selector if isinstance(key, str) and key.startswith(clouds)), "")
@@ -56,7 +54,7 @@ def _source_of_new_nodes(view: ClusterView) -> str:
     try:
         for pool in view.deadline.charge_for_items(view.cluster.list(_NODE_POOL, None)):
             return f"NodePool {namespace_and_name(pool)[1]}"
-    except LookupFailed:  # a live view does not hold these kinds unless a rule asks for them
+    except LookupFailed:  # a live view lacks these kinds unless a rule looks them up
         pass
     return _cluster_autoscaler(view)
 
@@ -75,14 +73,14 @@ def _cluster_autoscaler(view: ClusterView) -> str:
             containers = Deployment.of(deployment).spec.template.spec.containers
             if any(_IMAGE in container.image for container in containers):
                 return f"Deployment {namespace_and_name(deployment)[1]}"
-    except LookupFailed:  # a live view does not hold this kind
+    except LookupFailed:  # a live view lacks this kind
         return ""
     return ""
 
 
 @lru_cache(maxsize=4)
 def first_node_without_amounts(nodes: IdentityKey) -> str:
-    """Return the name of a node without known resources, such as one of a file; "" if there is none."""
+    """Return the name of a node whose resources are not known, such as a node in a file; "" if there is none."""
     for node in nodes.held:
         if not Node.of(node).status.allocatable:
             return namespace_and_name(node)[1]

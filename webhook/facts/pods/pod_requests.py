@@ -1,8 +1,9 @@
 """Computes what one pod requests, as Kueue counts it: overhead, defaults of LimitRanges, limits in place of requests.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go AdjustResources and pkg/util/limitrange, and
-k8s.io/component-helpers v0.36 resource/helpers.go PodRequests: the sum of containers and sidecars or one init container
-with the sidecars before it, whichever is more; requests of the pod as a whole replace them. Thousandths.
+k8s.io/component-helpers v0.36 resource/helpers.go PodRequests: the larger of the sum of containers and sidecars, and of
+one init container with the sidecars before it. Requests of the pod as a whole replace this sum. Amounts are in
+thousandths.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _add_bounds(limit: LimitRangeItem, together: NamespaceLimits) -> None:
 
 
 def _add_defaults(limit: LimitRangeItem, together: NamespaceLimits) -> None:
-    """Add the defaults of one limit; a missing default is the maximum, as the API server sets it."""
+    """Add the defaults of one limit. The API server uses the maximum as a missing default."""
     default = {**amounts_in_thousandths(limit.max), **amounts_in_thousandths(limit.default)}
     request = {**amounts_in_thousandths(limit.min), **default, **amounts_in_thousandths(limit.default_request)}
     together.default.update({**default, **together.default})
@@ -70,7 +71,7 @@ def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
 
 
 class RequestsOfContainer(Struct, frozen=True):
-    """The requests of one container with the defaults of its namespace; a request that is not set is the limit."""
+    """The requests of one container with the defaults of its namespace; an unset request equals the limit."""
 
     container: Container
     requests: Amounts
@@ -89,7 +90,7 @@ def _requests_of_container(container: Container, defaults: NamespaceLimits) -> R
 
 
 def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContainer], overhead: Amounts) -> Amounts:
-    """Return the amounts that one pod counts for in a quota."""
+    """Return the amounts of one pod that count in a quota."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: Amounts = {}
@@ -97,7 +98,7 @@ def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContai
         if not listed.container.is_init:
             running.update(listed.requests)
             continue
-        # what an init container does not request, the sidecars have at most what is added below
+        # # a resource that only sidecars request is summed below
         for name, value in listed.requests.items():
             peak[name] = max(peak.get(name, 0), sidecars[name] + value)
         if listed.container.is_sidecar:
@@ -119,12 +120,12 @@ def _pod_level_amounts(resources: Resources) -> Amounts:
 
 
 def thousandths_to_kueue_units(name: str, milli: int) -> int:
-    """Return thousandths in Kueue's units: thousandths of cpu, whole units of others, rounded up."""
+    """Return thousandths in Kueue's units: thousandths of cpu, whole units of other resources, rounded up."""
     return milli if name == "cpu" else -(-milli // _MILLI)
 
 
 class OutOfRangeAmount(Struct, frozen=True):
-    """An amount of a container, or a pod, that a LimitRange does not allow."""
+    """An amount of a container or a pod that a LimitRange does not allow."""
 
     path: FieldPath
     resource: str

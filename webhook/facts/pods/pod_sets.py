@@ -1,7 +1,7 @@
 """The pod sets of an object, and the fact `podSets`: each pod template, its number of pods, and what an update does.
 
-The workload table knows the templates in an object. A TrainJob has none, even inside another object: its pods are
-those of its runtime, merged. The runtime may be missing.
+The workload table knows the templates in an object. A TrainJob has no templates, even inside another object: its pods
+come from its merged runtime, which may be missing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class PodSets(Struct, frozen=True):
     missing: tuple[MissingObject, ...] = ()
 
     def build_fact_result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
-        """Return a fact; its fields depend on the pod sets, except `others`; `missing` are other missing objects."""
+        """Return a fact. All fields except `others` depend on the pod sets; `missing` are objects that other look-ups
+        missed.
+        """
         if not self.missing:
             return FactResult(value, missing)
         own = {name: self.missing for name in value if name not in others}
@@ -81,7 +83,7 @@ def pod_sets(subject: Subject) -> PodSets:
 
 
 def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
-    """Return the template of a pod set with typed fields, read once a request; its paths begin at the template."""
+    """Return the template of a pod set with typed fields, read once a request; paths are relative to the template."""
     template = podset.template
     if template is subject.object:
         return subject.typed(Pod)
@@ -91,14 +93,12 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
 
 
 def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
-    """Return a pod set as if its template were where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
+    """Return a pod set of a runtime with a path in the TrainJob: `spec.runtimeRef.JOB`."""
     return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
 
 
 def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
-    """Return a problem of a pod set that was located in the runtime as a problem of its TrainJob; problems of other
-    objects are returned unchanged.
-    """
+    """Return a problem of such a pod set as a problem of its TrainJob; other problems are returned unchanged."""
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem
@@ -128,7 +128,7 @@ def _pod_sets_of_train_job(subject: Subject) -> PodSets:
 
 
 def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
-    """Yield the pod sets of the TrainJobs inside an object, as many as run at the same time."""
+    """Yield the pod sets of the TrainJobs inside an object, with the number of them that run at the same time."""
     for place in subject.deadline.items_with_clock_checks(
         embedded_objects(subject.object, subject.table, subject.deadline)
     ):

@@ -31,8 +31,7 @@ POD_TEMPLATE: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for other fields of pods, for kinds with templates that it does not check before it creates pods.
-"""
+"""Rules of Kubernetes for other fields of pods, for kinds whose templates the API server does not check."""
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
     title="hostUsers is false, but the pod shares a namespace or block device of the node",
@@ -108,7 +107,7 @@ _LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 
 
 def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
-    """Yield the problems of validateHostUsers while UserNamespacesHostNetworkSupport is off, as by default."""
+    """Yield the problems of validateHostUsers; UserNamespacesHostNetworkSupport is off by default."""
     if pod.host_users is not False:
         return
     fix = "remove hostUsers, or this field"
@@ -163,7 +162,7 @@ def _validate_name(named: Container | Volume, what: str, seen: set[str]) -> Sequ
 
 
 def _validate_image(container: Container) -> Iterator[Problem]:
-    """Yield the problem of an invalid image (validateContainerOnlyForPod); a missing one may come from a controller."""
+    """Yield an invalid image (validateContainerOnlyForPod). A controller may set a missing image."""
     if container.image != container.image.strip():
         path = container.path("image")
         yield IMAGE.problem(path, "must not begin or end with a space", "remove the spaces", container.image)
@@ -172,7 +171,7 @@ def _validate_image(container: Container) -> Iterator[Problem]:
 def validate_env(container: Container) -> Iterator[Problem]:
     """Yield the problems that ValidateEnv would report, with relaxed names."""
     names = container.env_names
-    if not names or ("" not in names and _is_env_name("".join(names))):  # as nearly always, and there may be hundreds
+    if not names or ("" not in names and _is_env_name("".join(names))):  # fast for hundreds of valid names
         return
     for index, name in enumerate(names):
         if not _is_env_name(name):

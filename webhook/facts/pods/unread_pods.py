@@ -1,7 +1,6 @@
-"""Finds the parts of an object with pods that are not read, so that nothing is known about them.
-
-Some controllers create pods from fields that are not pod templates. Other kinds have no row in the workload table. Both
-are not known, which is different from having no pods.
+"""Finds the parts of an object that become pods but are not read, so that nothing is known about these pods. Some
+controllers create pods from fields that are not pod templates. Other kinds have no row in the workload table. In both
+cases the pods are not known, which differs from having no pods.
 """
 
 from __future__ import annotations
@@ -21,13 +20,11 @@ from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group != "trainer.kubeflow.org")
-"""Groups of other projects with kinds outside the workload table that are queues, topologies and reports."""
+"""API groups of other projects whose kinds, outside the workload table, are queues, topologies or reports."""
 
 
 def makes_no_pods(group: str, kind: str, table: Table) -> bool:
-    """Return whether objects of a kind are known to make no pods: those of Kubernetes and of queues, such as a
-    ConfigMap or a ClusterQueue.
-    """
+    """Return whether objects of a kind are known to make no pods, such as a ConfigMap or a ClusterQueue."""
     if table.row(group, kind) is not None:
         return False
     is_own = group == "claimgate.dev" or group in _QUEUES
@@ -55,7 +52,7 @@ _FIELDS_OF_PODS: Final = frozenset(("containers", "image", "podSpec", "podTempla
 def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
     """Return the paths of the parts with pods that are not read, "" for the whole object; () if all pods are read.
 
-    The pods of a TrainJob come from its runtime. If this is not known, the facts say so.
+    The pods of a TrainJob come from its runtime; facts report a missing runtime themselves.
     """
     group, kind = group_kind(obj)
     row = table.row(group, kind)
@@ -68,8 +65,8 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
 
 
 def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[MissingObject]:
-    """Yield for each kind, of the object and of embedded objects, why its pods are not known: the controller makes them
-    of parts, or a part that becomes pods is no whole pod template. Kinds of Kubernetes always have a whole template.
+    """Yield, for each kind of the object and of embedded objects, why its pods are not known: its controller makes them
+    of parts, or a part that becomes pods is not a whole pod template. Kinds of Kubernetes always have a whole template.
     """
     row = table.row(*group_kind(obj))
     own = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]
@@ -94,7 +91,7 @@ _MOST_PLACES: Final = 5
 
 def has_pods_in_parts(row: Row) -> bool:
     """Return whether no whole pod of a kind can be read: its controller makes pods of parts or of other objects, or its
-    objects are templates of such parts, as a WorkflowTemplate.
+    objects are templates of such parts, such as a WorkflowTemplate.
     """
     is_merged = bool(row.objects) or any(fragment.of == OF_RUNTIME for fragment in row.fragments)
     return row.pods == "parts" or not (row.podSets or is_merged)

@@ -1,8 +1,8 @@
-"""Compares the GPUs of a Ray cluster, as KubeRay reports them to Ray, with the demands of Serve's deployments and of
+"""Compares the GPUs that KubeRay reports to Ray for a cluster with the demands of Serve's deployments and of
 entrypoints.
 
-A replica, an actor and an entrypoint are placed in one pod. A group's `resources` win over num-gpus of rayStartParams,
-and that wins over the GPU limit of its first container. With Ray's autoscaler a group may have maxReplicas pods.
+A replica, an actor and an entrypoint are placed in one pod. A group's `resources` override num-gpus of rayStartParams,
+which overrides the GPU limit of its first container. With Ray's autoscaler a group may have maxReplicas pods.
 
 Source: ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go; PyPI ray 2.60.0 ray/serve/schema.py and
 ray/llm/_internal/serve/engines/vllm/vllm_models.py; ray/dashboard/modules/job/job_manager.py.
@@ -86,8 +86,8 @@ class RayGpus:
     """The GPUs of each group of a Ray cluster.
 
     Args:
-        largest: the GPUs of the pod with the most of them; None if it is not known.
-        total: of all pods, at their greatest number; None if it is not known.
+        largest: the most GPUs that one pod has; None if it is not known.
+        total: the GPUs of all pods at the largest number of pods; None if it is not known.
         hiding: the path of a num-gpus of 0 together with a GPU limit, None if there is none.
         limit: this GPU limit.
         unread: a container with GPUs that KubeRay does not read, because it is not the first of its pod.
@@ -101,7 +101,7 @@ class RayGpus:
 
     @property
     def largest_in_words(self) -> str:
-        """Return a text with the most GPUs of a pod. Without a number of KubeRay, Ray counts the GPUs that it sees."""
+        """Return a clause about the most GPUs of a pod."""
         if self.largest:
             return f"no pod of the Ray cluster has more than {self.largest}"
         unread = f", because KubeRay reads the limits of the first container alone, and `{self.unread}` is another"
@@ -126,7 +126,7 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
 
 
 def _gpus_of_group(group: Group) -> tuple[int | None, int]:
-    """Return the GPUs that Ray counts in a pod of a group, None if it is not known; and the limit of its container."""
+    """Return the GPUs that Ray counts in a pod of a group, None if not known, and the GPU limit of the container."""
     container = next(iter(group.template.spec.containers), None)
     if container is None or container.resources.claims:
         return None, 0
@@ -158,7 +158,7 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDemand:
-    """The demands of a deployment of Serve: GPUs of one pod, and of all replicas together; `sizes` gives the reason."""
+    """The GPUs that a deployment of Serve needs in one pod, and in all replicas together. `sizes` gives the reason."""
 
     name: str
     of_one_pod: float
@@ -169,7 +169,7 @@ class ReplicaDemand:
 
 
 def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
-    """Report deployments of Serve for which a RayService's cluster never has the GPUs."""
+    """Report deployments of Serve that need more GPUs than the RayService's cluster can have."""
     config = subject.once(read_serve_config)
     if config is None:
         return
@@ -212,7 +212,7 @@ def _gpus_as_text(number: float) -> str:
 
 
 def _demands(config: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
-    """Yield what each deployment asks for; one of an unknown application asks for nothing."""
+    """Yield the demand of each deployment; a deployment of an unknown application has none."""
     for application in subject.deadline.charge_for_items(_maps(config.get("applications"))):
         arguments = _map(application.get("args"))
         if application.get("import_path") == _LLM_APP:
@@ -321,7 +321,7 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
-    """Return the CPUs of the pod with most of them; None if a group leaves them to its node."""
+    """Return the most CPUs that one pod has; None if a group sets no number."""
     most = 0
     for group in cluster.groups():
         container = next(iter(group.template.spec.containers), None)
@@ -335,7 +335,7 @@ def _most_cpus_of_a_pod(cluster: RayClusterSpec) -> int | None:
 
 
 def check_resources_of_groups(cluster: RayClusterSpec) -> Iterator[Problem]:
-    """Report groups that say the same of their resources twice, which KubeRay refuses."""
+    """Report groups that set the same resource twice, which KubeRay refuses."""
     for group in cluster.groups():
         twice = [name for name in _NAMES if name in group.resources and _NAMES[name] in group.ray_start_params.json]
         if twice:

@@ -1,10 +1,10 @@
 """What KubeRay's operator refuses in a RayCluster, a RayJob or a RayService, and the checks of Ray's kinds.
 
-The operator refuses an object after it was stored, and only in an event. Names of RayJobs and RayServices are shorter
+The operator refuses an object in an event after the object is stored. Names of RayJobs and RayServices must be shorter
 by the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator, or on
 fault tolerance, are left out. KubeRay passes rayStartParams to `ray start`, and sets num-gpus from the limits of the
-first container if it is not set. Fewer GPUs than the container has, 0 above all, keep tasks off a node. As of 1.5 a
-group's own `resources` replace rayStartParams.
+first container if it is not set. With fewer GPUs than the container has, above all with 0, Ray places too few tasks on
+a node. Since 1.5 a group's own `resources` replace rayStartParams.
 
 Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go;
 ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go addWellKnownAcceleratorResources and
@@ -108,7 +108,9 @@ _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
-    """Check the name as ValidateRayClusterMetadata and its like do: services are named after the cluster."""
+    """Check the name as ValidateRayClusterMetadata and similar functions do, because services are named after the
+    cluster.
+    """
     name = subject.typed(Object).name
     if not name or is_placeholder_for_name(name):
         return
@@ -145,7 +147,7 @@ def _check_cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
 
 
 def check_time_to_live(subject: Subject) -> Iterator[Problem]:
-    """Report, as validateDeletionConfiguration does, a TTL of a job that keeps its Ray cluster, and a negative TTL."""
+    """Report a negative TTL, and a TTL of a job that keeps its Ray cluster, as validateDeletionConfiguration does."""
     job = subject.typed(RayCronJob).spec.job_template
     spec = job if subject.group_kind[1] == RayCronJob.gvk.kind else subject.typed(RayJob).spec
     seconds = spec.ttl_seconds_after_finished
@@ -181,7 +183,7 @@ def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
             message = f"is above maxReplicas `{highest}`, so KubeRay starts {counted(highest, 'replica')}"
             fix = f"set at most {highest}, or raise maxReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
-        elif replicas and lowest is not None and replicas < lowest:  # the API server sets 0 if it is not set
+        elif replicas and lowest is not None and replicas < lowest:  # unset replicas are 0 in the API server
             message = f"is below minReplicas `{lowest}`, so KubeRay starts {counted(lowest, 'replica')}"
             fix = f"set {lowest} or more, or lower minReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
@@ -210,7 +212,7 @@ def ray_cluster_spec_of(subject: Subject) -> RayClusterSpec:
 
 
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
-    """Report groups that tell Ray of more GPUs than their container has."""
+    """Report groups that set more GPUs for Ray than their container has."""
     for group in ray_cluster_spec_of(subject).groups():
         told = _num_gpus_of_group(group)
         container = next(iter(group.template.spec.containers), None)
@@ -232,7 +234,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
-    """Return the place and the number of GPUs of Ray in a group; None if it has none, or if it is not known."""
+    """Return the path and the number of Ray's GPUs in a group; None if the number is not set or not known."""
     written = {name: str(value) for name, value in group.resources.items() if name.lower().endswith("gpu")}
     params = group.ray_start_params
     named = [(group.path("resources", name), value) for name, value in written.items()]
@@ -248,7 +250,7 @@ def _gpu_limit_of_container(container: Container) -> int:
 
 
 def _may_have_gpus(container: Container, group: Group) -> bool:
-    """Return whether it may have GPUs by other means: a share of one, a runtime that shows it all, or open fields."""
+    """Return whether a container may have GPUs by other means: a share of a GPU, a runtime class, or placeholders."""
     resources = container.resources
     sides = (resources.written_limits, resources.written_requests)
     is_open = any(
@@ -260,7 +262,7 @@ def _may_have_gpus(container: Container, group: Group) -> bool:
 
 
 def validate_group_resources(subject: Subject) -> Iterator[Problem]:
-    """Report groups that set amounts of Ray in two places (ValidateRayClusterSpec)."""
+    """Report groups that set an amount for Ray in two places (ValidateRayClusterSpec)."""
     yield from check_resources_of_groups(ray_cluster_spec_of(subject))
 
 

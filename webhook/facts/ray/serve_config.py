@@ -1,7 +1,7 @@
 """The fields of serveConfigV2 that Ray Serve refuses, and those that Ray drops.
 
-KubeRay hands the text to Ray when the cluster runs. Ray refuses it then, and the RayService never gets ready. Fields
-that Ray does not know are dropped without a word. user_config and args belong to the application.
+KubeRay passes the text to Ray when the cluster runs. If Ray refuses it, the RayService never becomes ready. Ray
+silently drops unknown fields. user_config and args belong to the application.
 
 Source: PyPI ray 2.60.0 ray/serve/schema.py and ray/serve/config.py; ray-project/kuberay@feeaf72f
 ray-operator/controllers/ray/rayservice_controller.go.
@@ -46,9 +46,8 @@ SERVE_FIELD: Final = RAY.rule(
     issues=("https://github.com/ray-project/ray/issues/33577", "https://github.com/ray-project/ray/issues/33579"),
 )
 LONGEST: Final = 64 * 1024
-"""Characters of a text that is read; longer ones are not looked into."""
+"""The most characters of a text that is read."""
 _PARSE_S: Final = 4e-5
-"""Seconds to parse a character."""
 _AT: Final = ("spec", "serveConfigV2")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "the text": frozenset(
@@ -115,7 +114,7 @@ def _parsed_config(subject: Subject) -> Mapping[str, Any] | None:
 
 
 def check_serve_config(subject: Subject) -> Iterator[Problem]:
-    """Report what Ray refuses of serveConfigV2, and what it drops."""
+    """Report what Ray refuses or drops in serveConfigV2."""
     written = subject.typed(RayService).spec.json.get("serveConfigV2")
     if written is not None and not isinstance(written, str):
         message = "is an object, but the API server accepts only a text with YAML"
@@ -187,7 +186,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
 
 
 def _without_fields_of_old_ray(deployment: Mapping[str, Any], subject: Subject) -> Mapping[str, Any]:
-    """Return a deployment without max_concurrent_queries if the cluster runs a Ray that still reads it."""
+    """Return a deployment without max_concurrent_queries if the cluster's release of Ray still reads this field."""
     release = parse_release(subject.typed(RayService).spec.ray_cluster_config.ray_version)
     if release is None or release >= _WITHOUT_OLD_NAME:
         return deployment
@@ -216,7 +215,7 @@ def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Probl
 
 
 def _check_fields(value: Mapping[str, Any], what: str) -> Iterator[Problem]:
-    """Report fields that Ray drops if the intended field is known: another spelling, or another place."""
+    """Report fields that Ray drops, if the right spelling or the right place of the field is known."""
     for name in [each for each in list(value)[:100] if isinstance(each, str) and each not in _FIELDS[what]]:
         meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")
         home = next((other for other, names in _FIELDS.items() if name in names), "")

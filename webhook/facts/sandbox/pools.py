@@ -95,7 +95,7 @@ REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
     fails="pending",
 )
 ANY_POOL: Final = "*"
-"""With this poolRef the controller chooses a Pool by what the template asks for, and forgets the template."""
+"""With this poolRef the controller uses the template only to choose a Pool that fits it."""
 REFERENCE_LOOKUPS = (
     interest_in_fields(
         Pool.gvk,
@@ -111,11 +111,11 @@ REFERENCE_LOOKUPS = (
 )
 Whole = TypeVar("Whole", bound=Object)
 _MOST_POOLS = 3
-"""Pools that a message names."""
+"""The most Pools that a message names."""
 
 
 def validate_pool_template(pool: Pool) -> Iterator[Problem]:
-    """Require a template of a Pool that may have pods."""
+    """Require a template in a Pool that may have pods."""
     capacity = pool.spec.capacity_spec
     if not pool.spec.has("template") and capacity and capacity.pool_max != 0:
         message = "is not set, but the Pool creates its pods from this template"
@@ -144,7 +144,7 @@ def warn_of_conflicting_pool_sizes(pool: Pool) -> Iterator[Problem]:
 
 
 def validate_batch_pool(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
-    """Check the Pool that a BatchSandbox names, or with poolRef `*` that one fits."""
+    """Check the Pool that a BatchSandbox names; with poolRef `*`, check that a Pool fits."""
     name = batch.spec.pool_ref
     if name == ANY_POOL:
         yield from check_any_pool_fits_template(batch, view)
@@ -193,7 +193,7 @@ def check_pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator
 
 
 def check_any_pool_fits_template(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
-    """Report that no Pool fits the template, by the default profile of the controller."""
+    """Report a template that no Pool fits, according to the controller's default profile."""
     path = batch.spec.path("poolRef")
     lacking: list[str] = []
     for pool in view.typed_here(Pool) if view.is_whole(Pool.gvk) else ():
@@ -212,7 +212,7 @@ def check_any_pool_fits_template(batch: BatchSandbox, view: ClusterView) -> Iter
 
 
 def _reasons_not_to_choose_pool(wanted: PodSpec, pool: Pool) -> Iterator[str]:
-    """Yield why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
+    """Yield what a Pool lacks (predicate_image, predicate_resource and predicate_nodeselector of poolassign)."""
     offered = pool.spec.template.spec
     images = {container.image for container in wanted.containers} - {""}
     if images and images.isdisjoint(container.image for container in offered.containers):
@@ -239,13 +239,13 @@ def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
     """Warn of fields that have no effect on the pods of a Pool."""
     spec, pool = batch.spec, batch.spec.pool_ref
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
-        if spec.is_omitted(name) or spec.json.get(name):  # an empty one does not count
+        if spec.is_omitted(name) or spec.json.get(name):  # an empty field does not count
             message = f"is ignored because spec.poolRef `{pool}` takes ready pods from a Pool"
             yield IGNORED_WITH_POOL.problem(spec.path(name), message, "change the Pool instead, or remove poolRef")
 
 
 def warn_of_limits_without_requests(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of limits with a chosen Pool: predicate_resource.go of poolassign adds up requests only."""
+    """Warn of limits without requests if a Pool is chosen: predicate_resource.go of poolassign sums only requests."""
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:
             yield from _check_limits_without_requests(container.resources)

@@ -1,12 +1,10 @@
-"""What the controller of BatchSandboxes rejects or ignores, and the checks of all kinds of this package.
-
-The claims of a Sandbox's containers and Windows sandboxes are here too.
-
-Every level of a BatchSandbox may be null: the controller writes fields without omitempty. The CRDs of Sandbox and
-SandboxTemplate key the claims of a container by name. Kubernetes keys them by name and request. So a container of a Pod
-may name a claim twice, and one of a Sandbox may not. A Windows sandbox is a Linux pod in which QEMU runs Windows; its
-volume shows it. It needs 2 CPUs and 4 GB for Windows, 2 GiB more for QEMU, and 64 GB of disk. RAM_SIZE, CPU_CORES and
-DISK_SIZE are variables of dockur/windows.
+"""What the controller of BatchSandboxes rejects or ignores, and the checks of all kinds of this package. Rules for the
+claims of a Sandbox's containers and for Windows sandboxes are here too. Every level of a BatchSandbox may be null: the
+controller writes fields without omitempty. The CRDs of Sandbox and SandboxTemplate key the claims of a container by
+name, Kubernetes by name and request. So a container of a Pod may name a claim twice, and a container of a Sandbox may
+not. A Windows sandbox is a Linux pod in which QEMU runs Windows; the name of its volume shows this. It needs 2 CPUs and
+4 GB for Windows, 2 GiB more for QEMU, and 64 GB of disk. RAM_SIZE, CPU_CORES and DISK_SIZE are variables of
+dockur/windows.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go,
 strategy/{pool,task_scheduling}_strategy_default.go, server/opensandbox_server/services/k8s/windows_profile.py and
@@ -110,7 +108,7 @@ def check_has_template_or_pool(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def advise_ignored_fields(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of fields that the controller does not read next to others."""
+    """Warn of fields that the controller does not read because of other fields."""
     yield from warn_of_fields_ignored_with_pool(batch)
     yield from advise_unused_patches(batch)
     spec = batch.spec
@@ -138,7 +136,9 @@ def _check_claims_with_repeated_names(container: Container) -> Iterator[Problem]
 
 
 def advise_windows(template: PodTemplate) -> Iterator[Problem]:
-    """Warn of devices that Windows cannot see, less than it needs, and a restart policy that ends its installation."""
+    """Warn of devices that Windows cannot see, resources that are too small, and a restart policy that ends the
+    installation.
+    """
     pod = template.spec
     if not any(volume.name == _VOLUME for volume in pod.volumes):
         return
@@ -186,7 +186,7 @@ def _check_windows_minimum(path: FieldPath, value: Amount | None, least: str) ->
 
 
 def check_batch_sandbox(subject: Subject) -> Iterator[Problem]:
-    """Check a BatchSandbox; pause, resume and expiry of a stored one change none of the fields that are validated."""
+    """Check a BatchSandbox. Pause, resume and expiry of a stored BatchSandbox change no field that is validated."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
         yield from check_has_template_or_pool(batch)
@@ -218,14 +218,14 @@ def check_pool_reference(subject: Subject) -> Iterator[Problem]:
 
 
 def check_claim_references(subject: Subject) -> Iterator[Problem]:
-    """Check that what a claim of agent-sandbox refers to exists."""
+    """Check that the template or warm pool of a SandboxClaim exists."""
     claim, old = subject.typed(SandboxClaim), subject.typed_old(SandboxClaim)
     if not old or claim.spec.differs(old.spec):
         yield from validate_claim_references(claim, subject.cluster_view())
 
 
 def check_warm_pool_reference(subject: Subject) -> Iterator[Problem]:
-    """Check that what a warm pool of agent-sandbox refers to exists."""
+    """Check that the template of a SandboxWarmPool exists."""
     pool, old = subject.typed(SandboxWarmPool), subject.typed_old(SandboxWarmPool)
     if not old or pool.spec.differs(old.spec):
         yield from validate_warm_pool_reference(pool, subject.cluster_view())

@@ -1,6 +1,6 @@
 """The groups of rules of this package, and the kinds of OpenSandbox and agent-sandbox, with the fields that are read.
 
-A pod template in them is a pod template like any other, and the Pod policies check it.
+The Pod policies check their pod templates like any other pod template.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/config/crd/bases, kubernetes-sigs/agent-sandbox@2fd412d5
 k8s/crds.
@@ -23,15 +23,14 @@ SANDBOX: Final = RuleGroup(
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     fails="controller",
 )
-"""The mistakes that make the controllers of OpenSandbox and agent-sandbox fail, and the fields that they ignore without
-a message."""
+"""Mistakes that make the controllers of OpenSandbox and agent-sandbox fail, and fields that they silently ignore."""
 SANDBOX_ADVICE: Final = RuleGroup(
     "sandbox",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     level="warn",
     fails="silent",
 )
-"""Accepted fields without the effect of their name."""
+"""Accepted fields that do not have the effect that their name suggests."""
 
 OPENSANDBOX: Final = "sandbox.opensandbox.io"
 AGENTS: Final = "agents.x-k8s.io"

@@ -1,11 +1,10 @@
 """LLMInferenceServices: what KServe refuses of their parallelism, and how many pods form a group.
 
-A group has data divided by dataLocal pods, rounded down, and at least one. The shipped presets hand tensor, data and
-dataLocal to vLLM, and none hands on pipeline.
-
-The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Later configurations
-win over earlier ones, and the object itself wins over all. Containers are merged by their names. A configuration is in
-the namespace of the object, or in that of KServe. KServe's own presets are below all of them, and are not merged here.
+The number of pods of a group is data divided by dataLocal, rounded down, and at least one. The shipped presets pass
+tensor, data and dataLocal to vLLM, but no preset passes pipeline. The configurations that an LLMInferenceService names
+in baseRefs are merged as KServe merges them. Later configurations override earlier ones, and the object itself
+overrides all. Containers are merged by their names. A configuration is in the namespace of the object, or in that of
+KServe. KServe's own presets, which all of these override, are not merged here.
 
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
 llm_inference_service_types_func.go GetSize; config/llmisvcconfig; kserve/kserve@00bd5d06
@@ -102,7 +101,7 @@ LLM_MODEL: Final = SERVING_KIND.rule(
 _MAIN: Final = "main"
 _SCHEMES: Final = frozenset(("hf", "s3", "pvc", "oci", "oci+native"))
 _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
-"""A variable with more arguments for vLLM, which may set sizes."""
+"""A variable with more arguments for vLLM, among them sizes."""
 _LONGEST: Final = 200
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _CONFIG: Final = GroupVersionKind("serving.kserve.io", "v1alpha2", "LLMInferenceServiceConfig")
@@ -112,7 +111,7 @@ LOOKUPS: Final = (interest_in_fields(_CONFIG, "spec.parallelism", "spec.template
 
 
 def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
-    """Report what KServe refuses of an LLMInferenceService, and what its presets do not do."""
+    """Report what KServe refuses in an LLMInferenceService, and sizes that its presets do not pass to vLLM."""
     spec = subject.typed(LlmInferenceService).spec
     yield from _check_model(spec)
     yield from _check_workload(spec)
@@ -132,7 +131,7 @@ def _located_in_object(problem: Problem, subject: Subject) -> Problem:
 
 
 def _check_model(spec: LlmSpec) -> Iterator[Problem]:
-    """Yield a place of the model that the controller does not read."""
+    """Yield a URI of the model that the controller cannot read."""
     scheme, separator, _ = spec.model.uri[:_LONGEST].partition("://")
     if not scheme or is_placeholder(scheme):
         return
@@ -208,15 +207,15 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
 
 
 def _gpus_of_container(container: Container) -> int | None:
-    """Return the GPUs of a container; None if it has none, or also has other values."""
+    """Return the GPUs of a container; None if it has no GPU, or resources for several kinds of GPUs."""
     limits = container.resources.limits
     amounts = [read_count(value) for name, value in limits.items() if name in _GPUS]
     return amounts[0] if len(amounts) == 1 else None
 
 
 def spec_with_base_refs(subject: Subject) -> LlmSpec | None:
-    """Return the spec of an LLMInferenceService with the values of its configurations; None if one of them is not
-    known, or cannot be read.
+    """Return the spec of an LLMInferenceService with the values of its configurations; None if a configuration is not
+    known or cannot be read.
     """
     own = subject.typed(LlmInferenceService).spec
     if not own.base_refs:
@@ -237,7 +236,7 @@ def spec_with_base_refs(subject: Subject) -> LlmSpec | None:
 
 
 def _merged_workload(base: Mapping[str, Any], over: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
-    """Return the parts of a workload that decide its sizes, merged; of other fields the later value."""
+    """Return a workload with merged parallelism and pods; for other fields, `over` replaces `base`."""
     merged = {**base, **over}
     if "parallelism" in merged:
         merged["parallelism"] = {**_map(base.get("parallelism")), **_map(over.get("parallelism"))}
@@ -250,7 +249,7 @@ def _merged_workload(base: Mapping[str, Any], over: Mapping[str, Any], deadline:
 
 
 def _has_whole_numbers(workload: Mapping[str, Any]) -> bool:
-    """Return whether all sizes are numbers: a configuration may have a template of Go in their place."""
+    """Return whether all sizes are numbers; a configuration may have a Go template instead of a number."""
     sizes = (
         *_map(workload.get("parallelism")).values(),
         *_map(_map(workload.get("prefill")).get("parallelism")).values(),

@@ -1,8 +1,7 @@
-"""The checks of values that have another type than their field, or that the CustomResourceDefinition refuses.
-
-No API server and no controller can decode a value of the wrong type. All other checks assume a decoded object, so only
-these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An API
-server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
+"""The checks of values with a type that their field does not have, and of values that the CustomResourceDefinition
+refuses. No API server and no controller can decode a value of the wrong type. All other checks need a decoded object,
+so only these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An
+API server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ POD_TEMPLATE_SHAPE: Final = RuleGroup(
     source="k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go",
     fails="controller",
 )
-"""Values of another type than their field has. The types are those of Kubernetes and of the published
-CustomResourceDefinitions (webhook/schema)."""
+"""Values with a type that their field does not have. The types are those of Kubernetes and of the published
+CustomResourceDefinitions (webhook/schema).
+"""
 OBJECT_SHAPE: Final = RuleGroup(
     "object-shape",
     refused_by="the API server, when the object is created",
@@ -127,7 +127,7 @@ _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
     (("spec", "mlPolicy", "torch", "envInjection"), INJECTION),
     (("spec", "podGroupPolicy", "volcano"), QUEUES),
 )
-"""Fields that only later releases have, so that older releases drop them with their content."""
+"""Fields that only later releases have; older releases drop them with their content."""
 
 
 def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
@@ -136,14 +136,14 @@ def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
 
 
 def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
-    """Yield a problem of `rule` for every value that has another type than its field, unless it was stored before."""
+    """Yield a problem of `rule` for every value with a wrong type, unless the value was stored before."""
     for each in Items(subject.mismatches, subject.deadline):
         if not _was_same_before(each, subject.old_object):
             yield rule.problem(each.path, each.message, each.fix)
 
 
 def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
-    """Return whether the old object had the same value: an object that is stored with it must stay usable."""
+    """Return whether the old object had the same value: an object that is already stored must stay usable."""
     return old is not None and get(old, mismatch.at) == mismatch.value
 
 
@@ -153,7 +153,7 @@ def check_values_of_trainer_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_in_release_schema(breach: Breach, release: Release) -> bool:
-    """Return whether a release's schema has this: 2.0 and 2.1 bound no length, and fields came with the releases."""
+    """Return whether a release's schema has the broken rule: 2.0 and 2.1 limit no length, and releases add fields."""
     if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
         return False
     return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
@@ -180,8 +180,8 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
 
 
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
-    """Yield breaches. Several unknown fields of the object itself are one breach, because the object is probably of
-    another kind. A missing spec is the same mistake, so the breach names the fields.
+    """Yield breaches. Several unknown fields of the object itself become one breach, because the object probably has
+    another kind. A missing spec is a part of the same mistake, so its breach names the fields.
     """
     unknown = [each for each in breaches if each.what == "unknownField" and len(each.at) == 1]
     if len(unknown) < 2:

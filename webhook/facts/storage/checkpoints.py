@@ -1,9 +1,9 @@
 """Checkpoints that are lost with a pod, and folders of one volume that several pods share by mistake.
 
-Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. Names and options show what is
-a checkpoint: a path or a volume, or an option such as --checkpoint-dir. A volume that another container mounts too may
-be copied elsewhere by that container. The kubelet expands variables only in subPathExpr. Where this variable is not
-set, the container does not start.
+Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. The name of a path or a volume,
+or an option such as --checkpoint-dir, shows what is a checkpoint. A volume that another container also mounts is not
+reported, because that container may copy it elsewhere. The kubelet expands variables only in subPathExpr. If such a
+variable is not set, the container does not start.
 
 Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir and
 https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment.
@@ -45,11 +45,11 @@ SUB_PATH: Final = STORAGE.rule(
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
 _OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
 _IN_ALL_NAMES: Final = "ckp"
-"""A part of every name of a checkpoint."""
+"""A text in every name of checkpoints."""
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _RANK: Final = re.compile(r"(?i)(?:^|[/_-])(?:rank|worker|node|replica|pod)[-_]?[0-9]+(?:$|/)")
 _OF_THE_POD: Final = frozenset(("POD_NAME", "POD_NAMESPACE", "POD_UID", "POD_IP", "NODE_NAME", "HOSTNAME"))
-"""Variables that no controller sets: a container names them in its env."""
+"""Variables that no controller sets, only a container's own env."""
 _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -72,15 +72,13 @@ def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
 
 
 def _paths_and_names_of_mounts(known: MountsOfObject) -> str:
-    """Return the paths of all mounts and the names of all volumes in small letters: one search mostly covers
-    them all.
-    """
+    """Return the paths of all mounts and the names of all volumes in lower case, so that one search covers them."""
     targets = [mount.target for mount in known.all]
     return "\n".join([*targets, *(volume.name for volume in known.volumes)]).lower()
 
 
 def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMountInObject]]:
-    """Return the mounts of each volume, by its place."""
+    """Return the mounts of each volume, by the volume's path."""
     by_volume: dict[FieldPath, list[VolumeMountInObject]] = {}
     for mount in known.all:
         by_volume.setdefault(mount.volume.path, []).append(mount)
@@ -88,7 +86,7 @@ def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMo
 
 
 def _mounts_by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[VolumeMountInObject]]:
-    """Return the mounts of each container, by the places of its template and of the container in it."""
+    """Return the mounts of each container, by the path of its template and its own path in the template."""
     by_container: dict[tuple[FieldPath, FieldPath], list[VolumeMountInObject]] = {}
     for mount in subject.once(read_mounts).all:
         by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
@@ -109,7 +107,7 @@ def _check_checkpoint_volume(mounting: Sequence[VolumeMountInObject]) -> Iterato
 
 
 def _check_checkpoint_option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
-    """Warn of a folder that the command names, in which nothing is mounted."""
+    """Warn of a folder for checkpoints in the command, if no volume is mounted there."""
     folder = _checkpoint_folder_of_option(container)
     if not folder:
         return
@@ -120,7 +118,7 @@ def _check_checkpoint_option(pods: DevicePods, container: Container, subject: Su
 
 
 def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: bool) -> Problem:
-    """Return the problem of a folder on an emptyDir, or of a folder in the container itself, without a volume."""
+    """Return the problem of a folder on an emptyDir, or of a folder in the container without a volume."""
     if is_mounted:
         message = f"checkpoints in `{folder}` are on an emptyDir, which is deleted with the pod"
         return CHECKPOINT_LOST.problem(path, message, "use a PersistentVolumeClaim")
@@ -129,7 +127,7 @@ def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: 
 
 
 def _checkpoint_folder_of_option(container: Container) -> str:
-    """Return the folder of an option for checkpoints: the next word, or the value inside a script."""
+    """Return the folder of an option for checkpoints: the next word, or the option's value inside a script."""
     for word, following in pairwise((*container.words, "")):
         if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")
@@ -146,10 +144,10 @@ def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_sub_path(mount: VolumeMountInObject) -> Iterator[Problem]:
-    """Report variables that are not expanded, one rank's folder for all pods, and variables that are not set."""
+    """Report variables that are not expanded or not set, and the folder of one rank for all pods."""
     written, pods = mount.value.sub_path, mount.volume.podset.pods or 0
     if mount.volume.value.source in _OF_ONE_POD:
-        pass  # no other pod sees its folders
+        pass  # no other pod sees the folders of such a volume
     elif _VARIABLE.search(written):
         message = (
             "is not expanded because subPath does not support variables, so all pods use one folder with exactly this "
@@ -166,7 +164,7 @@ def _check_sub_path(mount: VolumeMountInObject) -> Iterator[Problem]:
 
 
 def _unset_variables(mount: VolumeMountInObject) -> list[str]:
-    """Return the variables about a pod in subPathExpr that the container does not set, by their names."""
+    """Return the names of variables about a pod in subPathExpr that the container does not set."""
     wanted = _OF_THE_POD.intersection(_VARIABLE.findall(mount.value.sub_path_expr))
     if mount.container.env_from or not wanted:
         return []

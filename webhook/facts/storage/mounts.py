@@ -1,4 +1,4 @@
-"""The volumes that containers of an object mount, and the claims of these volumes. Knows no rule."""
+"""The volumes that containers of an object mount, and the claims of these volumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 
 class Volume(NamedTuple):
-    """A volume of a template, and its place in the object; an object may have hundreds.
+    """A volume of a template, and its path in the object. An object may have hundreds of volumes.
 
     Args:
         podset: the pod set.
@@ -44,7 +44,7 @@ class Volume(NamedTuple):
 
     @property
     def claim_name(self) -> str:
-        """Return the PersistentVolumeClaim that it names; "" for none, or for one with a placeholder as its name."""
+        """Return the PersistentVolumeClaim that it names; "" for none, and for a placeholder."""
         name = self.value.persistent_volume_claim.claim_name
         return "" if is_placeholder(name) else name
 
@@ -55,7 +55,7 @@ class Volume(NamedTuple):
 
 
 class VolumeMountInObject(NamedTuple):
-    """One mount of a volume; `is_written` says whether the container has it, or the volume itself implies it."""
+    """One mount of a volume. `is_written`: the container has the mount; otherwise the volume implies it."""
 
     volume: Volume
     container: Container
@@ -69,7 +69,7 @@ class VolumeMountInObject(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Return where the container sees the volume, without a slash at its end: `/data`."""
+        """Return the path of the volume in the container, without a slash at its end: `/data`."""
         return self.value.mount_path.rstrip("/") or "/"
 
     @property
@@ -79,13 +79,13 @@ class VolumeMountInObject(NamedTuple):
 
 
 class MountsOfObject(Struct, frozen=True):
-    """All volumes and all mounts of an object with devices; nothing of other objects."""
+    """All volumes and mounts of an object with devices; empty for other objects."""
 
     volumes: Items[Volume]
     all: Items[VolumeMountInObject]
 
     def mounts_of_created_claims(self) -> dict[FieldPath, list[VolumeMountInObject]]:
-        """Return the mounts of each claim that a controller creates for all pods, by their places."""
+        """Return the mounts of each claim that a controller creates for all pods, by the path of its volume."""
         mounts: dict[FieldPath, list[VolumeMountInObject]] = {}
         for mount in self.all:
             if mount.volume.created_claim:
@@ -118,7 +118,7 @@ def read_mounts(subject: Subject) -> MountsOfObject:
 
 
 def _volumes_of_volcano_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
-    """Yield the volumes of a Job of Volcano with their paths: createJobPod adds the first of each claim to
+    """Yield the volumes of a Job of Volcano with their mount paths. createJobPod adds the first volume of each claim to
     every pod.
     """
     if subject.group_kind not in types.SPECS:
@@ -142,7 +142,7 @@ def _volcano_job_spec_of_object(subject: Subject) -> JobSpec:
 
 
 def _implied_mounts(volume: Volume, path: str, template: PodTemplate) -> Iterator[VolumeMountInObject]:
-    """Yield a mount in each container, init containers left out."""
+    """Yield a mount in each container except init containers."""
     for container in template.spec.containers:
         mount = VolumeMount.of({"mountPath": path}, container.at, container.reading)
         yield VolumeMountInObject(volume, container, mount, is_written=False)
@@ -164,6 +164,6 @@ def _mounts_of_template(template: PodTemplate, volumes: Mapping[str, Volume]) ->
 
 
 def number_of_pods_with(mounts: Sequence[VolumeMountInObject]) -> int:
-    """Count the pods of the sets with these mounts, each set once; a set of unknown size counts as 0."""
+    """Return the number of pods in the pod sets with these mounts; a pod set of unknown size counts as 0."""
     sets = {mount.volume.podset.path: mount.volume.podset for mount in mounts}
     return sum(podset.pods or 0 for podset in sets.values())

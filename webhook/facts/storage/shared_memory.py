@@ -1,7 +1,7 @@
 """Shared memory of containers in which PyTorch uses several GPUs.
 
 A container runtime gives /dev/shm 64 MiB, which NCCL and data loaders exhaust:
-https://github.com/NVIDIA/nccl/issues/525. The rules of its operator report a PyTorchJob without more.
+https://github.com/NVIDIA/nccl/issues/525. PyTorchJobs without more are reported by the rules of their operator.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
-"""Images with programs that use NCCL in several processes."""
+"""Parts of the names of images whose programs use NCCL in several processes."""
 _SERVES: Final = re.compile(r"vllm|sglang")
-"""Images of servers, which often need at most 64 MiB: facts/model_servers/server_checks.py."""
+"""Parts of the names of images of servers, which often need at most 64 MiB: facts/model_servers/server_checks.py."""
 
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
-    """Warn of containers with several GPUs and no more shared memory than any other container has."""
+    """Warn of containers with several GPUs and only the default shared memory."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
             gpus = count_gpus_of_resources(container.resources)
@@ -60,7 +60,7 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_use_torch(container: Container, subject: Subject) -> bool:
-    """Return whether a launcher of PyTorch starts, or an image with PyTorch runs more than one process."""
+    """Return whether a container starts a launcher of PyTorch, or has an image that uses PyTorch."""
     launch = cached_launch_of_container(container, subject)
     return launch.by in LAUNCHERS or (not launch.is_inline and container.is_found_in(_TORCH, (container.image,)))
 
@@ -110,9 +110,7 @@ def _check_memory_limit(pods: DevicePods, container: Container, volume: EmptyDir
 
 
 def _shared_memory_problem(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
-    """Return the problem of a container with several GPUs, without more shared memory or with a limit that is
-    too low.
-    """
+    """Return the problem of a container with several GPUs and the default shared memory, or a limit that is too low."""
     if limit is None:
         message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
         return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY)
@@ -121,12 +119,12 @@ def _shared_memory_problem(path: FieldPath, gpus: int, limit: Amount | None = No
 
 
 def _is_small_for_gpus(limit: Amount | None, gpus: int) -> bool:
-    """Return whether a limit leaves each GPU less than a container has without any volume; 0 means no limit."""
+    """Return whether a limit is less than 64 MiB for each GPU; 0 means no limit."""
     amount = _amount_in_bytes(limit)
     return amount is not None and 0 < amount < _DEFAULT * gpus
 
 
 def _amount_in_bytes(written: Amount | None) -> int | None:
-    """Return the amount in bytes, rounded up; None if it is not set or still to be filled in."""
+    """Return the amount in bytes, rounded up; None if it is not set, or a placeholder."""
     amount = None if written is None or is_placeholder(str(written)) else quantity.read_quantity_or_none(written)
     return None if amount is None else amount.value()

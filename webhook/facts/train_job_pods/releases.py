@@ -1,8 +1,8 @@
 """The installed release of Kubeflow Trainer, and the releases that changed something.
 
 ConfigMap `trainer` in the namespace of claimgate names the release for all policies about TrainJobs: it is their param.
-The param of another policy may name a release for that policy. Where neither names one, the image of Trainer's
-Deployment does. Four forms of patches share one API version, and releases merge them differently.
+The param of another policy may name a release for that policy. Without both, the image of Trainer's Deployment names
+the release. Four forms of patches share one API version, and releases merge them differently.
 
 Source: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for later changes.
 """
@@ -26,9 +26,9 @@ STEP_CONTAINERS: Final[Release] = (2, 1)  # a labelled step needs its container
 TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides instead of podSpecOverrides; resources of the runtime count
 QUEUES: Final[Release] = (2, 1)  # podGroupPolicy.volcano
 PATCHES: Final[Release] = (2, 2)  # runtimePatches instead of podTemplateOverrides
-LENGTHS: Final[Release] = (2, 2)  # the schemas bound lists and texts
+LENGTHS: Final[Release] = (2, 2)  # the schemas limit the length of lists and texts
 FLUX_AND_MORE: Final[Release] = (2, 2)  # the policies flux, jax and xgboost; volumeClaimPolicies
-NUMBERS_ONLY: Final[Release] = (2, 2)  # numProcPerNode does not accept words any more
+NUMBERS_ONLY: Final[Release] = (2, 2)  # numProcPerNode no longer accepts words
 GANG_RESOURCES: Final[Release] = (2, 2)  # PodGroups count resourcesPerNode (kubeflow/trainer#2980)
 WHOLE_JOBSET: Final[Release] = (2, 3)  # patches merge into the JobSet, resources merge per key
 FIXED_GRACE: Final[Release] = (2, 3)  # terminationGracePeriodSeconds of a patch does not change
@@ -38,7 +38,7 @@ CLAIMS: Final[Release] = (2, 4)  # resourceClaimsPerNode, and claims in runtimeP
 SHORT_NAMES: Final[Release] = (2, 4)  # names of replicated jobs have at most 20 characters (kubeflow/trainer#4394)
 KEEPS_CLAIMS: Final[Release] = (2, 4)  # resourcesPerNode does not change a container's claims (kubeflow/trainer#4027)
 IMAGE_EVERYWHERE: Final[Release] = (2, 4)  # the workers of an mpi job get the image too (kubeflow/trainer#4301)
-FLUX_NODES: Final[Release] = (2, 4)  # the flux plugin does without numNodes (kubeflow/trainer#3904)
+FLUX_NODES: Final[Release] = (2, 4)  # the flux plugin does not need numNodes (kubeflow/trainer#3904)
 REFUSES_ZERO: Final[Release] = (2, 4)  # numProcPerNode below one is refused by the API server (kubeflow/trainer#3809)
 
 UNKNOWN_RELEASE: Final = MissingObject(
@@ -52,8 +52,8 @@ UNKNOWN_RELEASE: Final = MissingObject(
 
 
 class TrainerInstallation(NamedTuple):
-    """The release of Trainer, whether it is stated, and whether it runs with its feature gate for device claims
-    (KEP-2782).
+    """The release of Trainer; whether it `is_named` or only assumed; and whether the feature gate for device claims
+    (KEP-2782) is on.
     """
 
     release: Release
@@ -62,7 +62,7 @@ class TrainerInstallation(NamedTuple):
 
 
 def read_trainer_installation(subject: Subject) -> TrainerInstallation:
-    """Return the installed Trainer; call it through `Subject.once`. Raises as `known_to`."""
+    """Return the installed Trainer; call it through `Subject.once`. Raises as `installation_with_assumptions`."""
     return installation_with_assumptions(subject.cluster_view(), subject.assumptions)
 
 
@@ -85,5 +85,5 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
 
 
 def find_trainer_release(subject: Subject) -> Release:
-    """Return the release of Trainer. Raises as `known_to`."""
+    """Return the release of Trainer. Raises as `installation_with_assumptions`."""
     return subject.once(read_trainer_installation).release

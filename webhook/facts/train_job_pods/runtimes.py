@@ -1,7 +1,7 @@
 """The runtime that a TrainJob names, and the ClusterTrainingRuntimes that Kubeflow Trainer ships, by its release.
 
-Shipped runtimes are known as far as rules need them. They are assumed where files name one and have none of that name.
-Those of torchtune are not here: their initializers and commands differ with each model.
+Shipped runtimes have the fields that rules need. If files name a shipped runtime but do not contain it, it is assumed.
+Runtimes of torchtune are left out, because their initializers and commands differ with each model.
 
 Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
 """
@@ -25,11 +25,11 @@ _STEP: Final = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-
 
 
 class ReferencedRuntime(Struct, frozen=True, kw_only=True):
-    """A reference to a runtime, and the runtime, which is false if it does not exist.
+    """A reference to a runtime, with the runtime; `object` is false if the runtime does not exist.
 
     assumed: the assumption if no file has the runtime: "torch-distributed as Trainer 2.3 ships it"; "" otherwise.
 
-    `str()` is how messages name it: "ClusterTrainingRuntime `torch`", and of files "… in runtimes.yaml".
+    `str()` returns the name for messages: "ClusterTrainingRuntime `torch`", or "… in runtimes.yaml" for files.
     """
 
     kind: GroupVersionKind
@@ -45,7 +45,7 @@ class ReferencedRuntime(Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_cluster(self) -> bool:
-        """Return whether it is cluster-scoped, so that only administrators write it."""
+        """Return whether it is cluster-scoped, so that only administrators can change it."""
         return self.kind == CLUSTER_RUNTIME
 
     @property
@@ -89,7 +89,7 @@ _ROWS: Final = (
 
 
 def shipped_runtime(name: str, release: Release) -> JSON | None:
-    """Return the runtime that a release ships under a name, None if it ships none; later releases as the newest."""
+    """Return the runtime that a release ships under a name, None for none. Later releases count as the newest."""
     return _RUNTIMES.get((name, min(release, WHOLE_JOBSET)))
 
 

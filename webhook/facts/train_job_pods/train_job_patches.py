@@ -1,8 +1,9 @@
 """The patches of a TrainJob for replicated jobs, and the rules for patches and resourcesPerNode on the runtime.
 
-Patches have the form of each release of Kubeflow Trainer: 2.0 podSpecOverrides and 2.1 podTemplateOverrides, both of
-named jobs; runtimePatches since 2.2. A patch may name jobs, containers or variables that the runtime does not have.
-Tolerations of a patch replace those of the runtime. resourcesPerNode may have no effect, or drop claims.
+Each release of Kubeflow Trainer has its own form of patches: podSpecOverrides of named jobs in 2.0,
+podTemplateOverrides of named jobs in 2.1, runtimePatches since 2.2. A patch may name jobs, containers or variables that
+the runtime does not have. Tolerations of a patch replace those of the runtime. resourcesPerNode may have no effect, or
+drop claims.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches and
 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go; branches release-2.0 to release-2.3
@@ -85,7 +86,7 @@ _STEPS: Final = {
     "dataset-initializer": "spec.initializer.dataset.env",
     "model-initializer": "spec.initializer.model.env",
 }
-"""The field for the variables of each step's container."""
+"""The field of a TrainJob for the variables of each step's container."""
 
 
 def unmergeable_patch_problem(
@@ -167,7 +168,7 @@ def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterato
 
 
 class JobOverlay(NamedTuple):
-    """The patch of one replicated job: a partial job, and its partial PodSpec, which may have another path."""
+    """The patch of one replicated job: a partial job, and its partial PodSpec, whose path may be outside the job."""
 
     job: ReplicatedJob
     pod: PodSpec
@@ -187,7 +188,7 @@ class PatchLayer(NamedTuple):
 
 
 def name_of_patches_field(version: Release) -> str:
-    """Return the field of a TrainJob of this release with its patches."""
+    """Return the name of the field with the patches in a TrainJob of this release."""
     if version >= PATCHES:
         return "runtimePatches"
     return "podTemplateOverrides" if version >= TEMPLATES else "podSpecOverrides"

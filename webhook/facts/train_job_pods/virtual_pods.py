@@ -1,5 +1,5 @@
-"""The pods that Trainer creates from a TrainJob, checked like any other pod, and the places of their fields in the
-TrainJob.
+"""The pods that Trainer creates from a TrainJob, which are checked like any other pod, and the paths of their fields in
+the TrainJob.
 
 The pods are not in the TrainJob. A problem of spec.trainer is reported at spec.trainer, a problem of the runtime's own
 pods at runtimeRef, and any other problem at the patches.
@@ -25,7 +25,7 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
 
 _OF_TRAINER: Final = {"resources": "resourcesPerNode", "env": "env", "image": "image"}
-"""Which fields of spec.trainer become which ones of the container `node`."""
+"""The field of spec.trainer for each field of the container `node`."""
 _RUNTIME: Final[FieldPath] = ("spec", "runtimeRef")
 
 
@@ -33,7 +33,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
     """The pod of one replicated job.
 
     Args:
-        replicated_job: the job, merged.
+        replicated_job: the merged job.
         pod: its pod, as checks see it.
         job: the TrainJob.
     """
@@ -48,7 +48,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
         return self.replicated_job.name
 
     def path_in_trainer_spec(self, path: FieldPath) -> FieldPath | None:
-        """Return the place in spec.trainer of a field of the pod; None if the runtime or a patch has it."""
+        """Return the path in spec.trainer of a field of the pod; None if it comes from the runtime or a patch."""
         if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer_job(self.replicated_job):
             return None
         container = get(self.replicated_job.pod.json, path[1:3], {})
@@ -114,18 +114,18 @@ def run_check_on_virtual_pods(
 
 
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
-    """Return the replicated jobs as the runtime has them, by their names."""
+    """Return the replicated jobs of the unmerged runtime, by name."""
     return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.replicated_jobs}
 
 
 def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> Problem | None:
-    """Return a problem of a pod as one of spec.trainer; None if it is not there."""
+    """Return a problem of a pod as a problem of spec.trainer; None if its field is not from spec.trainer."""
     path = virtual.path_in_trainer_spec(parse_path(problem.path))
     return None if path is None else structs.replace(problem, path=path_as_text(path))
 
 
 def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
-    """Return a problem of a pod as one of the origins of the merged TrainJob."""
+    """Return a problem of a pod as a problem at `origin`, the path of the patches or of the runtime."""
     where = f"replicated job `{virtual.name}`, {problem.path}"
     if refuses:
         message = (

@@ -94,15 +94,13 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
         yield from validate(job)
     if not _is_written_for_older_release(subject):
         yield from train_job_processes_and_gpus.validate_num_proc_per_node(job)
-    if job.object.json is not subject.object:  # something is left out of it
+    if job.object.json is not subject.object:  # the release drops some fields
         rules = TRAIN_JOB_FIELD_RULES
         yield from _check_fields(subject, "TrainJob", job.release, rules)
 
 
 def _is_written_for_older_release(subject: Subject) -> bool:
-    """Return whether a file has fields of an older release than the assumed release, so that the older release may be
-    installed.
-    """
+    """Return whether a file has fields of an older release than the assumed one, so that it may be for that release."""
     installed = subject.once(read_trainer_installation)
     if installed.is_named or subject.attributes.is_decoded:
         return False
@@ -139,7 +137,7 @@ def check_generated_pod_resources(subject: Subject) -> Iterator[Problem]:
 
 
 def check_runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of the runtime that a TrainJob names, once the patches are merged."""
+    """Yield the problems of the runtime that a TrainJob names, after the merge of the patches."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return

@@ -1,8 +1,8 @@
 """Rules of the API server and Trainer's webhook for a TrainJob, and for the runtime and images that it names.
 
-About its name, manager, sources, variables and patches; whether the runtime exists; arguments that the runtime adds to
-its command; images; and fields that the installed release does not have. Claims are in train_job_claims.py. Patches
-that do not fit the runtime are in train_job_pods/train_job_patches.py.
+They are about its name, manager, sources, variables and patches, about a missing runtime, arguments that the runtime
+adds to its command, images, and fields that the installed release does not have. Claims are in train_job_claims.py.
+Patches that do not fit the runtime are in train_job_pods/train_job_patches.py.
 
 Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go, pkg/runtime/core and
 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0 to release-2.3; k8s.io/kubernetes
@@ -191,7 +191,7 @@ def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield variables that the plugin sets itself; torch checks them since 2.2 always, mpi since 2.3."""
+    """Yield variables that the plugin sets itself. torch always refuses them since 2.2, mpi since 2.3."""
     reserved = RESERVED_VARIABLES.get(job.plugin, frozenset())
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
@@ -212,9 +212,7 @@ def fix_for_variable_of_plugin(variable: str, whose: str) -> str:
 
 
 def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of several nodes without spec.trainer, for which plugins set no variables
-    (kubeflow/trainer#4076).
-    """
+    """Yield several nodes without spec.trainer: plugins then set no variables (kubeflow/trainer#4076)."""
     if not job.trainer and job.number_of_nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
         message = (
             f"is not set, so the {job.plugin} plugin sets no variables, and the {job.number_of_nodes} nodes of "
@@ -273,7 +271,7 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
 
 
 def _later_release_with_runtime(job: MergedTrainJob, subject: Subject) -> Release | None:
-    """Return the first release that ships a runtime which the installed one does not; None if it is not known."""
+    """Return the first release that ships the missing runtime, if the installed release is older; otherwise None."""
     is_of_cluster = isinstance(job.runtime.object, ClusterTrainingRuntime)
     first = first_release_with_runtime(job.runtime.name) if is_of_cluster else None
     is_later = first is not None and first > job.release and subject.once(read_trainer_installation).is_named
@@ -307,7 +305,7 @@ def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def check_patch_env_and_repeated_jobs(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield variables of the steps' containers in patches, and jobs that podSpecOverrides name twice."""
+    """Yield patches of variables of the steps' containers, and jobs that podSpecOverrides name twice."""
     targets: dict[str, str] = {}
     for layer in job.layers:
         for overlay in layer.overlays:

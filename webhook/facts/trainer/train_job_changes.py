@@ -1,4 +1,4 @@
-"""Rules for changes of an existing TrainJob: those of the API server, of Trainer's webhook and of JobSet.
+"""Rules of the API server, Trainer's webhook and JobSet for changes of an existing TrainJob.
 
 Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds (`self == oldSelf`, which does not apply to a field that is
 added or removed), pkg/runtime/framework/plugins/jobset/jobset.go checkRuntimePatchesImmutability, branches release-2.0
@@ -84,7 +84,9 @@ _OF_PODS: Final = (
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of immutable fields: since 2.2 (kubeflow/trainer#3157), the runtime and the manager always."""
+    """Yield changes of immutable fields: the runtime and the manager, and since 2.2 also others
+    (kubeflow/trainer#3157).
+    """
     now, before = (
         TrainJobSpec(spec, ("spec",), ReadingContext(subject.deadline)) for spec in comparable_specs(subject)
     )
@@ -100,7 +102,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
-    """Yield changes in the patch of one manager for the pods of one job."""
+    """Yield changes of fixed fields in a manager's patch for the pods of a job."""
     release = find_trainer_release(subject)
     if release < PATCHES:
         return
@@ -126,7 +128,7 @@ def _overlays_by_manager(spec: Mapping[str, JSON], subject: Subject) -> Iterator
 
 
 def check_patch_changes_while_running(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of patches while the job runs: since 2.2 it must be suspended before or after the change."""
+    """Yield changes of patches while the job runs: since 2.2 the job must be suspended before or after the change."""
     (now, before), release = comparable_specs(subject), find_trainer_release(subject)
     name = train_job_patches.name_of_patches_field(release)
     if now.get(name, []) == before.get(name, []):
@@ -140,7 +142,9 @@ def check_patch_changes_while_running(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_changes_while_pods_active(subject: Subject, path: str) -> Iterator[Problem]:
-    """Yield changes while pods of the JobSet are active; a JobSet that is missing in a whole cluster does not exist."""
+    """Yield changes while pods of the JobSet are active. If the whole cluster is known and has no such JobSet, no pod
+    is active.
+    """
     view, name = subject.cluster_view(), subject.typed(TrainJob).name
     if not name:
         return
@@ -176,7 +180,7 @@ def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
 
 
 def _differing_fields_of_pods(old: Items[JSON], new: list[JSON]) -> str:
-    """Return the first fields of pods that differ, "" if only other parts differ."""
+    """Return the first fields of pods that differ, "" if a difference is outside the pods."""
     pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
     return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""
@@ -188,7 +192,7 @@ def _is_refused_by_api_server(subject: Subject) -> bool:
 
 
 def _immutable_parts_of_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
-    """Return the parts that are immutable in a JobSet: its jobs without some fields of pods; without the runtime, only
+    """Return the immutable parts of a JobSet: its jobs without some fields of pods. Without the runtime, they are the
     patches.
     """
     if job.runtime.is_found:

@@ -1,8 +1,8 @@
 """Rules for the launcher of a TrainJob: the processes that it starts, and what MPI workers get of spec.trainer.
 
 A launcher's own option overrides the variables PET_* that Trainer sets: torchrun reads them only as defaults, and
-accelerate and deepspeed do not read them. The container is the merged one, so a command of the runtime or of a patch
-counts too. The launcher of an MPI runtime may also be a node. Workers get only a part of spec.trainer.
+accelerate and deepspeed do not read them. The container is the merged container, so a command of the runtime or of a
+patch counts too. The launcher of an MPI runtime may also be a node. Workers get only a part of spec.trainer.
 
 Source: pytorch/pytorch@010929fd torch/distributed/argparse_util.py env; kubeflow/trainer@8c0f5059bd51
 pkg/runtime/framework/plugins/mpi.
@@ -83,10 +83,10 @@ class LauncherProcesses:
     """A launcher with its own number of processes.
 
     Args:
-        by: torchrun, accelerate or deepspeed; "" if none does.
-        option: its origin: `--nproc_per_node`.
-        processes: how many start on each node; None if it is not known.
-        at: the rendered path of the command in the TrainJob, or the path of the runtime if the runtime has the command.
+        by: torchrun, accelerate or deepspeed; "" for no launcher.
+        option: the option with the number, such as `--nproc_per_node`.
+        processes: the number of processes on each node; None if it is not known.
+        at: the path of the command as text, or the path of the runtime's reference if the runtime has the command.
     """
 
     by: str = ""
@@ -99,7 +99,7 @@ NO_LAUNCHER: Final = LauncherProcesses()
 
 
 def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
-    """Return the launcher of a TrainJob and its number of processes on each node, for a number of GPUs of a node."""
+    """Return the launcher of a TrainJob with its number of processes on each node; a node has `gpus` GPUs."""
     job = subject.once(merge_train_job)
     if job.plugin not in _READ_BY or job.node_container is None:
         return NO_LAUNCHER
@@ -124,7 +124,7 @@ def _process_option(started: LaunchedProgram) -> str:
 
 
 def warn_of_launcher_process_count(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Iterator[Problem]:
-    """Yield a launcher's number that differs from the number of GPUs, or from Trainer's."""
+    """Yield a launcher's number of processes that differs from the number of GPUs, or from Trainer's number."""
     if launcher.processes is None:
         return
     if gpus and launcher.processes != gpus:
@@ -168,7 +168,7 @@ def advise_launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of several nodes if the launcher is a node and the runtime lacks one of both jobs (mpi.go)."""
+    """Yield several nodes if the launcher is a node and the runtime lacks job `launcher` or `node` (mpi.go)."""
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
         if job_named(job.replicated_jobs, name) is None:

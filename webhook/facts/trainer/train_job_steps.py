@@ -80,13 +80,13 @@ STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
 )
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
-"""Fields that an MPI job named `node` gets if the launcher is a node."""
+"""The fields of spec.trainer that an MPI job named `node` gets if the launcher is a node."""
 _STATUS: Final = "kubeflow-trainer-token"
-"""The volume by which pods report the status of the job."""
+"""The volume that pods use to report the status of the job."""
 
 
 def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield an initializer without its job, its container, or since 2.3 its mount (kubeflow/trainer#3714)."""
+    """Yield an initializer without its job, its container, or (since 2.3, kubeflow/trainer#3714) its mount."""
     initializer = job.spec.initializer
     for role, source in (("dataset", initializer.dataset), ("model", initializer.model)):
         lacking = _missing_part_of_initializer(job, f"{role}-initializer") if source else ""
@@ -153,7 +153,7 @@ def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob |
 
 
 def _is_launcher_a_node(job: MergedTrainJob) -> bool:
-    """Return whether the launcher of an MPI job is a node, so that the job named `node` gets some fields."""
+    """Return whether the launcher of an MPI job is a node, so that job `node` gets the fields of _SHARED."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
     return is_node and container_named(job_named(job.replicated_jobs, "node"), "node") is not None
 

@@ -1,6 +1,6 @@
 """Rules for the replicated jobs of a runtime: names, steps, the volume of initializers, and gangs that never start.
 
-A job with the label of a step has one replica and a container with a certain name.
+A job with the label of a step must have one replica, and a container with the name of the step.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go and
 pkg/runtime/framework/plugins/{volcano,coscheduling}; https://github.com/kubeflow/trainer/pull/4394 for names;
@@ -145,7 +145,7 @@ def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 
 def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Yield steps that Trainer's webhook rejects in a new runtime, and ignores in a changed one."""
+    """Yield steps that Trainer's webhook rejects in a new runtime but accepts in a changed runtime."""
     for job in replicated_jobs_of(runtime):
         container = CONTAINERS.get(step_of_job(job))
         fixes = {}

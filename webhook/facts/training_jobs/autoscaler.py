@@ -1,7 +1,8 @@
 """The autoscaler that the operator creates for an elastic PyTorchJob from spec.elasticPolicy.metrics.
 
 The HorizontalPodAutoscaler changes the number of workers: kubeflow/trainer@3a3a1da8d528 (release-1.9)
-pkg/controller.v1/pytorch/hpa.go. How it reads metrics: k8s.io/kubernetes v1.36 pkg/controller/podautoscaler.
+pkg/controller.v1/pytorch/hpa.go. Source for its reading of metrics: k8s.io/kubernetes v1.36
+pkg/controller/podautoscaler.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 
 
 def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
-    """Return how many pods a job may have at most while its current pods wait; None if it is not known.
+    """Return the most pods that a job may have while its current pods wait; None if it is not known.
 
-    An autoscaler sees no load on workers that wait, so it adds some of them only up to minReplicas. The meaning of
-    another metric than the load is not known.
+    An autoscaler sees no load on workers that wait, so it adds workers only up to minReplicas. Metrics other than the
+    load have an unknown meaning.
     """
     pods, metrics = job.count_pods(), _metrics_of_elastic_policy(job)
     if pods is None or job.is_placeholder_at("elasticPolicy", "metrics"):
@@ -81,7 +82,7 @@ def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: 
     """Yield limits of elasticPolicy that a HorizontalPodAutoscaler rejects, if metrics make the operator create one."""
     if (
         job.value_at("elasticPolicy", "metrics") is not None
-    ):  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
+    ):  # hpa.go; autoscaling/v2: maxReplicas from 1, minReplicas from 0
         if most is not None and most < 1:
             message = (
                 "must be at least 1 because elasticPolicy.metrics is set and the HorizontalPodAutoscaler needs 1 or "
@@ -97,14 +98,15 @@ def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: 
 
 
 def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> Iterator[Problem]:
-    """Yield workers without the requests that an autoscaler compares with usage, if another number of them can train.
+    """Yield workers without the requests that an autoscaler compares with usage, if a different number of workers can
+    train.
 
     More pods than torchrun has --nnodes cannot join, so with a request the autoscaler would only do harm.
     """
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
         return
     least, most = (job.number_at("elasticPolicy", name) for name in ("minReplicas", "maxReplicas"))
-    if most is not None and most <= (1 if least is None else least):  # autoscaling/v2 takes 1 if no least is set
+    if most is not None and most <= (1 if least is None else least):  # autoscaling/v2: minReplicas is 1 by default
         return
     worker = subject.typed(PyTorchJob).spec.roles.get("Worker")
     if worker is None:
@@ -126,14 +128,14 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
 
 
 def _may_have_fixed_node_count(container: Container, subject: Subject) -> bool:
-    """Return whether a command sets a number of nodes that is no range, or is not known; the operator's is a range."""
+    """Return whether a command sets a number of nodes that is not a range, or not known. The operator sets a range."""
     launch = cached_launch_of_container(container, subject)
     limits = node_count_range_of_launch(launch)
     return limits[0] == limits[1] if limits else launch.nodes != "" and _NODES_OF_OPERATOR not in launch.nodes
 
 
 def _has_request_or_limit(name: str, container: Container, pod: PodSpec) -> bool:
-    """Return whether a container has a request or a limit, which is then the request, or the whole pod has one."""
+    """Return whether a container has a request or a limit (the default of the request), or the pod has resources."""
     resources = container.resources
     if container.is_omitted("resources") or any(resources.is_omitted(side) for side in ("requests", "limits")):
         return True

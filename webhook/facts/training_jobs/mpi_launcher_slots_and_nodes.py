@@ -1,6 +1,5 @@
-"""The mistakes in an MPIJob that the operators refuse, and cases in which mpirun ends because of too few slots.
-
-Neither operator has a webhook for MPIJobs: what is refused ends in an event of the controller. Source:
+"""The mistakes in an MPIJob that the operators refuse, and cases in which mpirun ends because of too few slots. Neither
+operator has a webhook for MPIJobs, so the controller reports what it refuses in an event. Source:
 kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
 kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c, which
 use no more than the slots of the hostfile unless an option of mpirun allows it.
@@ -135,11 +134,11 @@ LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
 _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 _PER_NODE: Final = re.compile("(GPUS?|N_?PROCS?|PROCESSES)_PER_(NODE|HOST)|NODE_RANK")
-"""Names of variables with which a script starts the processes of its node."""
+"""Names of variables by which a script starts several processes on its node."""
 
 
 def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Require, as validateMPIReplicaSpecs does, one launcher, and in v2beta1 workers that are not zero."""
+    """Require one launcher, and in v2beta1 at least one worker if the role is set, as validateMPIReplicaSpecs does."""
     if job.kind != "MPIJob":
         return
     launcher, worker = job.roles.get("Launcher"), job.roles.get("Worker")
@@ -160,11 +159,11 @@ def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Yield the problems that validateMPIJobSpec would report; and fields of the other version, which are dropped."""
+    """Yield the problems that validateMPIJobSpec would report, and fields of the other version, which are dropped."""
     if job.kind != "MPIJob":
         return
     slots = job.number_at("slotsPerWorker")
-    if slots is not None and slots < 0:  # the hostfile of v1 would say `slots=-1`, which mpirun does not read
+    if slots is not None and slots < 0:  # the hostfile of v1 would have `slots=-1`, which mpirun rejects
         fix = "set the number of ranks that one worker runs"
         yield SLOTS_NOT_NEGATIVE.problem(("spec", "slotsPerWorker"), "must not be negative", fix, slots)
     implementation = job.value_at("mpiImplementation")
@@ -182,7 +181,7 @@ def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report more ranks than the hostfile gives mpirun slots."""
+    """Report more ranks than the slots that the hostfile gives mpirun."""
     told, hosts, slots = _launch_of_launcher(job), _count_hosts_of_mpirun(job), _slots_per_worker(job)
     if told is None or not hosts:
         return
@@ -209,7 +208,7 @@ def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _workers_as_text(job: TrainingJobOfKind, hosts: int) -> str:
-    """Return the number of workers as words of a message, with the launcher where it is a host too."""
+    """Return the number of workers for a message, with the launcher if it is also a host."""
     worker = job.roles.get("Worker")
     workers = hosts if worker is None or worker.replicas is None else worker.replicas
     return f"{counted(workers, 'worker')}{' and the launcher' if workers < hosts else ''}"
@@ -221,7 +220,7 @@ def _slots_per_worker(job: TrainingJobOfKind) -> int:
 
 
 def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
-    """Return how many nodes' slots limit mpirun; 0 if it is not known; Hydra of other implementations ignores slots."""
+    """Return the number of hosts whose slots limit mpirun; 0 if not known, or if the implementation ignores slots."""
     worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
     if any(job.is_placeholder_at(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
         return 0
@@ -235,7 +234,7 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
 
 
 def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
-    """Return the launcher's arguments for mpirun, if nothing else counts."""
+    """Return what the launcher starts; None if it is not mpirun, or if other settings decide hosts or slots."""
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
     if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:
@@ -244,8 +243,8 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
 
 
 def _may_start_processes(launcher: RoleOfJob) -> bool:
-    """Return whether each rank may start a process for each GPU itself, as with torchrun: it is a shell script, or
-    variables say how many processes a node has.
+    """Return whether each rank may start a process for each GPU, as torchrun does: it is a shell script, or variables
+    set the number of processes of a node.
     """
     return any(
         any(word.endswith(".sh") for word in container.words)
@@ -268,7 +267,7 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
         and (message := sentence_about_lacking_slots(told, job.deadline))
     ):
         yield SLOTS_OF_HOSTS.problem(launcher.template_path, message, MORE_SLOTS, words=("-np", "-n", "mpirun"))
-    is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
+    is_used = told is None or not told.named_hosts  # for hosts that the command names, the command sets the slots
     is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not starts_more:

@@ -1,6 +1,6 @@
 """How many processes a PyTorchJob starts, on how many GPUs and nodes, and how many pods torchrun waits for.
 
-WORLD_SIZE is pods times processes as soon as nprocPerNode is a number. It is set only if there is a master.
+If nprocPerNode is a number, WORLD_SIZE is the number of pods times this number. It is set only if there is a master.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/pytorch/envvar.go; pytorch/pytorch@010929fd
 torch/distributed/run.py determine_local_world_size and parse_min_max_nnodes.
@@ -153,7 +153,7 @@ def validate_processes(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
-    """Return what PET_NPROC_PER_NODE will be; `?` if it is still to be filled in."""
+    """Return the value that PET_NPROC_PER_NODE gets; `?` for a placeholder."""
     if job.is_placeholder_at("nprocPerNode") or job.is_placeholder_at("elasticPolicy", "nProcPerNode"):
         return "?"
     said = (job.value_at("nprocPerNode"), job.value_at("elasticPolicy", "nProcPerNode"))
@@ -161,7 +161,7 @@ def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
 
 
 def _number_of_processes(job: TrainingJobOfKind) -> int | None:
-    """Return the number of processes, if the text is a number."""
+    """Return the number of processes; None if it is a word or a placeholder."""
     said = _value_of_nproc_per_node(job)
     return int(said) if _COUNT.fullmatch(said) else None
 
@@ -189,7 +189,7 @@ def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check what each command itself starts; a launcher's own number is used, and not the operator's."""
+    """Check the processes that commands start; a number in the command overrides the operator's number."""
     has_number = _number_of_processes(job) is not None
     for role in job.roles.values():
         started, by = role.launch.processes, role.launch.by
@@ -209,8 +209,8 @@ def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _may_use_all_gpus(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
-    """Return whether one Python process may have a use for several GPUs: its options say how many processes it starts,
-    or it is the only pod, where DataParallel or a model in parts need no other process.
+    """Return whether one Python process may use several GPUs: its options set a number of processes, or it is the only
+    pod, where DataParallel or a model in parts needs only one process.
     """
     return job.count_pods() == 1 or any(container.runs(_TELLS_PROCESSES) for container in role.containers)
 
@@ -256,8 +256,8 @@ def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _process_per_cpu_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
-    """Return the problem of roles without GPUs that start one process for each CPU of the node, as a setting or
-    command says.
+    """Return the problem of roles without GPUs that start one process for each CPU of the node, because of a setting or
+    a command.
     """
     roles, given = silent or hosts, job.value_at("nprocPerNode") if silent else None
     many = "one process for each CPU of the node"

@@ -137,7 +137,7 @@ NO_TIME: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 _LONGEST: Final = 63
-"""Characters of a label and of a host (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength)."""
+"""The most characters of a label or host (k8s.io/apimachinery v0.36 pkg/util/validation DNS1035LabelMaxLength)."""
 _OPERATOR, _MULTIKUEUE, _MPI_OPERATOR = (
     "kubeflow.org/training-operator",
     "kueue.x-k8s.io/multikueue",
@@ -201,8 +201,8 @@ _V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 
 
 def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check the job's name: a service per pod is named after it, a host of the MPI Operator, a label of an
-    MPIJob v1.
+    """Check the job's name. It becomes a part of the name of a service for each pod, of a host of the MPI Operator, or
+    a label of an MPIJob v1.
     """
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
@@ -222,7 +222,7 @@ def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _suffixes_of_pod_names(job: TrainingJobOfKind) -> Iterator[str]:
-    """Yield what follows the name of a job in the last name of each role."""
+    """Yield the suffix that the last pod of each role adds to the name of the job."""
     if job.is_beta:
         worker = job.roles.get("Worker")
         yield from ("-launcher", f"-worker-{max((worker and worker.replicas) or 0, 1) - 1}")
@@ -232,7 +232,9 @@ def _suffixes_of_pod_names(job: TrainingJobOfKind) -> Iterator[str]:
 
 
 def validate_managed_by(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check managedBy as ValidateManagedBy does; the webhook of PyTorchJobs compares the new job with itself."""
+    """Check managedBy as ValidateManagedBy does. The webhook of PyTorchJobs compares the new job with itself, so it
+    accepts every change.
+    """
     path: FieldPath = (*_POLICY, "managedBy")
     given = job.value_at("runPolicy", "managedBy")
     if job.kind == "JAXJob":
@@ -272,7 +274,7 @@ def _changed_controller_problem(job: TrainingJobOfKind, path: FieldPath, before:
 
 
 def check_queue_unchanged(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Refuse another queue once it is set, as every CRD of v1 does; the MPI Operator's has no such rule."""
+    """Refuse a change of a queue that is set, as every CRD of v1 does; the MPI Operator's CRD does not."""
     now, before = job.value_at(*_QUEUE), get(job.old_spec, _QUEUE)
     if not job.is_beta and now is not None and before is not None and now != before:
         message = f"{change(before, now)} because a job keeps its queue"
@@ -281,8 +283,10 @@ def check_queue_unchanged(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check as validateRunPolicy of the MPI Operator, or core/job.go PastActiveDeadline and PastBackoffLimit."""
-    # v1 merely deletes a job at once that has a negative ttl
+    """Yield negative numbers, as validateRunPolicy of the MPI Operator refuses them, or PastActiveDeadline and
+    PastBackoffLimit of core/job.go use them.
+    """
+    # # v1 only deletes a finished job at once if its ttl is negative
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
     for name in names:
         value = job.number_at("runPolicy", name)
@@ -297,7 +301,7 @@ def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check how many pods must start together; the workers of an elastic job may become more."""
+    """Check how many pods must start together. An elastic job is not checked, because it may get more workers."""
     pods, least = job.count_pods(), job.number_at("runPolicy", "schedulingPolicy", "minAvailable")
     if least is not None and pods is not None and least > pods and job.value_at("elasticPolicy") is None:
         message = (
@@ -310,7 +314,7 @@ def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check cleanPodPolicy: the MPI Operator refuses unknown ones; common/job.go DeletePodsAndServices reads them as
+    """Check cleanPodPolicy. The MPI Operator refuses unknown values; common/job.go DeletePodsAndServices reads them as
     All.
     """
     if job.is_beta:
@@ -328,7 +332,9 @@ def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check restartPolicy: the MPI Operator refuses others; of v1, common/pod.go copies any text into the pods."""
+    """Check restartPolicy. The MPI Operator refuses unknown values; for v1, common/pod.go copies any text into the
+    pods.
+    """
     choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
     if role.restart_policy and role.restart_policy not in choices:
         who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
@@ -347,7 +353,7 @@ def validate_pod_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iter
 
 
 def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
-    """Return what the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
+    """Return the policy that the operator sets in pods: ExitCode becomes Never, and "" the default of the kind."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
     is_retried = job.kind in ("PyTorchJob", "PaddleJob") or (job.is_beta and role.name == "Launcher")
@@ -369,7 +375,7 @@ def advise_deprecated_field(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def warn_of_fields_of_other_version(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Warn of fields that an MPIJob has only in the other version."""
+    """Warn of fields that MPIJobs have only in the other version."""
     version = "v2beta1" if job.is_beta else "v1"
     other = "kubeflow.org/v1 and the Training Operator" if job.is_beta else "kubeflow.org/v2beta1 and the MPI Operator"
     for name in _V1_ONLY if job.is_beta else _BETA_ONLY:

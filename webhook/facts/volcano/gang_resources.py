@@ -1,8 +1,7 @@
-"""Computes what a gang needs at the same time, and whether its queue may ever give so much.
-
-The scheduler admits a PodGroup if its minResources are within the capability of the queue; above it, it never does.
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go calcPGMinResources,
-pkg/scheduler/plugins/{proportion,capacity}. The capacity left by nodes and guarantees of other queues does not count.
+"""Computes what a gang needs at the same time, to compare it with the capability of its queue. The scheduler never
+admits a PodGroup whose minResources exceed the capability. Source: volcano-sh/volcano@ed72c7c815a9
+pkg/controllers/job/job_controller_actions.go calcPGMinResources, pkg/scheduler/plugins/{proportion,capacity}. Free
+capacity of nodes and guarantees of other queues are not considered.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def amounts_in_thousandths(written: Entries[Amount]) -> Amounts:
 
 
 def requests_of_gang(job: Job) -> Amounts:
-    """Return what the pods of the gang request together; with several priorities, the least possible amount."""
+    """Return the sum of what the pods of the gang request; with several priorities, the least possible sum."""
     tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pod_count
     counts = _count_gang_pods_in_task_order(job) if is_part else _count_gang_pods_after_task_minima(job)
     if len({task.pod_spec.priority_class_name for task in tasks}) > 1:
@@ -79,5 +78,5 @@ def _requests_of_pod(task: Task) -> Amounts:
 
 
 def is_unknown_resource(name: str) -> bool:
-    """Return whether no node can have a resource of this name, because it has no domain and is not known."""
+    """Return whether no node can have a resource of this name: the name has no domain and is not known."""
     return "/" not in name and "." not in name and name not in _PLAIN and amounts.parse_resource_name(name).page is None

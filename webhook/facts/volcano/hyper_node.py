@@ -1,8 +1,8 @@
 """Rules of Volcano for HyperNodes, and network topologies that no HyperNode can satisfy.
 
-Regular expressions of selectors are Go's, RE2. With mode hard a gang is placed within one HyperNode of at most the
-highest tier that it allows. A tier by name is looked up first. A name that no HyperNode has limits nothing. The same
-mistakes occur in Jobs, in partitions of their tasks, in PodGroups and in their subgroups.
+Regular expressions of selectors are Go's, RE2. With mode hard a gang is placed within one HyperNode, whose tier is at
+most the highest allowed tier. A tier given by name is looked up first. A name that no HyperNode has limits nothing. The
+same mistakes occur in Jobs, in partitions of their tasks, in PodGroups and in their subgroups.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate, the rules of the
 CustomResourceDefinition about selectors, pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode and
@@ -62,7 +62,7 @@ _SECOND: Final = 2
 def check_hyper_node(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a HyperNode's members."""
     node = subject.typed(HyperNode)
-    if not node.spec.has("members"):  # an empty list is against the schema
+    if not node.spec.has("members"):  # the schema refuses an empty list
         message = "has no member, so the HyperNode contains no node"
         yield MEMBER_REQUIRED.problem(node.spec.path("members"), message, "add a member")
     for member in node.spec.members:
@@ -189,7 +189,7 @@ def _check_tier_name_exists(topology: NetworkTopology, subject: Subject, rules: 
 def _check_part_tier_below_gang_tier(
     part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules
 ) -> Iterator[Problem]:
-    """Yield a highest tier of a part of a gang that is above the highest tier of the gang."""
+    """Yield a highest tier of a gang's part that is above the highest tier of the gang."""
     most, bound = part.hard_highest_tier, gang.hard_highest_tier
     if bound is not None and most is not None and most > bound:
         above = path_as_text(gang.path("highestTierAllowed"))

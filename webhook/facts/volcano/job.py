@@ -112,7 +112,7 @@ WHOLE_CPUS: Final = VOLCANO_JOB.rule(
 _SCALED: Final = ("minAvailable", "priorityClassName")
 _TASK_SCALED: Final = ("replicas", "minAvailable")
 _DEFAULTS: Final[Mapping[str, Any]] = {"queue": "default", "maxRetry": 3}
-"""The defaults of the schema, which a stored Job has."""
+"""The defaults of the schema, which every stored Job has."""
 _NOT_PLACED: Final = ("", "none")
 
 
@@ -141,7 +141,7 @@ def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
 
 
 def validate_min_available(job: Job) -> Iterator[Problem]:
-    """Yield the problem of a gang that is larger than the Job."""
+    """Yield the problem of a gang with more pods than the Job."""
     spec = job.spec
     if spec.has_no_placeholders and spec.min_available > spec.pod_count:
         message = f"must not be more than the {counted(spec.pod_count, 'pod')} of all tasks"
@@ -167,7 +167,7 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
 
 
 def warn_of_tasks_without_pods(job: Job) -> Iterator[Problem]:
-    """Yield tasks without pods, and a number of successes above the number of pods."""
+    """Yield tasks without pods, and a minSuccess above the number of pods."""
     spec = job.spec
     if not spec.has_no_placeholders:
         return
@@ -191,7 +191,7 @@ def _check_min_success(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]:
-    """Yield a task with its own minimum in a gang that starts with fewer pods than its tasks need."""
+    """Yield a task with its own minimum, if the gang starts with fewer pods than the sum of these minimums."""
     spec = job.spec
     if not spec.has_no_placeholders or not 0 < spec.min_available < spec.needed_pod_count:
         return
@@ -207,7 +207,7 @@ def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]
 
 
 def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
-    """Yield tasks with a minimum from a user; otherwise Volcano's webhook sets it to the replicas."""
+    """Yield tasks with a minimum that a user wrote; Volcano's webhook sets a missing minimum to the replicas."""
     written = [each.explicit_min_available for each in sent.tasks]
     is_as_written = None in written
     for task in spec.tasks:
@@ -250,7 +250,7 @@ def _check_immutable_fields(old: Job, job: Job) -> Iterator[Problem]:
 
 
 def _spec_without_changeable_fields(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec as JSON without the fields that may change and the claims that the controller names."""
+    """Return a spec as JSON, without the fields that may change and without claim names that the controller sets."""
     unscaled = _without_fields({**defaults, **spec.json}, *_SCALED)
     unscaled["tasks"] = [_without_fields(task.json, *_TASK_SCALED) for task in spec.tasks]
     unscaled["volumes"] = [

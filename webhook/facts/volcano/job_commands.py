@@ -1,6 +1,6 @@
 """Compares the commands of a Job's tasks with its gang, and with what its plugins set up: host files, SSH keys, ranks.
 
-svc names its variables and files after the tasks, with `_` for `-`. pytorch gives every pod of the master rank 0. ray
+svc names its variables and files after the tasks, with `_` for `-`. pytorch sets rank 0 in every pod of the master. ray
 finds containers by name, and replaces their commands with `ray start`.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go and pkg/controllers/job/plugins, OnPodCreate
@@ -98,7 +98,7 @@ RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
 )
 _HOSTS: Final = re.compile(r"MPI_HOST|VC_.+_HOSTS")
 _NO_SSH: Final = re.compile(r"rsh_agent|launch-agent|ssh[ -]key|\.ssh\b|--gloo\b")
-"""Matches commands that reach other pods without the plugin ssh."""
+"""Matches commands that reach other pods without the keys of the plugin ssh."""
 _HOST_OPTION: Final = r"-(?:-host|H|host)[ =]\"?"
 _LISTED: Final = re.compile(
     rf"(?:{_HOST_OPTION}|\b([A-Z_][A-Z0-9_]*)=\"?)"
@@ -115,7 +115,7 @@ _RAY_START: Final = re.compile(r"\bray start\b")
 
 
 def advise_partial_gang(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield a gang that may start before there is room for all nodes that a launcher waits for."""
+    """Yield a gang that may start with fewer pods than the nodes that a launcher waits for."""
     job, limits = setup.job, node_count_range_of_launch(command.launch)
     if job.spec.has_no_placeholders and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
         message = describe_partial_gang(job.spec.min_available, command.launch.by, limits[0])
@@ -124,7 +124,7 @@ def advise_partial_gang(command: ContainerCommand, setup: PluginSetup) -> Iterat
 
 
 def warn_of_setup_missing_for_commands(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield what the commands of a Job need and its plugins do not set up."""
+    """Yield what the commands of a Job need but its plugins do not set up."""
     if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
         return
     setup = read_plugin_setup(job, subject)
@@ -176,7 +176,7 @@ def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Ite
 
 
 def _host_files_of_mpirun(script: str) -> Iterator[str]:
-    """Yield the files with lines that become the hosts of mpirun unchanged, directly or through a variable."""
+    """Yield the files whose lines are the hosts of mpirun, directly or through a variable that is set once."""
     used, assigned = set(_HOST_VARIABLE.findall(script)), Counter(_ASSIGNED.findall(script))
     for name, file in _LISTED.findall(script):
         if not name or (name in used and assigned[name] == 1):
@@ -184,13 +184,13 @@ def _host_files_of_mpirun(script: str) -> Iterator[str]:
 
 
 def _may_mount_ssh_keys(command: ContainerCommand) -> bool:
-    """Return whether a Secret, or another volume with unknown content, may hold keys."""
+    """Return whether a Secret or another volume of unknown content may contain keys."""
     volumes = command.task.pod_spec.volumes
     return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)
 
 
 def warn_of_tasks_with_plugin_roles(job: Job) -> Iterator[Problem]:
-    """Yield the problems of the tasks that plugins find by their roles."""
+    """Yield the problems of the tasks that have a role in a plugin."""
     yield from warn_of_several_master_pods(job)
     if "ray" in job.spec.plugins:
         wanted = {"headContainer": "head", "workerContainer": "worker", **job.spec.tasks_by_role("ray")}

@@ -1,7 +1,7 @@
 """Rules for dependencies between tasks, and tasks that never start.
 
-Pods of a task with `dependsOn` are created after the tasks that it names run. A gang is placed only if enough of its
-pods exist. So a gang that needs waiting tasks never starts. Source: volcano-sh/volcano@ed72c7c815a9
+The pods of a task with `dependsOn` are created after the named tasks run. A gang is placed only if enough of its pods
+exist. So a gang that needs waiting tasks never starts. Source: volcano-sh/volcano@ed72c7c815a9
 pkg/webhooks/admission/jobs/validate/util.go topoSort, pkg/controllers/job/job_controller_actions.go
 waitDependsOnTaskMeetCondition, pkg/scheduler/api/job_info.go CheckTaskValid.
 """
@@ -54,7 +54,7 @@ def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Ty
     """Return the names that wait for themselves, directly or indirectly, and the names that wait for these, in order.
 
     Args:
-        targets: what each name waits for, all of them names of the mapping; a repetition counts once.
+        targets: the names that each name waits for; all are keys of the mapping, and a repetition counts once.
         owner: the object with this field; its reader is charged for the walk.
     """
     deadline = owner.reading.deadline
@@ -117,7 +117,7 @@ def _check_dependency_cycle(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_gang_deadlock(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield a gang that waits for pods which are created only once the gang runs."""
+    """Yield a gang that waits for pods that are created only after the gang runs."""
     spec = job.spec
     if (
         not spec.has_no_placeholders
@@ -131,7 +131,7 @@ def warn_of_gang_deadlock(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _is_created_first(task: Task, job: Job) -> bool:
-    """Return whether the task's pods are created before anything runs, because its dependencies need no pods."""
+    """Return whether the task's pods are created before any pod runs, because its dependencies need no pods."""
     tasks = job.spec.tasks_by_name
     ready = (name in tasks and tasks[name].min_available == 0 for name in task.depends_on.names)
     return any(ready) if task.waits_for_any else all(ready)

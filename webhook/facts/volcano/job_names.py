@@ -1,4 +1,4 @@
-"""Rules for the names of a Job and its tasks, which are parts of the names of pods, of labels and of host names.
+"""Rules for the names of a Job and its tasks, which become parts of pod names, labels and host names.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobName; the plugin
 svc makes host names of pod names, which k8s.io/kubernetes v1.36 validates when a pod is created.
@@ -53,7 +53,7 @@ _LONGEST: Final = 63
 
 
 def validate_job_name(job: Job) -> Iterator[Problem]:
-    """Yield problems of the name of the Job, and of the names of its first pods, which begin with it."""
+    """Yield problems of the name of the Job, and of the names of its first pods, which begin with the Job's name."""
     if _longest_job_name(job) and not is_placeholder(_longest_job_name(job)):
         if job.name:
             yield from _check_job_name(job)
@@ -101,7 +101,7 @@ def _check_pod_name_length(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
-    """Yield names that are invalid as host names or subdomain; the plugin svc uses them so."""
+    """Yield names that are invalid as host names or as a subdomain, if the plugin svc uses them so."""
     if "svc" not in job.spec.plugins or not _longest_job_name(job) or is_placeholder(_longest_job_name(job)):
         return
     for task in job.spec.tasks:
@@ -115,7 +115,7 @@ def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
 
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
-    """Return the last pod of a task if its name is too long for a host name and no other rule rejects it; else ""."""
+    """Return the last pod of a task if its name is too long for a host name and no other rule reports it; or ""."""
     last = f"{_longest_job_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
     is_refused = len(f"{_longest_job_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod_spec.hostname or is_placeholder(task.name) or is_refused:
@@ -124,7 +124,7 @@ def _pod_with_long_host_name(task: Task, job: Job) -> str:
 
 
 def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
-    """Return the problem of a name with dots in fields of the pods, or of a pod with too long a name."""
+    """Return the problem of a Job's name with dots, used in `fields` of pods, or of a pod's name that is too long."""
     message = f"contains dots, but plugin svc uses the name as {fields} of the pods, so Kubernetes refuses the pods"
     fix = "use dashes instead of dots"
     if pod:

@@ -1,10 +1,9 @@
 """Rules for how a Job is scheduled: its scheduler, priority, queue and network topology, and pods that never end.
 
-Its queue must exist, be open, have no queues below it, and be able to give what the gang needs. referenced_queue.py
-looks queues up, hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so a pod without one gets Always.
-That pod never succeeds and never fails, so no policy for these events applies. A pod that serves others, such as a
-worker with sshd, sets Always itself. A pod without a restartPolicy is reported only if its command starts a
-training.
+Its queue must exist, be open, have no queues below it, and have enough capacity for the gang. queue_tree.py checks
+queues, hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so a pod without one gets Always. That pod
+never succeeds and never fails, so no policy for these events applies. A pod that serves others, such as a worker with
+sshd, sets Always itself. A pod without a restartPolicy is reported only if its command starts a training.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate; k8s.io/kubernetes v1.36
@@ -152,7 +151,7 @@ _LONGEST_LABEL: Final = 63
 
 
 def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
-    """Yield pods that another scheduler places, which are not part of the gang."""
+    """Yield pods that another scheduler places, so that they are not part of the gang."""
     of_job = job.spec.scheduler_name
     if of_job == _KUBERNETES:
         message = (
@@ -206,7 +205,7 @@ def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_polic
 
 
 def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
-    """Yield policies that end the job; those of tasks with their tasks."""
+    """Yield policies that end the job, each with its task; None for a policy of the job."""
     for policy in job.spec.policies:
         if policy.action in _ENDING:
             yield policy, None
@@ -217,14 +216,14 @@ def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | N
 
 
 def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
-    """Return whether a policy may apply if some pods never end; `is_mixed` if others do."""
+    """Return whether a policy may apply although some pods never end. `is_mixed`: other pods end."""
     if frozenset(policy.distinct_events) - _OF_THE_END:
         return True
     return is_mixed if owner is None else owner.pod_spec.restart_policy in ("OnFailure", "Never")
 
 
 def _starts_training(task: Task, subject: Subject) -> bool:
-    """Return whether a command of the task's pods starts a training, which ends."""
+    """Return whether a command of the task's pods starts a training, so that the pods should end."""
     if not task.replicas:
         return False
     launches = (cached_launch_of_json(container.json, subject) for container in task.pod_spec.all_containers())

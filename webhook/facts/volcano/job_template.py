@@ -1,8 +1,8 @@
 """Rules of Volcano's webhook for the pod template of a task and the volumes of a Job, and volumes that reach no pod.
 
-The webhook calls Kubernetes' own validation with nearly all options off. webhook/facts/pods has what Kubernetes refuses
-of every template. Here are the fields that only a finished pod must have, and values that the missing options would
-allow.
+The webhook calls Kubernetes' own validation with nearly all options off. webhook/facts/pods has the rules of Kubernetes
+for every template. Here are rules for fields that only a finished pod must have, and for values that are refused
+because an option is off.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTemplate and
 pkg/webhooks/admission/jobs/validate/util.go validateIO, pkg/controllers/job/job_controller_actions.go createPVC and
@@ -97,7 +97,7 @@ BrokenValue = tuple[FieldPath, str, str, JSON]
 """The path, message, fix and value of a problem."""
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
-"""Matches several names, one a line."""
+"""Matches several names, one in each line."""
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _PULLS: Final = ("Always", "IfNotPresent", "Never")
@@ -168,7 +168,7 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
 
 
 def _check_container_restart_policy(container: Container) -> Iterator[BrokenValue]:
-    """Yield restart policies of containers, which AllowContainerRestartPolicyRules would allow; it is off."""
+    """Yield restart policies of containers, which are refused because AllowContainerRestartPolicyRules is off."""
     if container.restart_policy_rules:
         message = "must not be set because Volcano's webhook refuses rules about restarts of containers"
         yield container.path("restartPolicyRules"), message, "remove the rules, or use policies of the task", None
@@ -181,7 +181,7 @@ def _check_container_restart_policy(container: Container) -> Iterator[BrokenValu
 def _check_env_names(container: Container) -> Iterator[BrokenValue]:
     names = container.env_names
     text = "\n".join(names)
-    if _ENV_NAMES.fullmatch(text) and text.count("\n") < len(names):  # as nearly always, and there may be hundreds
+    if _ENV_NAMES.fullmatch(text) and text.count("\n") < len(names):  # fast for hundreds of names
         return
     for index, name in enumerate(names):
         if not _ENV_NAME.fullmatch(name) and not is_placeholder(name):
@@ -200,7 +200,7 @@ def _check_mounted_volumes(container: Container, volumes: set[str]) -> Iterator[
 
 
 def _check_sleep_seconds_of_hooks(lifecycle: Lifecycle) -> Iterator[BrokenValue]:
-    """Yield sleep hooks of 0 seconds, which PodLifecycleSleepActionAllowZero would allow; it is off."""
+    """Yield sleep hooks of 0 seconds, which are refused because PodLifecycleSleepActionAllowZero is off."""
     for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:
             message, fix = "must be at least 1, or Volcano's webhook refuses it", "set 1, or remove the hook"
@@ -215,7 +215,7 @@ def _check_host_ports(container: Container) -> Iterator[BrokenValue]:
 
 
 def template_refused_problem(refused: Problem) -> Problem:
-    """Return the problem of a JobTemplate or CronJob if Volcano rejects its Jobs because of another problem."""
+    """Return the problem of a JobTemplate or CronJob whose Jobs Volcano refuses because of `refused`."""
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
     if refused.missing:
         return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
@@ -223,7 +223,7 @@ def template_refused_problem(refused: Problem) -> Problem:
 
 
 def validate_volumes(job: Job) -> Iterator[Problem]:
-    """Yield volumes with the path of another, or without exactly one source."""
+    """Yield volumes with the path of another volume, or without exactly one source."""
     seen: set[str] = set()
     for volume in job.spec.volumes:
         path = volume.mount_path

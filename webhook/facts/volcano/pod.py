@@ -1,8 +1,7 @@
-"""Rules for Pods that Volcano schedules, and for the queue that a pod or a workload of another project names.
-
-Pods may be placed without their gang, or never. The Helm chart leaves the webhook for Pods off. Volcano makes a
-PodGroup for a Pod that names none. Until then no component checks the queue's name. The webhook refuses a PodGroup with
-a missing or closed queue, and the pods wait. It accepts a queue with children.
+"""Rules for Pods that Volcano schedules, and for the queue that a pod or a workload of another project names. With
+these mistakes, pods are placed without their gang, or never. The Helm chart leaves the webhook for Pods off. Volcano
+makes a PodGroup for a Pod that names none, and only then is the queue checked. The webhook refuses a PodGroup with a
+missing or closed queue, and the pods wait. It accepts a queue with children.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup, pkg/webhooks/admission/podgroups and
 pkg/webhooks/admission/pods/validate/admit_pod.go; the batch schedulers of ray-project/kuberay, kubernetes-sigs/lws and
@@ -103,10 +102,10 @@ TRAINING_JOBS: Final = frozenset(
 )
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 READ_ANNOTATIONS: Final = frozenset((*_BUDGETS, types.GROUP_NAME, types.QUEUE_NAME, OTHER_GROUP_NAME))
-"""The annotations of a Pod that are read."""
+"""The annotations of a Pod that these rules read."""
 _RAY_LABEL: Final = "volcano.sh/queue-name"
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
-"""Groups of kinds with pods for which Volcano creates a PodGroup; other operators create their own."""
+"""API groups of the kinds for which Volcano creates a PodGroup; other operators create their own PodGroups."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]{1,18}")
 
 
@@ -215,7 +214,7 @@ def _check_disruption_budget_annotations(annotations: Entries[str]) -> Iterator[
 
 
 def _is_budget_value(value: str) -> bool:
-    """Return whether a text is a budget, as validateIntPercentageStr reads it without its percent signs."""
+    """Return whether a text is a valid budget for validateIntPercentageStr, which drops percent signs."""
     text = value.replace("%", "")
     if not _NUMBER.fullmatch(text):
         return False
@@ -223,7 +222,7 @@ def _is_budget_value(value: str) -> bool:
 
 
 def _check_pod_group_and_scheduler(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
-    """Yield a PodGroup that does not exist, or that another scheduler places than the Pod."""
+    """Yield a PodGroup that does not exist, or a PodGroup of Volcano for a Pod of the default scheduler."""
     view, scheduler = subject.cluster_view(), pod.spec.scheduler_name or types.DEFAULT_SCHEDULER
     group = view.find(PodGroup, name)
     if group and scheduler == types.DEFAULT_SCHEDULER:

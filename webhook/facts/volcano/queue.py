@@ -1,9 +1,9 @@
 """Rules for a Queue: its amounts, its parent and depth, the annotations for the plugin drf, and its deletion.
 
-The parent must exist, may have children, and must not be below the queue. On UPDATE the webhook does not see that a
-queue becomes its own ancestor. Afterwards it loops for ever when one of these queues changes. The annotations are the
-path in the hierarchy, and weights. The API server drops the status of a new queue. The webhook refuses to delete the
-root, and a queue with children. That pods lose their queue it refuses only with a flag that is off by default.
+The parent must exist, may have children, and must not be below the queue. On UPDATE the webhook accepts a queue that
+becomes its own ancestor. Afterwards it loops for ever when one of these queues changes. The annotations are the path in
+the hierarchy, and weights. The API server drops the status of a new queue. The webhook refuses to delete the root, and
+a queue with children. It refuses to delete a queue with pods only with a flag that is off by default.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateResourceQuantityOfQueue, validateQueueDepth, validateHierarchicalQueue, validateHierarchicalAttributes and
@@ -169,7 +169,7 @@ _SHOWN: Final = 3
 
 
 def validate_quantity(queue: Queue) -> Iterator[Problem]:
-    """Yield invalid amounts (validateResourceQuantityOfQueue); names are not checked."""
+    """Yield invalid amounts (validateResourceQuantityOfQueue). The names of resources are not checked."""
     for path, written in queue.spec.amounts_with_paths():
         for name, value in written.items():
             text = amounts.amount_as_string(value)
@@ -262,7 +262,7 @@ def _missing_parent_problem(name: str, queues: QueueTree, subject: Subject) -> P
 
 
 def _check_parent_has_no_pods(parent: Queue, queues: QueueTree) -> Iterator[Problem]:
-    """Yield the problem of a parent that has pods, or may get jobs."""
+    """Yield the problem of a parent that has pods or may get jobs."""
     if not queues.children.get(parent.name) and parent.running_pod_count:
         message = f"runs {counted(parent.running_pod_count, 'pod')} now, but a queue with children must not run pods"
         fix = "wait until these pods end, or name another parent"
@@ -291,7 +291,7 @@ def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) 
 
 
 def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator[Problem]:
-    """Yield a path without a weight for each step, or that other paths go through."""
+    """Yield a path without a weight for each step, and a path that is the beginning of another path."""
     path, weights = _annotation_value(queue, HIERARCHY), _annotation_value(queue, HIERARCHY_WEIGHTS)
     if not (path or weights) or is_placeholder(path + weights):
         return
@@ -333,7 +333,7 @@ def _parse_weight(text: str) -> float:
 
 
 def _check_hierarchy_path_is_no_prefix(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validateHierarchicalAttributes would report: no other path begins with this one."""
+    """Yield a path with which the path of another queue begins, as validateHierarchicalAttributes does."""
     queues = subject.once(read_queues)
     below = (other for other in queues.all.values() if _annotation_value(other, HIERARCHY).startswith(f"{path}/"))
     other = next((other for other in below if other.name != queue.name), None)

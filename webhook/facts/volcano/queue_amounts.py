@@ -1,6 +1,6 @@
 """Compares the capability, the deserved amounts and the guarantee of a queue with those of its parents and siblings.
 
-Together the queues below a queue may not have more than that queue.
+The children of a queue together may not have more than the queue.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateHierarchicalQueueResources.
@@ -66,7 +66,7 @@ _NONE: Final = Quantity(0)
 
 @dataclass(frozen=True, slots=True)
 class SiblingExcess:
-    """A resource with a greater sum in the children of a queue than in the queue, for a field."""
+    """A resource of which the children of a queue together have more in a field than the queue itself."""
 
     field: str
     resource: str
@@ -87,7 +87,7 @@ class SiblingExcess:
 
 
 def first_excess(field: str, shares: Iterable[Amounts], has: Amounts) -> SiblingExcess | None:
-    """Return the first resource with a sum of the children in a field above the amount of their queue; None if there is
+    """Return the first resource of which the children together have more in a field than their queue; None if there is
     none.
     """
     total = _sum_of_shares(shares)
@@ -105,7 +105,9 @@ def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
 
 
 def _exceeds_share(name: str, total: Quantity, has: Amounts) -> bool:
-    """Return whether a sum is too large (LessPartly); a device that the parent does not name is too much even as 0."""
+    """Return whether a sum is too large (LessPartly). A device that the parent does not name is too much even if it is
+    0.
+    """
     if name in has:
         return total > has[name]
     return bool(total) or name not in ("cpu", "memory")
@@ -117,7 +119,7 @@ def is_resource_compared_by_scheduler(name: str) -> bool:
 
 
 def validate_capability_ancestor(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
-    """Yield a capability above the capability of the nearest limiting parent (validateChildAgainstAncestor)."""
+    """Yield a capability above the capability of the nearest ancestor with a limit (validateChildAgainstAncestor)."""
     for name, most in _limits_of_capability(queue):
         above = next(
             (above for above in queues.queue_and_ancestors(queue.parent) if above.spec.capability.get(name)), None
@@ -130,7 +132,7 @@ def validate_capability_ancestor(queue: Queue, queues: QueueTree) -> Iterator[Pr
 
 
 def validate_capability_descendant(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
-    """Yield a capability below the capability of the topmost limiting child queues (validateChildrenConstraints)."""
+    """Yield a capability below the capability of the topmost descendants with a limit (validateChildrenConstraints)."""
     for name, most in _limits_of_capability(queue):
         limited = queues.topmost_descendants_with_limit(queue.name, name)
         below = next((below for below in limited if below.spec.capability[name] > most), None)
@@ -149,7 +151,7 @@ def _limits_of_capability(queue: Queue) -> Iterator[tuple[str, Quantity]]:
 
 
 def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield the problem of children that deserve more together than their queue (validateSiblingsSum)."""
+    """Yield children whose deserved amounts together exceed those of their queue (validateSiblingsSum)."""
     if excess := first_excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
         message, fix = excess.explain(parent, queue)
         yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
@@ -169,7 +171,7 @@ def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
 
 
 def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield the problem of children with more guarantees together than their queue (validateSiblingsSum)."""
+    """Yield children whose guarantees together exceed those of their queue (validateSiblingsSum)."""
     shares = (child.spec.guarantee.resource for child in children)
     if excess := first_excess("guarantee", shares, parent.spec.guarantee.resource):
         message, fix = excess.explain(parent, queue)

@@ -1,9 +1,9 @@
 """Rules for the configuration of Volcano's scheduler: what it rejects, and what it silently ignores.
 
 The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: it
-drops a misspelt key, logs an unknown plugin, and with an unknown action continues with the old configuration. Further
-plugins come from the folder of --plugins-dir, named as their files are: a configuration with a name unlike any name of
-Volcano is treated as that of a distribution. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
+drops a misspelt key, logs an unknown plugin, and keeps the old configuration if an action is unknown. The folder of
+--plugins-dir may have more plugins, with the names of their files. So a configuration that names a plugin unlike
+Volcano's plugins is treated as one of a distribution. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
 UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go, framework/plugins.go
 LoadCustomPlugins.
 """
@@ -134,7 +134,7 @@ _VICTIMS: Final[Mapping[str, tuple[str, ...]]] = {
     "gangreclaim": ("gang", "capacity", "conformance"),
     "shuffle": ("rescheduling", "tdm", "pdb"),
 }
-"""Plugins that choose the pods to evict; an action needs one of them."""
+"""For each action, the plugins that can choose the pods to evict. The action needs one of them."""
 _KEYS: Final = ("actions", "tiers", "configurations", "metrics")
 _OPTION_KEYS: Final = (
     "name",
@@ -181,7 +181,7 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
 _AGENT: Final = "agent-scheduler"
 """The name of the configuration of Volcano's other scheduler: installer/helm/chart/volcano/templates."""
 _LONGEST: Final = 100_000
-"""The most characters of a configuration that are read; useful ones have some thousands at most."""
+"""The most characters of a configuration that is read; real ones have some thousands at most."""
 
 
 class ConfigMapOfAnyValues(Typed):
@@ -198,7 +198,7 @@ class PluginOption(Typed):
 
 
 class PluginTier(Typed):
-    """Plugins that are called before those of the next tier."""
+    """Plugins that are called before the plugins of the next tier."""
 
     plugins = Parts(PluginOption)
 
@@ -227,7 +227,7 @@ def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
 
 
 def may_be_scheduler_conf(config_map: JSON) -> bool:
-    """Return whether a ConfigMap has a key for such a configuration, with a value of any type."""
+    """Return whether a ConfigMap has a key that may contain such a configuration; its value may have any type."""
     return any(map(_is_configuration_key, ConfigMapOfAnyValues.of(config_map).data))
 
 
@@ -265,7 +265,7 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
     yield from _check_unknown_keys(conf, _KEYS, at)
     plugins = {option.name for option in conf.plugin_options()}
     near = {name: _probably_meant_plugin(name) for name in plugins if name not in PLUGINS}
-    is_own = not all(near.values())  # of a distribution, which may do what any of Volcano's does
+    is_own = not all(near.values())  # a plugin of a distribution may do the same as any of Volcano's
     for option in conf.plugin_options():
         yield from _check_misspelled_plugin(option.name, "" if is_own else near.get(option.name, ""), at)
         yield from _check_unknown_keys(option, _OPTION_KEYS, at)
@@ -279,7 +279,7 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
 
 
 def _probably_meant_plugin(name: str) -> str:
-    """Return the plugin of Volcano that a name probably means; `proportionpf` belongs to a distribution."""
+    """Return Volcano's plugin that a name probably means; "" for a longer name such as `proportionpf`."""
     near = nearest_name(name, PLUGINS)
     return "" if near and near in name and len(name) > len(near) + 1 else near
 
@@ -295,7 +295,7 @@ def _check_unknown_keys(part: Typed, keys: Sequence[str], at: FieldPath) -> Iter
 
 
 def _key_with_other_prefix(key: str, keys: Sequence[str]) -> str:
-    """Return the key with another prefix, because some begin with `enable`, others with `enabled`; else ""."""
+    """Return the known key with the other prefix, `enable` or `enabled`; "" if there is none."""
     bare = _key_without_enable(key)
     return next((other for other in keys if _key_without_enable(other) == bare), "")
 
@@ -351,7 +351,7 @@ def _check_plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]
 def _validate_actions(
     conf: SchedulerConfiguration, plugins: set[str], at: FieldPath, *, is_own: bool
 ) -> Iterator[Problem]:
-    """Yield actions that the scheduler does not know, unless it has its own plugins."""
+    """Yield actions that the scheduler does not know or that need a missing plugin, and actions in a wrong order."""
     if not isinstance(conf.actions, str):
         message = "must have actions as one string with commas because the scheduler cannot read anything else"
         yield _unreadable_problem(message, 'write actions: "enqueue, allocate, backfill"', at)

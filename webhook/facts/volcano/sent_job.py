@@ -1,7 +1,7 @@
 """The Volcano Job that the webhook validates: as sent, or from the template of a CronJob or a JobTemplate.
 
-Knows the place of its spec, its defaults, and which fields an update changes, compared as Go compares decoded values.
-Has no rule.
+The module knows the path of its spec, its defaults, and the fields that an update changes, compared as Go compares
+decoded values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ getJobName).
 
 
 def read_job(subject: Subject) -> Job:
-    """Return the Job of an object, or the one that it creates; call it through `Subject.once`."""
+    """Return the Job that an object is or creates; call it through `Subject.once`."""
     if subject.group_kind == types.JOB:
         return Job.of(subject.once(object_with_defaults), (), subject.reading_context)
     name = subject.typed(CronJob).name if subject.group_kind == types.CRON_JOB else ""
@@ -63,14 +63,14 @@ def _job_with_defaults(sent: JobSpec, name: str) -> Job:
 
 
 def is_create_request(subject: Subject) -> bool:
-    """Return whether the object is created, and not updated."""
+    """Return whether the request creates the object."""
     return subject.attributes.operation is Operation.CREATE
 
 
 def paths_of_changed_fields(
     before: Mapping[str, Any], after: Mapping[str, Any], spec: Typed, kind: GroupVersionKind
 ) -> Iterator[FieldPath]:
-    """Yield the paths where the spec of an object has changed; `spec` gives its path."""
+    """Yield the paths of changed fields of an object's spec; `spec` has the path of the spec."""
     declared = type_of(kind)
     inner = declared.fields["spec"] if isinstance(declared, Fields) else "any"
     return _SpecComparison(spec.reading.deadline).paths_of_changes(before, after, inner, spec.at)
@@ -78,7 +78,7 @@ def paths_of_changed_fields(
 
 @dataclass(frozen=True, slots=True)
 class _SpecComparison:
-    """Compares values; empty ones count as not set, and undeclared fields are ignored."""
+    """Compares values. Empty values count as not set, and undeclared fields are ignored."""
 
     deadline: Deadline
 
