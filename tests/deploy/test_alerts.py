@@ -1,4 +1,7 @@
-"""Each alert fires for the fault that it names, and not for similar situations, as promtool evaluates it."""
+"""Each alert fires for the fault that it names, and not for similar situations, as promtool evaluates it.
+
+tests/e2e/test_prometheus.py provokes faults of a real installation.
+"""
 
 from __future__ import annotations
 
@@ -141,6 +144,32 @@ ALERTS = {
         {"pod": "a"},
     ),
 }
+HEALTHY = {
+    **{f"claimgate_build_info{one}": "1+0x120" for one in (A, B)},
+    **{f"claimgate_ready{one}": "1+0x120" for one in (A, B)},
+    **{f"claimgate_cluster_view_age_seconds{one}": "0 60 120 30 90 0+10x12 0+1x100" for one in (A, B)},
+    **{f"claimgate_certificate_expiry_seconds{one}": "7776000+0x120" for one in (A, B)},
+    "apiserver_admission_webhook_fail_open_count{name='pods.claimgate.dev'}": "3+0x120",
+    f"{REJECTED}{{error_type='no_error',{WEBHOOK}}}": "0+5x120",
+    f"{REJECTED}{{error_type='calling_webhook_error',name='other.example'}}": "0+5x120",
+    f"{CALLS}{{code='200'}}": "0+500x120",
+    f"{CALLS}{{code='400'}}": "0+5x120",
+    **{f"{TOOK}{{le='{le}'}}": "0+500x120" for le in ("0.1", "1", "+Inf")},
+    **{f"{CHECKED}{{policy='p',error_type='{one}'}}": "0+500x120" for one in ("no_error", "matching_error")},
+    **{
+        f"claimgate_{name}{A}": "0+0x120"
+        for name in (
+            "live_policies_failing",
+            "cluster_view_dropped_total",
+            "cluster_view_unreadable_objects",
+            "params_mistaken",
+            "log_lines_dropped_total",
+        )
+    },
+    **{f"claimgate_last_reload_successful{{what='{one}'}}": "1+0x120" for one in ("policies", "configuration")},
+    "claimgate_exception_days_left{what='exemption',owner='a',expires='2027-01-31'}": "60+0x120",
+}
+"""Two hours of a busy cluster without a fault of claimgate."""
 
 
 def _rules() -> dict[str, dict[str, dict[str, str]]]:
@@ -172,17 +201,43 @@ def _trials(name: str, alert: Alert, rule: Mapping[str, Mapping[str, str]]) -> l
     ]
 
 
-@pytest.mark.nightly
-def test_alerts_fire_only_for_their_own_fault(tmp_path: Path) -> None:
+def _healthy() -> dict[str, object]:
+    series = [{"series": key, "values": values} for key, values in HEALTHY.items()]
+    silent: list[dict[str, object]] = [
+        {"alertname": name, "eval_time": at, "exp_alerts": []} for name in ALERTS for at in ("20m", "65m", "2h")
+    ]
+    return {"name": "a healthy cluster", "interval": "1m", "input_series": series, "alert_rule_test": silent}
+
+
+def test_the_healthy_cluster_has_the_metrics_of_every_alert() -> None:
+    named = {
+        word for rule in _rules().values() for word in re.findall(r"\b(?:claimgate|apiserver)_\w+", str(rule["expr"]))
+    }
+    faults = {"claimgate_policy_faults_total", "claimgate_uncaught_faults_total"}  # a healthy server has no such series
+    assert {key.partition("{")[0] for key in HEALTHY} == named - faults
+
+
+def promtool(folder: Path, *arguments: str) -> str:
+    """Run promtool, which must succeed. Without it, the test is skipped."""
     program = shutil.which(PROGRAM, path=os.environ.get("CLAIMGATE_VALIDATORS")) or shutil.which(PROGRAM)
     if program is None:
         pytest.skip(f"no {PROGRAM}: neither on the PATH nor in the folder that CLAIMGATE_VALIDATORS names")
+    done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.nightly
+def test_prometheus_reads_every_rule(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": document(RULES)["spec"]["groups"]}))
+    assert f"{len(ALERTS)} rules" in promtool(tmp_path, "check", "rules", "--lint-fatal", "rules.yaml")
+
+
+@pytest.mark.nightly
+def test_alerts_fire_only_for_their_own_fault(tmp_path: Path) -> None:
     rules = _rules()
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": document(RULES)["spec"]["groups"]}))
     trials = [trial for name, alert in ALERTS.items() for trial in _trials(name, alert, rules[name])]
-    tests = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": trials}
+    tests = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [*trials, _healthy()]}
     (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests))
-    done = subprocess.run(
-        [program, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    promtool(tmp_path, "test", "rules", "tests.yaml")
