@@ -209,7 +209,7 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
         engine=chosen.cel_engine,
         version=how.version,
         table=how.table,
-        # the shipped policies are known to compile: of 30 of them, one review asks a few
+        # the shipped policies are known to compile, and one review needs a few of 30
         lazy=not (chosen.policies or chosen.only),
         own_namespace=chosen.own_namespace,
         configuration=chosen.configuration,

@@ -74,7 +74,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         raise
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except SystemExit as stop:  # how typer ends a program after stdout was closed
+    except SystemExit as stop:  # typer ends a program so after stdout was closed
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
         return _discard_output()

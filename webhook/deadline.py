@@ -21,9 +21,9 @@ STEP: Final = 100
 CHARACTERS: Final = 1000
 """How many characters of text count as one unit for what CPython does in C: find, replace, compare, decode."""
 PIECE: Final = 1000
-"""How many characters of text are processed one by one between two looks at the clock …"""
+"""How many characters of text are processed one by one between two looks at the clock."""
 PIECE_WORK: Final = STEP + 1
-"""… which counts as enough work to read it."""
+"""The charge for such a piece, after which the clock is read."""
 OVER_TIME: Final = "operation interrupted"
 """cel-go v0.26.0 interpreter/interpretable.go, InterruptError."""
 
@@ -127,7 +127,8 @@ class Deadline:
 
     def items_with_clock_checks(self, items: Iterable[Item]) -> Iterable[Item]:
         """Return the items, with the clock read at least every STEP of them; a short collection is charged at once."""
-        if isinstance(items, _COLLECTIONS) and len(items) <= STEP:  # as `each`, without a call: thousands a review
+        if isinstance(items, _COLLECTIONS) and len(items) <= STEP:
+            # as in `charge_for_items`, without a call: a review does this thousands of times
             self.left -= len(items)
             if self.left < 0:
                 self.check_clock()
@@ -135,9 +136,7 @@ class Deadline:
         return self._iterate_with_clock_checks(items)
 
     def _iterate_with_clock_checks(self, items: Iterable[Item]) -> Iterator[Item]:
-        return chain.from_iterable(
-            self._charged_chunks(iter(items))
-        )  # Python's own code runs once a chunk, not once an item
+        return chain.from_iterable(self._charged_chunks(iter(items)))  # resumes once a chunk, not once an item
 
     def _charged_chunks(self, source: Iterator[Item]) -> Iterator[list[Item]]:
         while chunk := list(islice(source, STEP)):

@@ -231,7 +231,7 @@ class BindingError(ClaimgateError):
 
 
 class MissingParams(BindingError):
-    """A binding demands a parameter that does not exist; `named` says which one, as an API server does not."""
+    """A binding demands a parameter that does not exist; `named` names it, which an API server's error does not."""
 
     def __init__(self, named: str) -> None:
         super().__init__("no params found for policy binding with `Deny` parameterNotFoundAction")
@@ -239,15 +239,15 @@ class MissingParams(BindingError):
 
 
 class LookupFailed(ClaimgateError):
-    """The view could not say whether the object exists: the answer is unknown."""
+    """The view does not know whether the object exists."""
 
 
 class AmbiguousObject(LookupFailed):
-    """Files have several different objects with the name, so the object of a cluster is not known."""
+    """Several files have different objects with this name, so which of them a cluster has is not known."""
 
 
 class UnknownNamespaceOrName(AmbiguousObject):
-    """A file has an object of the name, but its namespace, or its name after a kustomization, is not known."""
+    """A file has an object with this name, but its namespace, or its name after kustomize, is not known."""
 
 
 class UnknownLabels(AmbiguousObject):

@@ -136,7 +136,7 @@ class LogWriter:
         text = "".join(batch)
         try:
             self._write_bytes(text.encode("utf-8", "backslashreplace"))
-        except OSError as error:  # closed, its reader went away, or no space on its file system
+        except OSError as error:  # stderr is closed, its reader is gone, or its file system is full
             self._reason = f"cannot be written: {error.strerror.lower()}" if error.strerror else "is closed"
             with self._lock:
                 self._count_dropped_lines(len(batch))
@@ -183,7 +183,7 @@ _LEVEL: Final = 7
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
 _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
-"""For what no UTF-8 and no 64 bits hold, at ten times the cost."""
+"""Encodes texts that are not UTF-8 and numbers above 64 bits; ten times as slow."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,7 @@ def native_manifest(value: JSON) -> JSON:
 
 
 def parse_claimgate_kind(value: JSON) -> Manifest:
-    """Read one object of the kinds as the equivalent native manifest. Raises as `native`."""
+    """Read one object of the kinds as the equivalent native manifest. It raises what `native_manifest` raises."""
     return parse_manifest(native_manifest(value))
 
 

@@ -35,9 +35,9 @@ MOST_GROUPS: Final = 1000
 """How many groups of a user are compared with exemptions; an API server stops a matchCondition that reads more."""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
-"""For the annotation: a dozen exceptions, and YAML that the event loop always reads in a few milliseconds."""
+"""The longest annotation: it has room for a dozen exceptions, and the event loop reads it in a few milliseconds."""
 _MOST_BYTES: Final = 128 << 10
-"""For its values: a text of this length can have half as many values, but aliases can repeat a text 50,000 times."""
+"""The most memory of its values: an alias in YAML can repeat one text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
 
 

@@ -33,7 +33,7 @@ from webhook.yamltext.unread import refuse_unread_part
 
 POLICY_EXCEPTIONS: Final = GroupVersionKind(GROUP, VERSION, POLICY_EXCEPTION)
 MOST_BYTES: Final = 8 << 10
-"""For one object as JSON: fifty ids of rules and fifty names take half of it."""
+"""The largest object, as JSON: fifty ids of rules and fifty names take half of it."""
 MOST_IN_NAMESPACE: Final = 50
 """How many objects of a namespace count, the oldest first: each review that breaks a rule reads them all."""
 READ_S: Final = 0.000_2
@@ -102,7 +102,7 @@ class PolicyException(Struct, frozen=True):
         return f"excepted until {self.spec.expires} by {self.place} of {owner}: {reason}"
 
     def is_about(self, kind: tuple[str, str], name: str, labels: Labels) -> bool:
-        """Return whether an object of its namespace is one of those that it is about."""
+        """Return whether the exception is about an object of its namespace."""
         spec = self.spec
         return (
             (not spec.kinds or any(names_kind(text, kind) for text in spec.kinds))

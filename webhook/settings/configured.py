@@ -21,7 +21,7 @@ from webhook.yamltext.input_files import InputFile
 
 S = TypeVar("S", bound=Settings)
 _ALIKE: Final = 0.8
-"""How similar a variable must be to a setting to be misspelt: TIMEOUT_S is, and SERVICE_PORT is not PROBE_PORT."""
+"""How similar a variable must be to a setting to count as misspelt: SERVICE_PORT does not count as PROBE_PORT."""
 _FOUND: Final = "the working directory"
 
 

@@ -22,7 +22,7 @@ _LINK: Final = "tcp://"
 """The form of CLAIMGATE_PORT that Kubernetes sets in the Pods of a namespace with a Service `claimgate`
 (enableServiceLinks)."""
 REQUIRED: Final = "required"
-"""The result without a value that a command needs."""
+"""What the help shows for a setting without a default that a command needs."""
 _KEY: Final = "setting"
 
 

@@ -110,7 +110,7 @@ class Settings(AnswerSettings, PolicySettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings(Settings):
-    """The metadata of the rules besides their ids."""
+    """Settings for what reports show of rules besides their ids."""
 
     docs_address: str = declare_setting(
         "",

@@ -75,7 +75,7 @@ def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[
 
 
 def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str, str, bool]:
-    """Return a label, a sentence, and whether the aspect is known; "" for a question that an aspect before says."""
+    """Return a label, a sentence, and whether the aspect is known; "" if an earlier aspect has the same question."""
     question = simulation.question_about(aspect)
     if open_about := simulation.unknowns_about(aspect):
         return aspect, f"not known: {_first_names_as_text(open_about)}", False
@@ -172,7 +172,7 @@ def _requests_as_text(simulation: Simulation) -> str:
 
 
 def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
-    """Return the objects that were found, and how many there are of a listed kind where more are listed than named."""
+    """Return the names of the objects that were found, and the length of each list that has more objects than names."""
     seen, about = simulation.looked_at, simulation.about
     own = about.kind, about.namespace, about.name
     named = [

@@ -250,7 +250,7 @@ def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
 
 
 def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
-    """Return the missing quota, and the jobs that use it, for the last flavor of the message, which was tried last."""
+    """Return the missing quota, and the jobs that use it, for the flavor that Kueue tried last."""
     resource, flavor, amount = more[-1].groups()
     wanted = _requested(workload, resource)
     asked = f"{wanted} of {resource}" if wanted else resource
@@ -282,7 +282,7 @@ def _requested(workload: JSON, resource: str) -> str:
 def _users(
     workload: JSON, queue: str, resource: str, flavor: str, reading: ClusterReading
 ) -> Iterator[tuple[Quantity, str]]:
-    """Yield the Workloads that have quota of a flavor in a ClusterQueue, in any if it is not known, with how much."""
+    """Yield the Workloads with quota of a flavor, and the amounts; in all ClusterQueues if the queue is not known."""
     own = name_of(workload)
     for other in reading.list(WORKLOAD, ""):
         about, admission = name_of(other), map_at(other, ("status", "admission"))

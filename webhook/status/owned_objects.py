@@ -63,7 +63,7 @@ _OF_OTHERS: Final = (
     *(WORKLOAD, VOLCANO_GROUP, PLUGIN_GROUP, KAI_GROUP),
 )
 _ABOUT_OWNERS: Final = (WORKLOAD, *_GROUPS)
-"""Kinds with objects that report on an owner what its objects wait for."""
+"""Kinds whose objects say what the objects of an owner wait for."""
 _SELECTING: Final = frozenset(
     (("batch", "Job"), *(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")))
 )
@@ -196,7 +196,7 @@ def _kinds_made_of(obj: JSON) -> Sequence[GroupVersionKind]:
 
 
 def _is_replaced(obj: JSON) -> bool:
-    """Return whether an object is what a Deployment keeps of an earlier template."""
+    """Return whether an object is a ReplicaSet that a Deployment keeps for an earlier template."""
     return group_kind(obj) == ("apps", "ReplicaSet") and number_at(obj, ("spec", "replicas")) == 0
 
 

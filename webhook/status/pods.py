@@ -88,7 +88,7 @@ _FAILED: Final[Mapping[str, tuple[str, str]]] = {
     "Shutdown": ("its node was shut down", "create it again"),
 }
 _ONE_SHARE: Final = "maximum request size for shared resources is 1"
-"""What NVIDIA's device plugin says where GPUs are shared by MPS, or with failRequestsGreaterThanOne."""
+"""NVIDIA's device plugin says this if MPS shares the GPUs, or with failRequestsGreaterThanOne."""
 _DISRUPTED: Final[Mapping[str, str]] = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node got a taint that it does not tolerate",
@@ -194,7 +194,7 @@ def _deleted_pod(pod: JSON) -> Statement:
 
 
 def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return that the kubelet of a pod that is being deleted does not answer, so that the pod stays."""
+    """Return the statement that a pod stays because the kubelet of its node does not answer its deletion."""
     name = text_at(pod, ("spec", "nodeName"))
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
     if ready is None or ready.status == "True":
@@ -407,7 +407,7 @@ def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Seq
 
 
 def _wanted(owner: JSON) -> int:
-    """Return the number of active pods that makes ended pods of a controller unimportant: at least one."""
+    """Return how many active pods a controller needs before its ended pods no longer matter: at least one."""
     if group_kind(owner) == _JOB:
         return max(number_at(owner, ("status", "active")), 1)
     if group_kind(owner) == _PER_NODE:

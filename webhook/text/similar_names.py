@@ -12,9 +12,9 @@ from os.path import commonprefix
 
 _WORDS = re.compile(r"[^._-]+")
 _DIGITS = re.compile(r"[0-9]+")
-_OTHER = 9  # more than any limit: another word
-_LONGEST = 317  # characters of a name with its domain; a longer text is not a name, and near no other
-_FARTHEST = 2  # edits: a letter missing, doubled, swapped or wrong, twice; more and it is another word
+_OTHER = 9  # above every limit: the words are different
+_LONGEST = 317  # characters of a name with its domain; a longer text is not a name
+_FARTHEST = 2  # edits; with more edits it is another word
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
@@ -118,4 +118,4 @@ def _is_typing_error_in_short_word(word: str, meant: str) -> bool:
         return word[0] == meant[0]
     if len(word) == len(meant):
         return sorted(word) == sorted(meant) or meant == "com"
-    return word[0] == meant[0]  # a letter before it makes other names: vgpu, npu
+    return word[0] == meant[0]  # an added first letter makes another name: vgpu, npu

@@ -25,7 +25,7 @@ _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
 
 def one_line(text: str) -> str:
     r"""Return the text on one line, with a visible escape for each character that is neither graphic nor a blank."""
-    if not text.isprintable():  # Python's word for: of no category Cc, Cf, Cs, Co, Cn, Zl, Zp, nor a blank but " "
+    if not text.isprintable():  # has a character of category Cc, Cf, Cs, Co, Cn, Zl or Zp, or a blank other than " "
         text = "".join(map(_shown, text))
     return _COMMAND.sub(_escape_command_sign, text) if "::" in text or "##" in text else text
 
