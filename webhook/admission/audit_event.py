@@ -121,7 +121,7 @@ def _decode_event(line: bytes) -> _AuditEvent:
         try:
             return _EVENT.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # read below, or refused
+            pass  # decoded below with values, or refused
     return msgspec.convert(decode_any_json(line, Deadline()), _EventWithValues)
 
 
@@ -132,7 +132,7 @@ def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
     metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
     operation = _OPERATIONS[event.verb]
     if event.verb == "patch" and event.response_status is not None and event.response_status.code == _CREATED:
-        operation = "CREATE"  # of server-side apply
+        operation = "CREATE"  # server-side apply that created the object
     return _decode_request_of_event(
         {
             "uid": event.audit_id or "none",

@@ -265,7 +265,7 @@ _SIGNS: Final = {**dict.fromkeys(b"0123456789", ord("0")), **dict.fromkeys(b"-:[
 _DIGITS: Final = bytes(_SIGNS.get(byte, ord("x")) for byte in range(256))
 """Maps digits to 0, and the characters before an integer in a list or an object to a colon."""
 _LONG_NUMBER: Final = b":" + b"0" * 19
-"""The least digits of an integer outside int64. In a text, other characters mostly come before as many digits."""
+"""The fewest digits of an integer outside int64, after a colon; texts seldom have so many digits there."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -286,7 +286,7 @@ _EXPONENTS: Final = bytes(
 _NUMBER_WITH_EXPONENT: Final = re.compile(rb"[-:[,\s][0-9][0-9.]*[eE][-+]?[0-9]")
 _MOST_EXPONENTS: Final = 300
 _QUICK_BYTES: Final = 8 * 1024
-"""As many bytes hold no more numbers than take 12 ms; looking for them would cost every ordinary review 12 us."""
+"""The numbers of so few bytes take at most 12 ms; a search for them would cost each ordinary review 12 us."""
 
 
 def takes_long_to_decode(body: bytes) -> bool:
@@ -300,7 +300,7 @@ def takes_long_to_decode(body: bytes) -> bool:
         return False
     if body.translate(_EXPONENTS).count(b"0e0") <= _MOST_EXPONENTS:
         return False
-    numbers = _NUMBER_WITH_EXPONENT.finditer(body)  # other texts have as many: hashes, escaped characters
+    numbers = _NUMBER_WITH_EXPONENT.finditer(body)  # hashes and escaped characters also look like exponents
     return next(islice(numbers, _MOST_EXPONENTS, None), None) is not None
 
 

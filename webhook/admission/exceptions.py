@@ -194,7 +194,7 @@ def _name_of_object(attributes: Attributes) -> str:
 
 
 def decisions_about_chosen_rules(decisions: Sequence[Decision], options: ReviewOptions) -> Sequence[Decision]:
-    """Return the decisions without the rules that the options leave out; what admits stays."""
+    """Return the decisions without the rules that the options leave out; decisions that admit stay."""
     if not options.rules and not options.skip:
         return decisions
     return tuple(kept for each in decisions for kept in _about_chosen_rules(each, options))

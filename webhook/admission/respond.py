@@ -31,7 +31,7 @@ MAX_KEY: Final = 63
 """Characters in the name part of a qualified name (apimachinery pkg/util/validation, IsQualifiedName)."""
 _HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
 _SUFFIX: Final = 8
-"""How many characters are kept for a number behind equal names; names that differ only there share the numbers."""
+"""How many characters at the end of a long key are kept free for the number of an equal key."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -130,7 +130,7 @@ def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) ->
 
 
 def _linked_status(status: DenialStatus, policies: PolicySet, docs_address: str) -> DenialStatus:
-    """Link in the message, and in the causes. kubectl shows the causes alone if the reason is Invalid."""
+    """Add addresses to the message and to the causes; with reason Invalid, kubectl shows only the causes."""
     page = denials_address(docs_address)
     message = _text_with_links(status.message, policies, docs_address)
     message += f"\nwhat to do: {page}" if "\n" in message else f"; what to do: {page}"

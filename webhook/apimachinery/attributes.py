@@ -22,7 +22,7 @@ class Operation(StrEnum):
     DELETE = "DELETE"
     CONNECT = "CONNECT"
 
-    __hash__ = str.__hash__  # an Enum's own is a Python function, and operations are looked up on every request
+    __hash__ = str.__hash__  # the hash of an Enum is a slow Python function, and each request looks operations up
 
 
 class Phase(StrEnum):
@@ -85,7 +85,7 @@ class UserInfo(NamedTuple):
 NOBODY: Final = UserInfo()
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
+@dataclass(slots=True, kw_only=True)  # not frozen, because a frozen one takes twice as long to create
 class Attributes:
     """One admission request. Treat it as immutable. `object` is None on DELETE, `old_object` None on CREATE and
     CONNECT.

@@ -55,7 +55,7 @@ def dns1123_label_errors(text: str, unit: str = "bytes") -> list[str]:
 
 
 def has_form_of_subdomain(text: str) -> bool:
-    """Return whether DNS_SUBDOMAIN matches the whole text, which may be long: told twenty times quicker than by it."""
+    """Return whether DNS_SUBDOMAIN matches the whole text; for long texts twenty times as fast as the pattern."""
     if _SUBDOMAIN_SIGNS.fullmatch(text) is None or not (text[0].isalnum() and text[-1].isalnum()):
         return False
     return not any(signs in text for signs in _ENDS_OF_NO_LABEL)

@@ -15,7 +15,9 @@ from webhook.apimachinery.paths import FieldPath
 
 def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the value itself, or the objects of a list and of lists in it, each with its path."""
-    opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]  # and no generator in each other one
+    opened: list[Iterator[tuple[FieldPath, JSON]]] = [
+        iter([(path, value)])
+    ]  # a stack, because nested generators would be slow
     while opened:
         for at, item in opened[-1]:
             if is_list(item):

@@ -109,7 +109,7 @@ def json_pointer(path: FieldPath) -> str:
 
 
 def path_of_json_pointer(pointer: str, root: JSON) -> FieldPath:
-    """Return the path that a JSON Pointer writes, in a value: only in a list a step of digits is a place."""
+    """Return the path of a JSON Pointer in a value; a step of digits is an index only in a list."""
     path: list[str | int] = []
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")

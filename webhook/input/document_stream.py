@@ -31,10 +31,10 @@ _BLOCK: Final = 1 << 20
 _IN_MEMORY: Final = 8 << 20
 """Bytes of standard input that are kept in memory; more goes to a temporary file."""
 MAX_COPIED_BYTES: Final = 4 << 30
-"""Bytes of standard input or a pipe; only there the end of an input without end would not be met while it is read."""
+"""The most bytes of standard input or a pipe, which may be endless."""
 _LINES: Final = (".ndjson", ".jsonl")
 _WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
-"""In a text that has this, only a parser knows where a document ends."""
+"""Matches text in which only a parser knows where a document ends."""
 
 
 class FilePart(Struct, frozen=True):

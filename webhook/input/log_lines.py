@@ -28,9 +28,9 @@ _IN_NAMES: Final = (".log", ".json", ".ndjson")
 """Endings in the names of logs in a folder; `.json` also matches `.jsonl`."""
 _GZIP: Final = b"\x1f\x8b"
 _MOST_UNPACKED: Final = 200
-"""Bytes that a packed byte may give; audit logs give 10 to 40, and the format allows 1,000."""
+"""The most unpacked bytes for each packed byte; audit logs have 10 to 40, and gzip allows 1,000."""
 _UNPACKED_ANYHOW: Final = 64 << 20
-"""Bytes that any log may give, however few it is packed in."""
+"""The unpacked bytes that every log may have, even if it is small when packed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _blocks(raw: IO[bytes]) -> Iterator[bytes]:
 
 
 class _CountedBytes(Struct):
-    """A stream that counts what is read of it."""
+    """A stream that counts the bytes that are read from it."""
 
     stream: IO[bytes]
     size: int = 0

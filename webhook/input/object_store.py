@@ -18,7 +18,7 @@ from webhook.yamltext.input_files import FoundFile, InputFile, Listed
 
 _BLOCK: Final = 1 << 20
 _LOCAL: Final = ("file:", "local:")
-"""How fsspec's addresses of this machine begin. Its folders are walked through links, and devices are opened."""
+"""The beginnings of addresses by which fsspec reads this machine: it would follow links and open devices."""
 _LOGS: Final = (".log", ".json", ".ndjson")
 
 

@@ -55,10 +55,10 @@ _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Matches characters that YAML rejects or treats as the end of a line or a byte order mark, and tabs."""
 _DEEPEST: Final = MAX_DEPTH - 1
-"""How many collections may be open; the other reader reads deeper texts."""
+"""How many collections may be open at a time; the parser reads deeper texts."""
 _NOTHING: Final = object()
 _ITEM: Final = object()
-"""Means that no value follows for a key, or that an item follows."""
+"""In place of a key: no key waits for its value, or the next value is an item."""
 
 
 def read_block_document(text: str) -> JSON:

@@ -68,7 +68,7 @@ def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
 def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
     """Yield the values of a mapping with the state of each; None marks a confidential value."""
     if any(key.value == "<<" or (key.value == "kind" and value.value == "Secret") for key, value in node.value):
-        inside = inside or "secret"  # a merged mapping may make the result one
+        inside = inside or "secret"  # `<<` may merge `kind: Secret`
     for key, value in node.value:
         name = key.value if isinstance(key, yaml.ScalarNode) else ""
         if name == "<<":

@@ -15,9 +15,9 @@ from msgspec import Struct
 MARK: Final = "claimgate:ignore"
 _COMMENT: Final = re.compile(r"#[ \t]*+claimgate:ignore[ \t]++([^ \t]++)(.*)", re.DOTALL)
 _MOST: Final = 1_000
-"""Comments of a file that are read."""
+"""How many comments of a file are read."""
 _LONGEST: Final = 200
-"""Characters of a reason that are shown."""
+"""How many characters of a reason are shown."""
 
 
 class IgnoreComment(Struct, frozen=True):

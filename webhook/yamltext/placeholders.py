@@ -87,7 +87,7 @@ def has_placeholder_variable(text: str) -> bool:
 
 
 def _is_blank_to_fill_in(text: str) -> bool:
-    """Return whether a person is to fill something in; few texts have a sign with which a blank begins."""
+    """Return whether the text has a blank that a person has to fill in."""
     if _WORD in text or text in _DOTS:
         return True
     if _SIGN_OF_BLANK.search(text) is None:

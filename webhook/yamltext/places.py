@@ -24,7 +24,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
 """The most characters of a document with lines that are shown, because all its nodes are visited first."""
 _MOST_SCALARS: Final = 5000
-"""Scalars of a field that are searched for words."""
+"""How many scalars of a field are searched for words."""
 _COMMANDS: Final = ("command", "args")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -214,7 +214,7 @@ def _is_merge(scalar: Any) -> bool:
 
 
 _MOST_LISTS: Final = 8
-"""A value inside more lists than these has the place of the list around it: no API of Kubernetes has so many."""
+"""A value inside more lists has the place of the list around it; no API of Kubernetes has so many."""
 
 
 _MOST_BLANKS: Final = 1000

@@ -64,11 +64,11 @@ _KEYS: Final = re.compile(
     rb"""^(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)?[ \t]*(?:- +)*(?:\{ *)?["']?(?:apiVersion|kind)["']?[ \t]*:""",
     re.MULTILINE,
 )
-"""At the beginning of a line or after a byte order mark, however deep: the indentation may be the mistake."""
+"""Matches a key at the beginning of a line or after a byte order mark, with any indentation."""
 _JSON: Final = re.compile(rb'"(?:apiVersion|kind)"\s*:')
-"""Anywhere in a line, as in JSON."""
+"""Matches a key of JSON anywhere in a line."""
 _FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")
-"""Within braces, as also in YAML."""
+"""Matches a key of YAML within braces."""
 
 
 def looks_like_manifest(data: bytes) -> bool:

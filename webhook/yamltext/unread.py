@@ -98,7 +98,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
 
 
 def refuse_unread_part(value: object) -> None:
-    """Refuse a part that was not read where others would say that it has no such field.
+    """Refuse a part that was not read, where other code would report an absent field.
 
     Raises:
         UnreadPartError: the value is such a part.

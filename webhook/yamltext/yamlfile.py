@@ -57,7 +57,7 @@ __all__ = [
 _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""How a file begins that PowerShell wrote with `>`."""
+"""The beginnings of a file that PowerShell wrote with `>`."""
 _ENDINGS = (".yaml", ".yml", *_JSON)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
@@ -428,7 +428,7 @@ def _pieces(text: str, file: str) -> list[_Piece]:
 
 
 def _is_json_lines(text: str) -> bool:
-    """Return whether some line is a whole object, which is never so in indented JSON."""
+    """Return whether a line is a whole object; in indented JSON no line is."""
     return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
 
 
@@ -461,7 +461,7 @@ def _read_pieces(pieces: Sequence[_Piece], file: str, *, words_are_text: bool) -
 
 
 def _moved(read: FileParts, above: int) -> FileParts:
-    """Return the parts with their places in a file that has so many lines above."""
+    """Return the parts with their places in a file that has this number of lines above them."""
     documents = tuple(
         replace(each, _source=_ShiftedSource(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
         for each in read.documents
