@@ -1,4 +1,4 @@
-"""The declarations of checks and facts, from declared.json, so that a start need not import them.
+"""The declarations of checks and facts, from declared.json, so that a start does not have to import them.
 
 The file is written from the modules by `make docs`, and tests/facts/test_declared.py compares both.
 """
@@ -21,9 +21,9 @@ class CheckScope(Struct, frozen=True, kw_only=True):
 
     Args:
         kinds: pairs of group and kind; () for every object.
-        other_than: the kinds that it is not about.
-        of_deletions: whether it is about objects that are being deleted, for which no other check runs.
-        of_pods_with: parts of a Pod; the check needs at least one (typed/pod_parts.py). () for every Pod.
+        other_than: the kinds that are excluded.
+        of_deletions: whether it is about objects that are being deleted; no other checks run for them.
+        of_pods_with: parts of a Pod (typed/pod_parts.py), of which the check needs at least one; () for every Pod.
     """
 
     kinds: frozenset[GroupKind] = frozenset()
@@ -45,7 +45,7 @@ class DeclaredGroup(Struct, frozen=True, kw_only=True):
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """Groups of checks by their names, the kinds that each fact looks up, and the ids of the rules of each package.
+    """Groups of checks by name, the kinds that each fact looks up, and the ids of each package's rules.
 
     The ids are in the order of the catalogue; rows of `packages.py` with the same module share their ids.
     """

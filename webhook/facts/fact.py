@@ -1,7 +1,7 @@
-"""The value of a fact, what it could not be computed from, and the structures that a value has.
+"""The value of a fact, the objects that were missing for it, and the structures in the value.
 
 A structure describes each of its fields, and docs/facts.md is made from these texts. No field is ever absent: a missing
-text is "", a missing list is empty, and a field that can be null is dyn.
+text is "", a missing list is empty, and a field that may be null is dyn.
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from webhook.cel.types import Structure, Type, object_type
 from webhook.rules.problem import MissingObject
 
 Missing: TypeAlias = Mapping[str, tuple[MissingObject, ...]]
-"""Fields of a fact with the objects that were needed for them and not found; "" means the fact as a whole."""
+"""Fields of a fact with the objects that were needed but not found; "" means the whole fact."""
 
 
 class FactResult(Struct, frozen=True):
-    """A fact of one object: its value as plain JSON, and what it could not be computed from."""
+    """A fact of one object: its value as plain JSON, and the objects that were missing for it."""
 
     value: JSON
     missing: Missing = field(default_factory=dict)
 
     def missing_objects_of_fields(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
-        """Return the missing objects that prevented the computation of these fields, or of any field; each object
-        once.
-        """
+        """Return the objects that were missing for these fields, or for any field; each object once."""
         wanted = self.missing if fields is None else ("", *fields)
         return tuple(dict.fromkeys(each for name in wanted for each in self.missing.get(name, ())))
 
 
 class FactStructure(Struct, frozen=True):
-    """A structure that policies see, and what each of its fields means."""
+    """A structure that policies see, and the meaning of each of its fields."""
 
     structure: Structure
     texts: Mapping[str, str]
@@ -46,6 +44,6 @@ class FactStructure(Struct, frozen=True):
 
 
 def declare_structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
-    """Return a structure `claimgate.<name>` from its fields, each with a type and what it means."""
+    """Return a structure `claimgate.<name>` from its fields, each with its type and its meaning."""
     types = {name: declared for name, (declared, _) in fields.items()}
     return FactStructure(Structure(f"claimgate.{name}", types), {name: text for name, (_, text) in fields.items()})

@@ -1,4 +1,4 @@
-"""Kinds of other APIs that several packages of facts ask about, and how they are called in the API."""
+"""Kinds of other APIs that several packages of facts use, with their API groups and versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ POD: Final = ("", "Pod")
 PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
 RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
 TRAINER: Final = "trainer.kubeflow.org"
-"""The API group of Kubeflow Trainer."""
 TRAIN_JOB: Final = (TRAINER, "TrainJob")
 TRAINING_RUNTIMES: Final = frozenset(((TRAINER, "TrainingRuntime"), (TRAINER, "ClusterTrainingRuntime")))
 LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")

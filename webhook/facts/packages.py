@@ -1,6 +1,5 @@
-"""Which packages and modules of facts have what: this is the only list of them.
-
-Nothing registers itself when it is imported.
+"""The packages of facts, with their modules, facts and checks. This is the only list of them: no package registers
+itself when it is imported.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ class FactPackage(Struct, frozen=True, kw_only=True):
         module: its name.
         facts: the names of its facts, which `FACTS` of the module `fact` declares.
         groups: its groups of checks, which `CHECKS` of the module `checks` declares.
-        rules: the modules with the records of these groups, the most important first: by their names in the package, or
-            in full if another package finds the problem.
+        rules: the modules with the rules of these groups, the most important first: by their names in the package, or
+            by full names if another package has the module.
         fact: the module of the package that has `FACTS`.
         checks: the module of the package that has `CHECKS`.
-        is_one_module: it is a single module, which has the facts, the checks and the records itself.
-        judges_types: its checks are about objects with wrong types, for which no other checks run.
+        is_one_module: it is a single module, with the facts, the checks and the rules.
+        judges_types: its checks are about objects with values of wrong types; no other checks run for these objects.
     """
 
     module: str
@@ -250,4 +249,4 @@ PACKAGES: Final = (
         rules=("restarts", "device_failures", "probes", "nccl"),
     ),
 )
-"""The packages, a row each."""
+"""The packages, with a row for each."""

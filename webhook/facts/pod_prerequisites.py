@@ -1,6 +1,7 @@
-"""Pods that are never made: what they name does not exist, or Pod Security of the namespace forbids a field.
+"""Pods that are never created: an object that they name does not exist, or the namespace's Pod Security forbids a
+field.
 
-Admission plugins refuse each pod, while the object that makes the pods is accepted.
+Admission plugins refuse each pod, but accept the object that creates the pods.
 
 Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority, runtimeclass and serviceaccount;
 k8s.io/pod-security-admission v0.36.
@@ -32,7 +33,7 @@ POD_PREREQUISITES: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""Objects that a pod names and that admission looks up."""
+"""Objects that a pod names and that admission plugins look up."""
 RUNTIME_CLASS_MISSING: Final = POD_PREREQUISITES.rule(
     "pod-prerequisites/runtime-class",
     title="The RuntimeClass of the pods does not exist",
@@ -52,7 +53,7 @@ POD_SECURITY: Final = POD_PREREQUISITES.rule(
     source="k8s.io/pod-security-admission v0.36 policy/check_*.go",
 )
 _MOST_PLACES: Final = 4
-"""So many containers and volumes a message names."""
+"""The most containers and volumes that a message names."""
 _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 _CLUSTER_POLICY: Final = GroupVersionKind("nvidia.com", "v1", "ClusterPolicy")
 _OF_OPERATORS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
@@ -64,7 +65,7 @@ _WITH_OWN_ACCOUNTS: Final = frozenset(
         ("orchestration.aibrix.ai", "RayClusterFleet"),
     )
 )
-"""Kinds with controllers that create ServiceAccounts, or that use one which Kubeflow creates with the namespace."""
+"""Kinds whose controllers create ServiceAccounts, or use the ServiceAccount that Kubeflow creates in the namespace."""
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 
@@ -114,7 +115,7 @@ def _check_pod_security(
 
 
 def _demands_as_text(breaches: Iterable[Breach]) -> str:
-    """Return what is demanded, by container and volume: `in container a x must be y, z must not be true; in …`."""
+    """Return the demands by container and volume: `in container a x must be y, z must not be true; in …`."""
     demands: dict[str, list[str]] = {}
     for each in breaches:
         demands.setdefault(each.of, []).append(each.demand)

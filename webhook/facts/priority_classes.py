@@ -1,7 +1,7 @@
 """The fact `priorities`: the PriorityClasses that an object's pods name, looked up in the cluster.
 
-The plugin Priority of the API server refuses a pod without its class, long after the object that makes the pod was
-accepted. Two classes always exist.
+The API server's plugin Priority refuses a pod whose class does not exist, long after it accepted the object that
+creates the pod. Two classes always exist.
 
 Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority.
 """
@@ -58,7 +58,7 @@ def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: C
 
 
 def priority_class_name(template: PodTemplate) -> str:
-    """Return the class that a pod template names, "" without one or if it is still to be filled in."""
+    """Return the class that a pod template names; "" for none, and for a placeholder."""
     name = template.spec.priority_class_name
     return "" if is_placeholder(name) else name
 

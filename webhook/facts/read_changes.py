@@ -1,7 +1,6 @@
-"""Whether an update changes anything that checks of queues and queued jobs read.
-
-An object that breaks a rule may be stored: it is older than the webhook, or than the rule. Its controllers still write
-its status, its finalizers and their own labels, and a user who wants to remove it deletes it.
+"""Whether an update changes anything that checks of queues and queued jobs read. A stored object may break a rule, if
+it is older than the webhook or the rule. Controllers must still be able to write its status, finalizers and labels, and
+users must be able to delete it.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from webhook.typed.objects import Object
 
 _UNREAD: Final = frozenset(("metadata", "status", "apiVersion"))
 _READ: Final = ("kueue", "volcano")
-"""The parts of the key of a label or an annotation that a check reads: kueue.x-k8s.io, scheduling.volcano.sh."""
+"""Parts of the keys of labels and annotations that checks read: kueue.x-k8s.io, scheduling.volcano.sh."""
 
 
 def changes_fields_that_checks_read(subject: Subject) -> bool:
-    """Return whether an object is new, or differs from its old state in more than its status and its bookkeeping."""
+    """Return whether an object is new, or an update changes more than its status and metadata that no check reads."""
     if not subject.object or not subject.old_object:
         return True
     now, old = subject.typed(Object), subject.typed_old(Object)

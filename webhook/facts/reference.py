@@ -81,5 +81,5 @@ def _name_without_prefix(name: str) -> str:
 
 
 def _type_as_text(kind: Type) -> str:
-    """Write a type as CEL does, structures without the project's name before them."""
+    """Return a type in CEL's notation, with structures without the prefix `claimgate.`."""
     return f"`{str(kind).replace('claimgate.', '')}`"

@@ -1,8 +1,8 @@
 """The check of objects in a version that no release serves any more; removed_versions.yaml lists these versions.
 
-An API server refuses such objects before it calls a webhook, so the policy is not registered. Only audit, replay and
-test evaluate it. A cluster may still run an old release, so this is a warning. Files that define the version
-themselves, as those of an operator do, are not reported.
+An API server refuses such objects before it calls a webhook, so the webhook is not registered for this policy. Only
+audit, replay and test evaluate it. A cluster may still run an old release, so this is a warning. Files that also define
+the version, such as the files of an operator, are not reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SERVED_VERSION: Final = RuleGroup(
     level="warn",
     fails="create",
 )
-"""Objects in a version of their API that no present release serves."""
+"""Objects in an API version that no current release serves."""
 
 REMOVED: Final = SERVED_VERSION.rule(
     "served-version/removed",
@@ -42,7 +42,7 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 
 
 class RemovedVersion(Struct, frozen=True):
-    """Known facts about a removed version: a release without it, and its replacement, "" for none."""
+    """A removed version: a release without the version, and the version to use instead, "" for none."""
 
     release: str
     instead: str
@@ -63,7 +63,7 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
 def replacements_in_kubernetes() -> Sequence[str]:
     """Return the kinds of Kubernetes whose old versions were removed, in the version to write instead.
 
-    Each is a group, a version and a kind, as a chart asks helm for it: `policy/v1/PodDisruptionBudget`.
+    Each has the form of helm's capabilities, with group, version and kind: `policy/v1/PodDisruptionBudget`.
     """
     return sorted(
         {

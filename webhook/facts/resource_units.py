@@ -13,7 +13,7 @@ _BYTES: Final = ("memory", "ephemeral-storage")
 
 
 def parse_amount_in_kueue_units(resource: str, value: JSON) -> int | None:
-    """Return a quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
+    """Return a quantity in Kueue's units: thousandths of cpu, units of other resources, rounded up; None if invalid."""
     read = quantity.read_quantity_or_none(value)
     if read is None:
         return None
@@ -35,7 +35,7 @@ def format_amount_with_resource_name(resource: str, value: int) -> str:
 
 
 def cpu_count(resources: JSON) -> int:
-    """Return how many CPUs, rounded up, the requests name unless it is zero, else the limits."""
+    """Return the number of CPUs in the requests, or in the limits if the requests have none, rounded up."""
     for side in ("requests", "limits"):
         cpus = quantity.read_quantity_or_none(get(resources, (side, "cpu")))
         if cpus is not None and cpus.sign() > 0:

@@ -1,7 +1,7 @@
 """Settings of NCCL that contradict the pod that they are set in.
 
-https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html; that a topology file which is not there is passed
-over: NVIDIA/nccl v2.27 src/graph/xml.cc ncclTopoGetXmlFromFile.
+Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html, and NVIDIA/nccl v2.27 src/graph/xml.cc
+ncclTopoGetXmlFromFile, which ignores a missing topology file.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _may_use_gpus(pods: DevicePods) -> bool:
 
 
 def _nccl_variables(container: Container) -> Mapping[str, Variable]:
-    """Return the variables of a container that are checked; the last one of a name counts."""
-    if not container.env_names.has_any_of(_LOOKED_AT):  # as nearly always, and there may be hundreds
+    """Return the variables of a container that are checked; of variables with the same name, the last one counts."""
+    if not container.env_names.has_any_of(_LOOKED_AT):  # fast for hundreds of other variables
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 
@@ -97,7 +97,7 @@ def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Var
 
 @cache
 def _rdma_resources() -> tuple[str, ...]:
-    """Return the resources of network devices that NCCL uses through InfiniBand verbs, which are read on first use."""
+    """Return the resources of network devices that NCCL uses through InfiniBand verbs. They are read on first use."""
     (document,) = yamlfile.read(FILE)
     return tuple(document.value["resources"])
 

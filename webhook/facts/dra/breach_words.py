@@ -87,7 +87,7 @@ def _words_for_excluded_field(breach: Breach) -> BreachWords:
 
 
 def _words_for_unknown_field(breach: Breach) -> BreachWords:
-    place = breach.expected  # a path from the object that has the field, or what to do about one that has no place
+    place = breach.expected  # the right path, from the parent of the field, or the fix if there is none
     to = path_as_text((*breach.at[:-1], *place.split(".")))
     move = place if " " in place else f"move the field to {to}" if place else "remove the field, or correct its name"
     return BreachWords("is ignored because there is no such field", _fix_with_nearest(breach, move))
@@ -125,7 +125,7 @@ _WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
 
 
 def describe_refusal(selector: JudgedSelector) -> tuple[str, str]:
-    """Return the message and the fix for a selector that the API server rejects in any case."""
+    """Return the message and the fix for a selector that the API server always rejects."""
     return f"{_first_line(selector.judged.problem)}, so no device is ever selected", "correct the expression"
 
 

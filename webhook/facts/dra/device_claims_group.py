@@ -1,7 +1,7 @@
 """Checks that the claims of a pod match those that its pod group shares (KEP-5729).
 
-A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`; a claim of the pod is the group's only if name and source
-are equal, otherwise it is created for each pod, without a message (k8s.io/api v0.36.1 scheduling/v1alpha2 types.go
+A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`. It shares a claim of the group only if name and source of
+both are equal; otherwise the claim is silently created for each pod (k8s.io/api v0.36.1 scheduling/v1alpha2 types.go
 PodGroupSpec.resourceClaims).
 """
 

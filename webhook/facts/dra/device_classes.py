@@ -1,4 +1,4 @@
-"""Kubernetes' rules for device classes, and for rules that taint devices: device-classes.
+"""Kubernetes' rules for DeviceClasses and DeviceTaintRules: device-classes.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go. tests/data/dra/verdicts.tsv has the
 verdicts of kube-apiserver 1.36.1.
@@ -108,7 +108,7 @@ def validate_device_class(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that ValidateDeviceTaintRule would report, and rules that put a taint on every device."""
+    """Yield the problems that ValidateDeviceTaintRule would report, and DeviceTaintRules that taint every device."""
     rule = subject.typed(DeviceTaintRule)
     if is_version_declared(rule.version):
         yield from _check_breaches(shape_breaches(rule))
@@ -155,9 +155,7 @@ def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:
 
 
 def _check_taint_on_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
-    """Yield the problem of a rule that taints every device (k8s.io/api v0.36.1 resource/v1beta2
-    DeviceTaintRuleSpec).
-    """
+    """Yield a DeviceTaintRule that taints every device (k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec)."""
     effect, selector = rule.spec.taint.effect, rule.spec.device_selector
     is_open = not any(selector.has(field) for field in ("driver", "pool", "device"))
     if is_open and effect not in ("", "None"):

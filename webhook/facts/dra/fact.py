@@ -183,7 +183,7 @@ def _compute_dra_fact(subject: Subject) -> FactResult:
 
 
 def _reviewed_requests_as_json(subject: Subject) -> list[JSON]:
-    """Return the requests of a claim or a template itself, whether their classes exist or not."""
+    """Return the requests of the reviewed claim or template, with the state of their classes."""
     asked = subject.once(requests_of_reviewed_claim)
     return requests_as_json(asked, DeviceClasses(subject.cluster_view()).states(asked)) if asked else []
 

@@ -1,7 +1,7 @@
 """Numbers of visible GPUs in variables of a container, which count the GPUs of the container from 0.
 
-CUDA and HIP hide everything from the first number on that does not exist. A container that may see other GPUs is left
-out, because its own GPUs then have other numbers.
+CUDA and HIP ignore the first number that does not exist and all numbers after it. A container that may see other GPUs
+is left out, because the numbers of its own GPUs are then not known.
 
 Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars;
 https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html.
@@ -47,18 +47,18 @@ _NAMES: Final = frozenset((CUDA, HIP, ROCR))
 _RESOURCES: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
 _LONGEST: Final = 1024
-"""Characters of a list of GPUs; no node has so many that it is longer."""
+"""The most characters of a list of GPUs that is read; no node needs more."""
 
 
 class VisibleGpus(NamedTuple):
-    """How many GPUs of a container a variable leaves visible, and why not all that it names."""
+    """How many GPUs of a container a variable makes visible, and why some that it names stay hidden."""
 
     number: int
     fault: str
 
 
 def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus | None:
-    """Return what a variable leaves visible of the GPUs of a container; None if it has no plain numbers."""
+    """Return which GPUs of a container a variable makes visible; None if its value is not a list of numbers."""
     if len(written) > _LONGEST or not _INDICES.fullmatch(written.strip()):
         return None
     indices = [int(each) for each in written.split(",")]

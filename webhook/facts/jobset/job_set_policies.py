@@ -101,7 +101,7 @@ _REASONS: Final = (
 
 
 def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
-    """Require as coordinator a pod of a replicated job that exists and counts its pods."""
+    """Require the coordinator to be an existing pod of an existing replicated job with indexed pods."""
     coordinator = job_set.coordinator
     name = coordinator.replicated_job
     if not coordinator or is_placeholder(name):
@@ -233,7 +233,7 @@ def _check_volume_conflict(metadata: Metadata, volumes: _VolumeNames) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _VolumeNames:
-    """The names of the replicated jobs that have a volume of a name, and the names that containers mount."""
+    """For each volume name, the replicated jobs that have the volume; and the names that containers mount."""
 
     jobs: dict[str, list[str]]
     mounted: set[str]

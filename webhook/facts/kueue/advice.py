@@ -1,4 +1,4 @@
-"""Advice on jobs that Kueue admits, but probably not as intended: wrong nodes, and settings that it ignores.
+"""Advice on jobs that Kueue admits, but probably not as intended: wrong nodes, and ignored settings.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go; kubernetes-sigs/kueue#12449.
 """
@@ -99,7 +99,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_flavors(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that get a flavor with nodes that they do not select, or with nodes that do not exist."""
+    """Yield pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
     place = _place_of_admittable_job(subject)
     if place is None or place.queue is None:
         return
@@ -113,7 +113,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
 
 
 def _place_of_admittable_job(subject: Subject) -> QueuePlace | None:
-    """Return the place of a job that can be admitted, else None."""
+    """Return the place of a job that can be admitted; otherwise None."""
     outcome = subject.once(predict_admission)
     return outcome.place if outcome.verdict == "possible" else None
 
@@ -121,7 +121,7 @@ def _place_of_admittable_job(subject: Subject) -> QueuePlace | None:
 def _flavors_with_quota(
     existing: Sequence[FlavorFields], pod_set: PodSetRequests, group: QuotaGroup, place: QueuePlace
 ) -> Sequence[FlavorFields]:
-    """Return the flavors with enough quota for a pod set, including all quota that the queue could ever borrow."""
+    """Return the flavors with enough quota for a pod set, counting all quota that the queue could ever borrow."""
     tree, node = place.tree, place.node
     if tree is None or node is None:
         return existing
@@ -162,7 +162,7 @@ def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[FlavorFi
 
 
 def advise_pods_without_quota_use(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that use no quota: they ask for no covered resource, or Kueue ignores their claims."""
+    """Yield pods that use no quota: they request no covered resource, or Kueue ignores their claims."""
     place, pod_sets = (
         _place_of_admittable_job(subject),
         [pods for pods in subject.once(build_workload).pod_sets if pods.least > 0],

@@ -18,7 +18,7 @@ from webhook.typed.objects import Object
 
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _UNASKED: Final = ("owner", "kind", "framework", "namespace")
-"""The reasons for which an object is not managed and Kueue's webhooks ignore it."""
+"""The reasons why Kueue does not manage an object and its webhooks ignore it."""
 
 
 def validate_job(subject: Subject) -> Iterator[Problem]:
@@ -48,7 +48,7 @@ def validate_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_newly_queued(subject: Subject) -> bool:
-    """Return whether a job is created or gets another queue; Kueue itself reports on a job that is queued already."""
+    """Return whether a job is created or gets another queue. Kueue itself reports problems of queued jobs."""
     new, old = subject.typed(Object), subject.typed_old(Object)
     return not old or new.labels.get(QUEUE_NAME) != old.labels.get(QUEUE_NAME)
 

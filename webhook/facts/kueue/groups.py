@@ -21,8 +21,9 @@ KUEUE_NEVER: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""Jobs that Kueue can never admit as the job and the queues are now. Kueue writes the reason, if it writes one, into
-the Workload."""
+"""Jobs that Kueue can never admit with the present job and queues. If Kueue writes the reason, it writes it into the
+Workload.
+"""
 KUEUE_NOT_NOW: Final = RuleGroup(
     "kueue-not-now",
     refused_by="nothing; the job waits",

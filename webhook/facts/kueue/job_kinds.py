@@ -203,7 +203,7 @@ def _validate_ray_job(job: RayJob) -> Iterator[Problem]:
     if not spec.cluster_selector and not spec.has_cluster:
         message = "is not set, but Kueue counts the pods of the Ray cluster"
         yield RAY_CLUSTER.problem(spec.path("rayClusterSpec"), message, "set rayClusterSpec")
-    runs_on_another = spec.cluster_selector and not spec.has_cluster  # Kueue does not manage it
+    runs_on_another = spec.cluster_selector and not spec.has_cluster  # Kueue does not manage such a job
     if not spec.shutdown_after_job_finishes and not runs_on_another:
         path = spec.path("shutdownAfterJobFinishes")
         message = "must be true because the job keeps its quota as long as its Ray cluster runs"

@@ -42,7 +42,7 @@ class SuspendableJob(Object):
 
     @property
     def is_suspended(self) -> bool:
-        """Return whether the job is suspended, by either field."""
+        """Return whether one of the two fields suspends the job."""
         return self.spec.suspend or self.spec.run_policy.suspend
 
 

@@ -1,6 +1,5 @@
-"""Problems of jobs with pods that do not fit on the nodes of the topology that they require.
-
-Pods that are placed later, in another cluster or on nodes that are still to be provisioned, get no report.
+"""Problems of jobs whose pods do not fit on the nodes of the required topology. Pods that may be placed in another
+cluster, or on nodes that do not exist yet, are not reported.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
 def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem | None:
-    """Return the problem of a pod set that no nodes of a topology could hold, else None."""
+    """Return the problem of a pod set that does not fit on the nodes of any topology, otherwise None."""
     lacking, pod_set, higher = [], wanted.pod_set, ""
     for name in wanted.flavors_with_capacity(ever):
         flavor = of_flavors.find_flavor(name, fitting.place.view)
@@ -73,7 +72,7 @@ def _topology_placement_problem(path: FieldPath, message: str, fix: str) -> Prob
 def check_placement_together(
     fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
 ) -> Iterator[Problem]:
-    """Yield the problems of several pod sets of one flavor that the nodes of its topology could not hold together."""
+    """Yield the problems of pod sets of one flavor that do not fit together on the nodes of its topology."""
     bound: dict[str, dict[str, PodPlacement]] = {}
     for pods in wanted:
         names = pods.flavors_with_capacity(ever)
@@ -86,7 +85,7 @@ def check_placement_together(
 
 
 def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPlacement]) -> Iterator[Problem]:
-    """Yield the problem of all pod sets on all nodes, and of each group of them in one domain."""
+    """Yield the problem of all pod sets if all nodes are too small, and of each group if every domain is too small."""
     groups: dict[tuple[str, str], dict[str, PodPlacement]] = {("", ""): {**placed}}
     for name, pods in placed.items():
         if pods.wish.group and pods.wish.required:
@@ -98,7 +97,7 @@ def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPl
 
 
 def _flavor_with_topology_as_text(flavor: FlavorFields, view: ClusterView) -> str:
-    """Return a flavor with its topology, the nodes that are counted, and their files, as a text."""
+    """Return a text about a flavor: its topology, the counted nodes, and their files."""
     topology_place = view.file_of_object_as_text(view.get_without_noting(Topology.gvk, "", flavor.topology))
     nodes = view.files_of_objects_as_text(view.list_visible_json(Node.gvk))
     flavor_place = view.file_of_object_as_text(view.get_without_noting(ResourceFlavor.gvk, "", flavor.name))
@@ -119,7 +118,7 @@ def _too_few_nodes_problem(
 
 
 def _level_above(level: str, flavor: FlavorFields, fitting: JobInClusterQueue) -> str:
-    """Return the level of the topology above another; "" if there is none."""
+    """Return the level above another level of the topology; "" if there is none."""
     levels = topology.levels_of_flavor(flavor, fitting.place.view)
     return levels[levels.index(level) - 1] if level in levels[1:] else ""
 

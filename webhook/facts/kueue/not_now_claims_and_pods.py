@@ -58,7 +58,7 @@ def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -
 def _check_missing_templates(pod_set: PodSetRequests, subject: Subject, place: QueuePlace) -> Iterator[Problem]:
     for path, missing in pod_set.devices.missing:
         if is_promised_by_compute_domain(subject.cluster_view(), missing.name):
-            continue  # the controller of its ComputeDomain makes it, and Kueue tries again
+            continue  # a ComputeDomain will create the template, and Kueue tries again
         if subject.cluster_view().is_whole(TEMPLATE):
             yield _claim_template_missing_problem(path, missing.name)
         else:
@@ -72,7 +72,7 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
 
 
 def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problem of a pod in a group with fewer pods in files of a whole cluster than in its annotation."""
+    """Yield a Pod of a group that has fewer Pods in the files of a whole cluster than the annotation says."""
     group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
     written, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     count = read_count(written)

@@ -31,7 +31,7 @@ POD_GROUP: Final = f"{GROUP}/pod-group-name"
 POD_GROUP_COUNT: Final = f"{GROUP}/pod-group-total-count"
 POD_GROUP_FAST: Final = f"{GROUP}/pod-group-fast-admission"
 DEFAULT_QUEUE: Final = "default"
-"""The LocalQueue and the WorkloadPriorityClass of jobs that name none."""
+"""The name of the default LocalQueue and of the default WorkloadPriorityClass."""
 
 BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
@@ -81,7 +81,7 @@ LOOKUPS: Final = (
         "spec.taints",
         "spec.unschedulable",
         "status.allocatable",
-        "status.conditions.type",  # without the time of the last heartbeat, which changes what is known of all nodes
+        "status.conditions.type",  # without the time of the last heartbeat, which changes often
         "status.conditions.status",
     ),
     interest_in_fields(RUNTIME_CLASS, "overhead"),

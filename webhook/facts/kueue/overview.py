@@ -1,6 +1,7 @@
 """Lists all queues of a cluster: the trees of cohorts, and what each LocalQueue could ever admit.
 
-A flat list in the order of the trees, parents before children: trees may be deeper than Python likes to nest.
+The list is flat because trees may be deeper than Python can recurse. It has the order of the trees, with parents before
+children.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ def read_queue_overview(view: ClusterView) -> QueueOverview:
 
 
 class _OverviewRows(Struct):
-    """Creates the rows of all trees; `local` are the LocalQueues by their ClusterQueue."""
+    """Creates the rows of all trees; `local` has the LocalQueues by ClusterQueue."""
 
     queues: QuotaTrees
     view: ClusterView
     local: dict[str, list[LocalQueue]]
 
     def all_rows(self) -> Iterator[QueueRow]:
-        """Yield the rows of trees by the name of their roots, then of ClusterQueues without a cohort, then of
+        """Yield the rows of trees in the order of their roots' names, then of ClusterQueues without a cohort, then of
         cycles.
         """
         named = (queue.cohort for queue in self.queues.cluster_queues.values())

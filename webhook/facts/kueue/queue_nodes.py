@@ -161,7 +161,7 @@ def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
 
 
 def _check_node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
-    """Yield problems of a taint with an invalid key, value or effect, or that is listed twice."""
+    """Yield problems of a taint that has an invalid key, value or effect, or is listed twice."""
     if qualified_name_errors(taint.key) and not is_placeholder(taint.key):
         yield NODE_TAINT.problem(taint.path("key"), _fault_of_taint_key(taint.key), USE_KEY, taint.key)
     if label_value_errors(taint.value) and not is_placeholder(taint.value):

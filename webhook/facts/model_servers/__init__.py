@@ -1,1 +1,1 @@
-"""Servers of language models: what their commands start, against the GPUs, probes and Services of their pods."""
+"""Servers of language models: whether what their commands start fits the GPUs, probes and Services of their pods."""

@@ -25,8 +25,7 @@ KINDS: Final = PLACED | frozenset(
 )
 """Kinds with whole pods that may serve models."""
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
-"""Kinds with controllers that add no variables, except LeaderWorkerSet, which adds variables with names that begin with
-LWS_."""
+"""Kinds whose controllers add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
 _RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
     for kind in (ServingRuntime, ClusterServingRuntime)

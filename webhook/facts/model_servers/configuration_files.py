@@ -1,7 +1,6 @@
-"""Settings of a server in a file that `--config` names, if the file is a key of a ConfigMap among the audited files.
-
-In vLLM and SGLang the command line wins over the file, in trtllm-serve the file wins. If the file is in an image or in
-an unknown ConfigMap, the settings are not known.
+"""Settings of a server in a file that `--config` names, if the file is a key of a ConfigMap among the audited files. In
+vLLM and SGLang the command line overrides the file, in trtllm-serve the file overrides the command line. If the file is
+in an image or in an unknown ConfigMap, the settings are not known.
 
 Source: vllm-project/vllm vllm/utils/argparse_utils.py@00da11e3; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
@@ -32,7 +31,7 @@ from webhook.yamltext import yamlfile
 _SERVERS: Final = frozenset((VLLM, SGLANG, TENSORRT_LLM))
 _LONGEST: Final = 64 * 1024
 _SECONDS_A_CHARACTER: Final = 4e-5
-"""The characters of YAML."""
+"""Seconds to parse a character of YAML."""
 
 
 def with_configuration_file(

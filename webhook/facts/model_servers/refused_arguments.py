@@ -1,4 +1,4 @@
-"""Arguments that a server refuses, alone or beside others, and the ways in which its Ray is not in its image."""
+"""Arguments that a server refuses, alone or together with others, and images without the Ray that is needed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray
 
 
 def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
-    """Report arguments that the server refuses, and a first GPU beyond those of the container."""
+    """Report arguments that the server refuses, and numbers of GPUs that the container does not have."""
     for message, fix in refusals_of_server(member):
         yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=member.size_flags)
     here, gpus = member.processes.here, member.gpus.count
@@ -98,7 +98,7 @@ def check_ray_in_image(
 
 
 def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
-    """Advise to name the executor if the pods form a Ray cluster and vLLM is given more workers than GPUs."""
+    """Advise to set the executor to Ray if the pods form a Ray cluster and vLLM starts more workers than GPUs."""
     arguments, gpus = member.server.arguments, member.gpus.count
     if member.server.name != VLLM or not member.joins_ray or arguments.is_open or gpus is None:
         return

@@ -1,6 +1,5 @@
-"""Which containers may start a model server, told from words in their images and commands, and the group of rules.
-
-Few containers have such a word. All other modules of model servers are about these.
+"""Which containers may start a model server, by words in their images and commands; and the group of rules. Few
+containers have such a word. All other modules of model servers are about these containers.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ MODEL_SERVER: Final = RuleGroup(
     level="warn",
     fails="start",
 )
-"""The commands of model servers that their pods cannot run."""
+"""Commands of model servers that cannot run in their pods."""
 _NAMES: Final = (
     *("vllm", "sglang", "text-generation", "trtllm", "lmdeploy", "dynamo", "tritonserver", "triton_server"),
     *("llama-server", "llama.cpp", "/nim/", "ray start"),
@@ -36,12 +35,12 @@ class ServerCandidate(NamedTuple):
 
 
 def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server, told quickly: most containers start none."""
+    """Return whether a container may start a model server. The test is fast, because most containers start none."""
     return container.contains_any(_NAMES, (container.image, *container.words))
 
 
 def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
-    """Return the containers of an object that may start a model server; to be asked for with `Subject.once`."""
+    """Return the containers of an object that may start a model server; call it through `Subject.once`."""
     return tuple(
         ServerCandidate(container, spec, podset)
         for podset, template in subject.once(located_templates)

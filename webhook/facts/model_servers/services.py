@@ -112,7 +112,7 @@ BY_TARGET: Final = Index("the object that it scales", _scaled_object)
 
 
 def _label_of_selector(service: JSON) -> Sequence[str]:
-    """Return one label that the pods of a Service have, "" if its selector has no label."""
+    """Return one label that a Service's selector requires, "" if it has none."""
     return (min(("=".join(each) for each in Service.of(service).spec.selector.items()), default=""),)
 
 

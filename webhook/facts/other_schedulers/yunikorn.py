@@ -1,4 +1,4 @@
-"""Task groups of YuniKorn, which are JSON in an annotation: groups that void all, names of none, and placeholders.
+"""Task groups of YuniKorn, which are JSON in an annotation: invalid groups, unknown names, and placeholder pods.
 
 Source: apache/yunikorn-k8shim@23b6b47f pkg/cache/amprotocol.go, placeholder_manager.go; apache/yunikorn-core@be3bb487
 application.go.
@@ -90,12 +90,12 @@ class YuniKornPods(NamedTuple):
     template: PodTemplate
 
     def annotation(self, name: str) -> FieldPath:
-        """Return the path in the object of an annotation of the template."""
+        """Return the path of a template's annotation in the object."""
         return self.podset.locate(("metadata", "annotations", name))
 
 
 def check_task_groups(subject: Subject) -> Iterator[Problem]:
-    """Yield task groups that YuniKorn ignores or cannot fill."""
+    """Yield task groups that YuniKorn ignores, or that never have enough pods."""
     located = subject.once(located_templates)
     pods = [YuniKornPods(*each) for each in located if each[1].spec.scheduler_name == SCHEDULER]
     groups: list[TaskGroup] = []

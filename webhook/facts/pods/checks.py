@@ -42,7 +42,7 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
 def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of fields that become the resources of a container, such as those of a model server of KServe.
 
-    The fields of a TrainJob are checked in the pods that Trainer creates. A Pod has none outside its containers.
+    The fields of a TrainJob are checked in the pods that Trainer creates. A Pod has no such fields.
     """
     table, paced = subject.table, subject.deadline.items_with_clock_checks
     inner = (
@@ -91,7 +91,7 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_of_cloud_run(subject: Subject, pod: PodSpec) -> bool:
-    """Return whether a Service of Knative has a service account of Google, so that it is for Cloud Run and no cluster
+    """Return whether a Service of Knative is for Cloud Run: its service account is one of Google, and no cluster
     creates its pods.
     """
     is_of_knative = subject.template_of is not None and subject.template_of.group == "serving.knative.dev"

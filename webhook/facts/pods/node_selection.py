@@ -92,7 +92,7 @@ def selector_json_matches(selector: JSON, labels: Mapping[str, JSON], deadline: 
 def first_untolerated_taint(
     taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline
 ) -> Mapping[str, JSON] | None:
-    """Return the first taint that no toleration tolerates, as `first_untolerated`, from plain JSON."""
+    """Do as `first_untolerated`, with plain JSON."""
     reading = ReadingContext(deadline)
     tolerating = Items([Toleration.of(toleration, (), reading) for toleration in tolerations], deadline)
     first = first_untolerated(

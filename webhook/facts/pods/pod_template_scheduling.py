@@ -1,4 +1,4 @@
-"""Validates what decides where a pod runs: its labels and annotations, node selector, affinity and tolerations.
+"""Validates the fields that decide where a pod runs: labels and annotations, node selector, affinity and tolerations.
 
 Functions are named like those upstream.
 

@@ -1,9 +1,9 @@
 """Finds updates of pod templates that have no effect, because controllers leave running pods unchanged.
 
-The controller makes pods from the template of the moment: the update is stored, `kubectl apply` says configured, and
-nothing happens. Which kinds those are is `templates: later` of webhook/workloads/kinds.yaml. KubeRay writes this only
-in its log, and creates a new RayCluster with upgradeStrategy Recreate (ray-project/kuberay@feeaf72f
-rayjob_controller.go, raycluster_controller.go); the launcher of an MPIJob is a Job, and its template never changes.
+The update is stored and `kubectl apply` says configured, but only pods that are created later use the new template.
+These kinds have `templates: later` in webhook/workloads/kinds.yaml. KubeRay writes this only in its log, and creates a
+new RayCluster if upgradeStrategy is Recreate (ray-project/kuberay@feeaf72f rayjob_controller.go,
+raycluster_controller.go); the launcher of an MPIJob is a Job, and its template never changes.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
     source="https://github.com/ray-project/kuberay/issues/289",
 )
 _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
-"""Kinds that cannot be suspended."""
+"""Kinds that must be created anew, because they cannot be suspended."""
 
 
 def validate_template_update(subject: Subject) -> Iterator[Problem]:
-    """Yield templates that change while pods of the old ones run."""
+    """Yield templates that change while pods of the old template run."""
     if subject.metadata.deletion_timestamp or _are_pods_recreated(subject):
         return
     for podset in Items(subject.fact("podSets"), subject.deadline):
@@ -50,7 +50,7 @@ def _are_pods_recreated(subject: Subject) -> bool:
 
 
 def _fix_for_new_template(group: str, kind: str) -> str:
-    """Return how to get pods with the new template."""
+    """Return the fix that creates pods with the new template."""
     if kind == "RayCluster":
         return "set spec.upgradeStrategy.type to Recreate, or suspend the cluster (spec.suspend) and resume the cluster"
     if kind == "RayJob":

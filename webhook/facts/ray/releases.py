@@ -1,6 +1,6 @@
 """Fields of Ray's objects that the installed KubeRay drops, feature gates that are off, and releases of Ray.
 
-The release is the tag of the operator's image, in any Deployment of files. Its arguments have the gates.
+The release is the tag of the operator's image in a Deployment of the files. Its arguments set the gates.
 
 Source: ray-project/kuberay@feeaf72fa and its tags: api/v1 types, pkg/features/features.go,
 controllers/ray/utils/validation.go.
@@ -73,23 +73,23 @@ _OF_SERVICE: Final[tuple[tuple[str, Release], ...]] = (
     ("managedBy", (1, 6)),
     ("suspend", (1, 7)),
 )
-"""Fields with the release that brought them."""
+"""Fields with the release that added them."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeRay:
-    """The installed operator: its release, and the text of its arguments and variables with feature gates."""
+    """The installed operator: its release, and its arguments and variables with feature gates as one text."""
 
     release: Release
     gates: str
 
     def has_gate(self, name: str) -> bool:
-        """Return whether a feature gate is switched on by hand."""
+        """Return whether an argument or a variable turns on a feature gate."""
         return f"{name}=true" in self.gates
 
 
 def check_ray_releases(subject: Subject) -> Iterator[Problem]:
-    """Yield fields and settings that the installed KubeRay does not take."""
+    """Yield fields and settings that the installed KubeRay does not accept."""
     cluster = _cluster_spec(subject)
     yield from _check_token(cluster)
     installed = installed_kuberay(subject.cluster_view())
@@ -115,7 +115,7 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
 
 
 def installed_kuberay(view: ClusterView) -> KubeRay | None:
-    """Return the operator, None unless Deployments of files state one release."""
+    """Return the operator; None if the Deployments of the files state no release, or several."""
     return view.once(installed_kuberay, lambda: _installed_kuberay(view))
 
 

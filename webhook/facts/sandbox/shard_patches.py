@@ -137,7 +137,7 @@ UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
 
 
 def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
-    """Check each patch, merged as the controller merges it; with a Pool they are not read."""
+    """Check each patch, merged as the controller merges it. With a Pool, patches are not read."""
     spec = batch.spec
     if spec.pool_ref:
         return
@@ -188,7 +188,7 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
 
 
 def _advice_of_note(note: ShardPatchNote) -> Problem:
-    """Return the problem of a patch that can be merged but has another effect than written."""
+    """Return the problem of a patch that can be merged, but does not have the effect that it suggests."""
     match note.what:
         case "keeps":
             message = f"null does not remove the value `{note.text}` of the template, so the shard keeps this value"
@@ -222,8 +222,8 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
 
 
 def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
-    """Return the problem that only the controller causes, by decoding the merged pod over the template; another release
-    of the controller may not have it.
+    """Return the problem that the controller causes when it decodes the merged pod over the template. Another release
+    of the controller may not cause it.
     """
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice_of_note(note)
@@ -241,7 +241,7 @@ def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
 
 
 def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
-    """Refuse parts of a device, which is given whole."""
+    """Refuse amounts that are not whole, because a device cannot be divided."""
     for container in Items(subject.fact("gpu")["patches"], subject.deadline):
         for each in Items(container["resources"], subject.deadline):
             given: JSON = each["request"] if each["limit"] is None else each["limit"]
@@ -255,7 +255,7 @@ def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_unused_patches(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of patches for more replicas than there are."""
+    """Warn of patches for replicas that do not exist."""
     spec, count = batch.spec, batch.spec.replicas
     for name in ("shardTaskPatches",) if spec.pool_ref else ("shardPatches", "shardTaskPatches"):
         if len(spec.json.get(name) or ()) > count:

@@ -1,7 +1,7 @@
 """How KServe deploys an InferenceService: with Knative, or as a Deployment in Standard mode.
 
-The mode that the status has counts first, then the annotation, then the default of the cluster in a ConfigMap. Other
-namespaces than `kserve` may hold that ConfigMap, so that the default is often not known.
+The mode in the status counts first, then the annotation, then the cluster's default in a ConfigMap. The ConfigMap may
+be in another namespace than `kserve`, so the default is often not known.
 
 Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/utils/utils.go GetDeploymentMode.
 """
@@ -29,7 +29,7 @@ _MODES: Final[Mapping[str, str]] = {
     "RawDeployment": STANDARD,
     "ModelMesh": "ModelMesh",
 }
-"""The modes, and the names that they had before."""
+"""The modes, by their current and former names."""
 _NAMESPACE: Final = "kserve"
 _NAME: Final = "inferenceservice-config"
 _LONGEST: Final = 16 * 1024

@@ -13,5 +13,6 @@ SERVING_KIND: Final = RuleGroup(
     level="warn",
     fails="create",
 )
-"""The mistakes that the webhooks and controllers of kinds that serve models refuse, and the fields that they read in an
-unexpected way."""
+"""Mistakes that webhooks and controllers of kinds that serve models refuse, and fields that they read in an unexpected
+way.
+"""

@@ -1,4 +1,4 @@
-"""Settings of an InferenceService that do something else than they read.
+"""Settings of an InferenceService that do not do what their names suggest.
 
 Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/hpa and
 config/storagecontainers/default.yaml.
@@ -58,9 +58,9 @@ STORAGE_SCHEME: Final = SERVING_KIND.rule(
     fails="controller",
 )
 STORAGE_LOOKUPS: Final = (interest_in_fields(ClusterStorageContainer.gvk, "spec.supportedUriFormats"),)
-"""What only audits hold: a server never shows advice."""
+"""Look-ups of audits only, because a server never shows advice."""
 _OTHER_AUTOSCALERS: Final = frozenset(("keda", "external"))
-"""Classes of autoscalers that are not KServe's HorizontalPodAutoscaler; KEDA scales to zero."""
+"""Autoscaler classes other than KServe's HorizontalPodAutoscaler; KEDA can scale to zero."""
 _SCHEMES: Final = frozenset(
     (
         *("gs", "s3", "hdfs", "webhdfs", "hf", "modelscope", "http", "https", "pvc", "abfs", "azure", "file"),
@@ -89,7 +89,7 @@ def advise_min_replicas(subject: Subject) -> Iterator[Problem]:
 
 
 def check_replicas(subject: Subject) -> Iterator[Problem]:
-    """Report a lower bound of replicas above the upper one, of each component."""
+    """Report components with minReplicas above maxReplicas."""
     spec = subject.typed(InferenceService).spec
     for component in (spec.predictor, spec.transformer, spec.explainer):
         most, least = component.max_replicas, component.min_replicas
@@ -100,7 +100,7 @@ def check_replicas(subject: Subject) -> Iterator[Problem]:
 
 
 def check_storage(subject: Subject) -> Iterator[Problem]:
-    """Report a model with two places, and advise on places that no shipped storage container reads."""
+    """Report a model with two URIs, and advise on URIs that no shipped storage container reads."""
     predictor = subject.typed(InferenceService).spec.predictor
     model, listed = predictor.model, predictor.storage_uris
     if listed and model.storage_uri:
@@ -121,7 +121,7 @@ def _advise_scheme(uri: str, path: FieldPath, subject: Subject) -> Iterator[Prob
 
 
 def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
-    """Return whether a storage container of the cluster reads a place; one with a regular expression may."""
+    """Return whether a storage container of the cluster may read a URI; with a regular expression it may."""
     containers = subject.cluster_view().list_visible(ClusterStorageContainer)
     formats = (each for container in containers for each in container.spec.supported_uri_formats)
     return any(each.regex or (each.prefix and uri.startswith(each.prefix)) for each in formats)

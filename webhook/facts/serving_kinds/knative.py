@@ -87,7 +87,9 @@ _KNATIVE: Final = ("serving.knative.dev", "Service")
 
 
 def check_knative_fields(subject: Subject) -> Iterator[Problem]:
-    """Report fields that Knative refuses, of a Service of Knative or of an InferenceService in its mode."""
+    """Report fields that Knative refuses, in a Service of Knative or in an InferenceService that KServe deploys with
+    Knative.
+    """
     if subject.group_kind == _KNATIVE:
         at = ("spec", "template", "spec")
         spec = get(subject.object, at)

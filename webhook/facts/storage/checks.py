@@ -28,12 +28,12 @@ _CLAIMS: Final = _ADVICE[:3]
 
 
 def advise_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of claims of an object, unless the object is a workload with other storage advice."""
+    """Yield the problems of claims, for kinds that get no other advice about storage."""
     yield from check_advice_without_repetitions(_CLAIMS, volume_claims.CLAIM_EXISTS.id, subject)
 
 
 def advise_storage(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about the volumes of an object, once where several of its templates share it."""
+    """Yield the advice about volumes; the same advice on several templates is reported once."""
     yield from check_advice_without_repetitions(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
 
 

@@ -1,7 +1,7 @@
 """Rules for gang scheduling of a TrainJob: its scheduler, the number of pods, the queue and the priority classes.
 
-A PodGroup has one member for each pod of one replica of each replicated job. Without Volcano the plugin Priority of the
-API server refuses a missing class, when the pods are created.
+A PodGroup has one member for each pod of one replica of each replicated job. Without Volcano, the API server's plugin
+Priority refuses pods whose class does not exist.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go.
 """
@@ -56,13 +56,14 @@ PRIORITY_CLASS: Final = TRAIN_JOB.rule(
     fails="controller",
 )
 _NEEDS_A_POD: Final = "coscheduling"
-"""spec.minMember is at least 1 in kubernetes-sigs/scheduler-plugins v0.33.5 apis/scheduling/v1alpha1/types.go, and at
-least 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml."""
+"""The scheduler whose spec.minMember is at least 1: kubernetes-sigs/scheduler-plugins v0.33.5
+apis/scheduling/v1alpha1/types.go. It may be 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml.
+"""
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield pods that the group waits for and that are created later, and until 2.1 resources that it does not
+    """Yield pods that the gang waits for but that are created later, and until 2.1 resources that the gang does not
     count.
     """
     by = job.scheduler

@@ -61,7 +61,7 @@ _MANY_NODES: Final = "llama3_3/70B"
 _SMALL: Final = ("llama3_2/1B", "llama3_2/3B")
 _UNQUANTIZED: Final = "qwen2_5/1.5B"
 _MODELS: Final = (*_SMALL, _MANY_NODES, _UNQUANTIZED)
-_FIRST_MODELS: Final = ("llama3_2/1B", "llama3_2/7B", _MANY_NODES)  # of 2.0
+_FIRST_MODELS: Final = ("llama3_2/1B", "llama3_2/7B", _MANY_NODES)  # the models of 2.0
 _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 
 
@@ -71,7 +71,7 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     if job.trainer.command != TUNE_RUN or job.plugin != "torch" or is_placeholder(name):
         return
     explicit = job.trainer.num_proc_per_node
-    if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
+    if job.release < NUMBERS_ONLY and explicit is None:  # the plugin of these releases checked nothing then
         return
     model, args = model_of_runtime(name), job.trainer.args
     nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes
@@ -94,7 +94,7 @@ def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Pro
 
 
 def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problems of quantized adapters: one model has none, and small ones train on one device only."""
+    """Yield the problems of quantized adapters: one model has none, and small models train them on one device only."""
     gpus, _ = job.counted_gpus
     if model == _UNQUANTIZED:
         message = f"is a runtime of model `{model}`, which has no quantized adapters (QLoRA)"

@@ -70,7 +70,7 @@ _LIMITS: Final = ("minReplicas", "maxReplicas")
 
 
 def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Require workers to scale, and settings that the operator can read."""
+    """Require workers in an elastic job, and settings that the operator can read."""
     if job.kind not in ("PyTorchJob", "PaddleJob"):
         return
     if (
@@ -86,7 +86,7 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield from advise_deprecated_field(job)
         yield from _check_elastic_limits(job)
         yield from _check_workers_within_elastic_limits(job)
-        if job.value_at("elasticPolicy", "rdzvConf") == []:  # generateEnvRDZVConf cuts the last comma off an empty text
+        if job.value_at("elasticPolicy", "rdzvConf") == []:  # generateEnvRDZVConf removes the last character of ""
             message, fix = (
                 "must not be empty because the operator crashes on an empty list",
                 "remove rdzvConf, or add an entry",
@@ -95,9 +95,7 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
-    """Return whether a missing role Worker is read: the controller of PaddleJobs does so only where neither limit is
-    set.
-    """
+    """Return whether the controller reads a missing role Worker. For PaddleJobs, it does so only if no limit is set."""
     is_said = (
         job.value_at(*at) is not None or job.is_placeholder_at(*at)
         for at in (("elasticPolicy", each) for each in _LIMITS)
@@ -106,7 +104,7 @@ def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
 
 
 def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check PET_NNODES, which has both limits; the limits of a PaddleJob reach no pod."""
+    """Check the limits that become PET_NNODES; those of a PaddleJob reach no pod."""
     least, most = (job.number_at("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
         message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"
@@ -116,7 +114,7 @@ def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _check_workers_within_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report workers outside the limits; a limit that is not set has the value of the other one."""
+    """Report a number of workers outside the limits; an unset limit equals the other limit."""
     if any(job.is_placeholder_at("elasticPolicy", name) for name in _LIMITS):
         return
     given = {name: value for name in _LIMITS if (value := job.number_at("elasticPolicy", name)) is not None}

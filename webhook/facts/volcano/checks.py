@@ -66,7 +66,7 @@ def check_job(subject: Subject) -> Iterator[Problem]:
 
 
 def check_job_template(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of Jobs created from a template; nothing is denied, because Volcano checks the Jobs later."""
+    """Yield the problems of Jobs created from a template as warnings, because Volcano checks the Jobs only later."""
     if not spec_without_defaults(subject).json:
         return
     job = subject.once(read_job)
@@ -94,7 +94,7 @@ def _warn_of_job_settings(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_capability(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a queue that can never give what the pods of the gang request together."""
+    """Yield the problem of a queue with a capability below what the pods of the gang request together."""
     spec = job.spec
     if spec.has_no_placeholders and spec.queue in subject.once(read_queues).all:
         queues, path = subject.once(read_queues), spec.path("queue")

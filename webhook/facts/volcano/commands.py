@@ -1,7 +1,7 @@
 """Reads the commands of a Job: their variables, and the files in which the plugin svc lists the hosts of each task.
 
-Commands are read as texts, never run. A variable that the command sets or changes is not read from outside; if a
-command reads a script, the variables of the script are not known.
+Commands are read as texts, never run. Variables that the command itself sets are left out. If a command reads a script,
+the variables of the script are not known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.typed.pods import Container
 _READ: Final = re.compile(r"(?<![$\\])\$([{(]?)([A-Z][A-Z0-9_]*)(:?[-=+?])?")
 _ASSIGNED: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=")
 _READ_INTO: Final = re.compile(r"\b(?:read|for|mapfile|readarray) (?:-\w++ )*+(?:([A-Z][A-Z0-9_]*)\b)?")
-"""Matches with or without a variable, so that no option is read twice."""
+"""The variable is optional, so that the pattern never reads an option twice."""
 _SCRIPT: Final = re.compile(r"(?:^|[\s;&|(])(?:source|\.|eval|set -a)\s")
 _HOST_FILE: Final = re.compile(r"/etc/volcano/([A-Za-z0-9_.-]+?)\.host\b")
 _FOLDER: Final = "/etc/volcano"
@@ -34,10 +34,10 @@ class ContainerCommand:
     Args:
         task: the task with these pods.
         container: the container.
-        script: its command and arguments, a line each.
+        script: its command and arguments, one in each line.
         launch: what it starts.
-        reads: variables that it neither sets nor has in its env; () if a script may set more.
-        host_files: tasks with hosts that it reads from a file, by the names of the files.
+        reads: variables that it reads, but that neither it nor its env sets; () if a script may set more.
+        host_files: the tasks whose hosts it reads from a file, by the name of the file.
     """
 
     task: Task

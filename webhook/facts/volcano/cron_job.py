@@ -1,7 +1,7 @@
 """Rules of Volcano's webhook for a CronJob, and schedules that never run.
 
 Schedules are read as robfig/cron v3 reads them, time zones as Go reads them. The webhook does not validate the Job of
-the template; checks.py does, and warns.
+the template. checks.py validates it, and warns.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go;
 github.com/robfig/cron v3.0.1 parser.go ParseStandard, getField, getRange, parseDescriptor.
@@ -72,11 +72,12 @@ _DESCRIPTORS: Final = frozenset(("@yearly", "@annually", "@monthly", "@weekly", 
 _EVERY: Final = "@every "
 _NUMBER: Final = re.compile(r"[+]?[0-9]+")
 _LONGEST: Final = 1000
-"""The most characters of a schedule; useful schedules have at most some hundreds."""
+"""The most characters of a schedule that is read; real schedules have some hundreds at most."""
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 _LONGEST_ZONE: Final = 64
-"""The most characters of a time zone; a look-up imports a package for each part. Names of the IANA database have at
-most 32."""
+"""The most characters of a time zone that is looked up, because a look-up imports a package for each part. Names in the
+IANA database have at most 32.
+"""
 _UNKNOWN_ZONE: Final = "must be the exact name of a time zone of the IANA database"
 _LONGEST_NAME: Final = 52
 _SHORTEST_DEADLINE: Final = 10
@@ -172,7 +173,7 @@ def never_occurs(schedule: str) -> bool:
     if schedule.startswith("@"):
         return False
     _, _, days, months, weekdays = _parse_schedule(schedule)
-    if not weekdays.is_any:  # a day of the week is enough
+    if not weekdays.is_any:  # a day of the week occurs in every year
         return False
     return all(day > _LONGEST_MONTHS[month - 1] for day in days.values for month in months.values)
 
@@ -229,7 +230,7 @@ def _parse_number(text: str, field: _CronField) -> int:
 
 @cache_for_short_texts(128 << 10)
 def zone_error(name: str) -> str:
-    """Return why a time zone is rejected; "" for a valid one, and if no time zones are installed."""
+    """Return why a time zone is rejected; "" for a valid time zone, and if this machine has no time zones."""
     if len(name) > _LONGEST_ZONE:
         return _UNKNOWN_ZONE
     if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in name.split("/")):

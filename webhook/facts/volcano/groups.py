@@ -20,7 +20,7 @@ VOLCANO_JOB_ADVICE: Final = RuleGroup(
     level="warn",
     fails="silent",
 )
-"""Jobs that Volcano accepts, but that never run or do not run as they seem to."""
+"""Jobs that Volcano accepts, but that never run, or do not run as intended."""
 VOLCANO_CRON_JOB: Final = RuleGroup(
     "volcano-cron-job",
     refused_by="Volcano's webhook",
@@ -36,7 +36,7 @@ VOLCANO_JOB_FLOW: Final = RuleGroup(
     fails="create",
     refused_on_updates="pkg/webhooks/admission/jobflows/validate/validate_jobflow.go AdmitJobFlows",
 )
-"""Rules of Volcano's webhook for JobFlows, and flows without Jobs because these are never created."""
+"""Rules of Volcano's webhook for JobFlows, and flows whose Jobs are never created."""
 VOLCANO_QUEUE: Final = RuleGroup(
     "volcano-queue",
     refused_by="Volcano's webhook",

@@ -1,7 +1,7 @@
 """Rules of Volcano's webhook for the policies of a Job and its tasks, and policies that never apply.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. Events that users
-may not name are refused; the schema checks other unknown events, and nothing checks the actions of exit codes.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. The webhook
+refuses events that users may not name. The schema refuses unknown events, and nothing checks the actions of exit codes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _check_policy_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Itera
 
 
 def _validate_events(policy: LifecyclePolicy, seen: set[str]) -> Problem | None:
-    """Return the problem of the events of a policy; `seen` are those of the policies before it."""
+    """Return the problem of the events of a policy; `seen` are the events of earlier policies."""
     if policy.distinct_events and policy.exit_code is not None:
         message, fix = "must not be set together with an event", "split the policy into two"
         return EVENT_AND_EXIT_CODE.problem(policy.path("exitCode"), message, fix, policy.exit_code)
@@ -154,7 +154,7 @@ def _event_twice_problem(policy: LifecyclePolicy, event: str, seen: set[str]) ->
 
 
 def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | None:
-    """Return the problem of the exit code of a policy without events; `seen` are those of the policies before it."""
+    """Return the problem of the exit code of a policy without events; `seen` are the codes of earlier policies."""
     code, path = policy.exit_code, policy.path("exitCode")
     if code is None:
         return None if policy.distinct_events else _event_or_exit_code_problem(policy)

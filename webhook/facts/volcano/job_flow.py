@@ -1,8 +1,8 @@
 """Rules of Volcano's webhook for a JobFlow, and flows with Jobs that are never created.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate, pkg/controllers/jobflow. The
-controller makes each Job only from its JobTemplate, under the name `<jobflow>-<flow>`; it reads neither the patch nor
-the probe of a flow.
+controller creates each Job from its JobTemplate, under the name `<jobflow>-<flow>`. It reads neither the patch nor the
+probe of a flow.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _LONGEST_LABEL: Final = 63
 
 
 def check_job_flow(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of the order of the flows, and of the Job of each."""
+    """Yield the problems of the order of the flows, and of the Job of each flow."""
     job_flow = subject.typed(JobFlow)
     yield from _validate_job_flow_dag(job_flow)
     yield from _check_name_fits_label(job_flow, subject)
@@ -111,7 +111,7 @@ def check_job_flow(subject: Subject) -> Iterator[Problem]:
 
 
 def _validate_job_flow_dag(job_flow: JobFlow) -> Iterator[Problem]:
-    """Yield the problems that validateJobFlowDAG would report; of two flows with one name the last counts."""
+    """Yield the problems that validateJobFlowDAG would report. Of two flows with the same name, the last one counts."""
     flows = {flow.name: flow for flow in job_flow.spec.flows}
     is_graph = True
     for flow in job_flow.charged_list([*flows.values()]):
@@ -157,7 +157,7 @@ def _flow_twice_problem(flow: Flow) -> Problem:
 
 
 def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
-    """Yield a JobTemplate that does not exist, or with Jobs that Volcano rejects."""
+    """Yield a JobTemplate that does not exist, or whose Jobs Volcano refuses."""
     view = subject.cluster_view()
     template = view.find(JobTemplate, flow.name)
     if template:

@@ -26,9 +26,9 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 
 @dataclass(slots=True)
 class ParsedFlags:
-    """The parsed flags. `error` is why parsing ended early, at argument `at`; the rest keeps its defaults.
+    """The parsed flags. `error` says why parsing ended early, at argument `at`; later flags keep their defaults.
 
-    `fix` is what to write there instead.
+    `fix` says what to write instead of this argument.
     """
 
     values: dict[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ def is_true_in_go(value: str) -> bool:
 
 
 def read_flags(arguments: Iterable[str], options: Mapping[str, Kind]) -> ParsedFlags:
-    """Parse `-name=value`, `--name value` and `--name` until another argument comes."""
+    """Parse `-name=value`, `--name value` and `--name`, up to the first argument of another form."""
     flags, numbered = ParsedFlags(), enumerate(arguments)
     for flags.at, argument in numbered:
         name, equals, value = _split_argument(argument)
@@ -85,7 +85,7 @@ def _fault_of_value(name: str, value: str, kind: Kind) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolcanoPlugin:
-    """One plugin: its options, and the roles of the tasks that it looks for with their default names."""
+    """One plugin: its options, and the roles of the tasks that it looks for, each with the default name of the task."""
 
     options: Mapping[str, Kind] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
