@@ -36,8 +36,8 @@ POOL = 256
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-"""The media type of objects with only their metadata, or whole if a server cannot send that (meta/v1
-PartialObjectMetadata).
+"""The media types for objects with only their metadata (meta/v1 PartialObjectMetadata), or for whole objects if the
+server cannot send that.
 """
 APPLIED = "application/apply-patch+yaml"
 """The media type of server-side apply; JSON is YAML."""
@@ -58,7 +58,9 @@ class ServerRefused(LookupFailed):
 
 
 class CredentialsRefused(ServerRefused):
-    """The API server refuses the token, the client certificate or the lack of both (401); `fix` says what to do."""
+    """The API server refuses the token or the client certificate, or a request without either (401). `fix` says what to
+    do.
+    """
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(HTTPStatus.UNAUTHORIZED, message)
@@ -148,7 +150,7 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
     """
     import kubernetes
 
-    package: Any = kubernetes  # its functions carry no types
+    package: Any = kubernetes  # its functions have no types
     configuration = package.client.Configuration()
     configuration.connection_pool_maxsize = POOL
     try:
@@ -290,7 +292,7 @@ class _HttpConnection(Struct, frozen=True):
 
     @property
     def _refused_credentials(self) -> str:
-        """Return which credentials the API server refuses: those that are sent."""
+        """Return the sentence about refused credentials, which names the credentials that were sent."""
         place = f"the API server at {self.configuration.host.rpartition('//')[2]}"
         shown = ["token"] * bool(self.configuration.auth_settings())
         shown += ["client certificate"] * bool(self.configuration.cert_file)

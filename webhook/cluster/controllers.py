@@ -1,4 +1,4 @@
-"""Which release of a controller the files of a tree install, seen as the Deployment that its manifests create.
+"""Finds which release of a controller the files of a tree install, as the Deployment that its manifests create.
 
 A live cluster has that Deployment. In files, a chart, a dependency on a chart, an image of a kustomization, or an
 object that installs a chart can also have the release. Then the Deployment is built from it, with the file as its
@@ -45,7 +45,7 @@ class Controller(Struct, frozen=True, kw_only=True):
 
     @property
     def deployment_interest(self) -> Interest:
-        """Return what is looked up of the Deployment."""
+        """Return the interest in the fields of the Deployment."""
         return Interest(DEPLOYMENT, _FIELDS, scope=self.place)
 
 
@@ -79,8 +79,8 @@ def may_state_release(text: str) -> bool:
 
 
 def release_of_image(image: str, controller: Controller) -> Release | None:
-    """Return the release of an image such as `registry.k8s.io/kueue/kueue:v0.18.1`; None for one of something else, or
-    without a tag that is a release.
+    """Return the release of an image such as `registry.k8s.io/kueue/kueue:v0.18.1`; None for another image, or for a
+    tag that is not a release.
     """
     name, _, tag = image.partition("@")[0].rpartition(":")
     is_its = name == controller.image or name.endswith(f"/{controller.image}")

@@ -43,7 +43,8 @@ class _TooDeep:
 TOO_DEEP: Final = _TooDeep()
 """Stands for a value that is nested too deeply to be decoded."""
 _PLACEHOLDER: Final = "NaN"
-"""The text that is decoded to TOO_DEEP: a constant that JSON does not have and Python's decoder asks about."""
+"""The text that is decoded to TOO_DEEP: a constant that JSON does not have, and for which Python's decoder calls a
+function."""
 
 
 def _float(text: str) -> float:
@@ -57,11 +58,12 @@ def _unchanged(obj: JSON) -> JSON:
 _READ: Final = json.JSONDecoder(
     parse_int=_int_or_float, parse_float=_float, object_hook=_unchanged, parse_constant=lambda _: TOO_DEEP
 ).raw_decode
-"""Calls a function of Python for each number and each object: without them the decoder is one call of C, in which no
-other thread runs, the event loop among them: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4 MB."""
+"""Calls a Python function for each number and each object. Otherwise the decoder would be one call of C, in which no
+other thread runs, not even the event loop: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4 MB."""
 
 ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
-"""Reads the value at a place of a text: what is kept of it, and its end; None if it is cut off or not JSON."""
+"""Reads the value at a place of a text. Returns what is kept of the value, and its end; None if the value is cut off or
+not JSON."""
 
 
 class ListDecoder(Struct):
@@ -117,13 +119,13 @@ class ListDecoder(Struct):
         self._next_character()
         while True:
             read = (read_value or decode_value_at)(self._text, self._at)
-            if read is not None and read[1] < len(self._text):  # or a number may continue
+            if read is not None and read[1] < len(self._text):  # a number at the end may continue
                 value, self._at = read
                 return value
             self._read_more()
 
     def _read_more(self) -> None:
-        """Read at least as much again as there is, so that an object is tried only a few times, however small the
+        """Read at least as many bytes as are unread here, so that an object is tried only a few times, also with small
         chunks.
         """
         rest = self._text[self._at :]
@@ -161,7 +163,9 @@ def decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
 
 
 def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
-    """Return the text of a value with a placeholder for what is too deep, and its end, 0 if it is cut off."""
+    """Return the text of a value with a placeholder for parts that are too deep, and the end of the value; 0 if it is
+    cut off.
+    """
     parts: list[str] = []
     depth, since = 0, at
     for token in _TOKEN.finditer(text, at):

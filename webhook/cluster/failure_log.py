@@ -1,8 +1,8 @@
-"""Log lines about what the watches of a cluster cannot read: one a cause, however many watches meet it.
+"""Log lines about what the watches of a cluster cannot read: one for each cause, for any number of watches.
 
-An outage of the API server is logged when the first watch meets it, and its end when the last one is past it. Collects
-what watches cannot read at a start: one line for all kinds that are not installed, and one line for all kinds that the
-server may not read. The lines of a server also say what becomes of reviews meanwhile.
+An outage of the API server is logged when the first watch meets it, and its end when the last watch has recovered.
+Collects what watches cannot read at a start: one line for all kinds that are not installed, and one line for all kinds
+that the server may not read. The lines of a server also say what happens to reviews meanwhile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ PoliciesOfKind: TypeAlias = Callable[[GroupVersionKind], Sequence[str]]
 
 
 class _Outage(NamedTuple):
-    """Why no kind can be read, as the messages of its beginning and of its end, "" for none, and what to do."""
+    """A reason why no kind can be read: the messages for its beginning and its end ("" for no message), and what to
+    do.
+    """
 
     begin: str
     end: str
@@ -56,11 +58,11 @@ _DISTRUSTED: Final = _Outage(
 _UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
-"""A watch that goes on is no reason to look, and one that does not is logged as another outage."""
+"""No operator needs to act if the watch continues. If it does not, another outage is logged."""
 _TOGETHER_S: Final = 3.0
-"""How long refusals are gathered: one lost binding of a role takes all kinds away."""
+"""How long refusals are gathered: the loss of one role binding affects all kinds."""
 _GOING_S: Final = 30.0
-"""How long a list that is not found waits for the next discovery, which says that the kind is no longer installed."""
+"""How long a list that gets 404 waits for the next discovery, which then says that the kind is no longer installed."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 _RIGHTS: Final = "`claimgate webhook-config --check --live` says which ClusterRole or binding is missing"
 _MOST_POLICIES: Final = 5
@@ -95,22 +97,24 @@ class FailureLog:
         self._policies_of_kind = policies_of_kind
         self._lock = threading.Lock()
         self._outages: dict[object, _Outage] = {}
-        """The watches that are cut off, each with its outage."""
+        """The watches that cannot read, each with its outage."""
         self._not_installed: set[GroupVersionKind] = set()
         self._gathered: dict[object, tuple[GroupVersionKind, LookupFailed]] | None = None
         self._refused: dict[float, dict[GroupVersionKind, LookupFailed]] = {}
-        """The kinds that were refused in the last seconds, by how many seconds refusals are gathered."""
+        """The kinds that were refused recently, by the number of seconds for which refusals are gathered."""
         self._listed: set[GroupVersionKind] = set()
         self._heard_at = monotonic()
         """When any watch got something from the API server."""
 
     @property
     def is_unreachable(self) -> bool:
-        """Return whether a watch waits for an API server that sends no answer, or none that is trusted."""
+        """Return whether a watch waits for an API server that sends no answer, or that is not trusted."""
         return not {_UNREACHABLE, _DISTRUSTED}.isdisjoint(self._outages.values())
 
     def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
-        """Log a failure unless its cause was logged before; `is_new`: the watch did not fail in these words before."""
+        """Log a failure unless its cause was logged before; `is_new`: this is not the last failure of the watch
+        again.
+        """
         outage = _outage_of_error(error)
         fix = error.fix if isinstance(error, CredentialsRefused) else outage.fix if outage else ""
         self._move_watch(watch, outage, {"error": str(error)}, fix)
@@ -120,7 +124,7 @@ class FailureLog:
                     self._gathered[watch] = gvk, error
                     return
             if isinstance(error, KindNotServed):
-                self._forget_refusals(gvk, _TOGETHER_S, _GOING_S)  # its list was not found, because it went
+                self._forget_refusals(gvk, _TOGETHER_S, _GOING_S)  # its list got 404, because it is gone
             if isinstance(error, ServerRefused):
                 self._log_refused_kinds_soon(gvk, error)
             else:
@@ -152,7 +156,7 @@ class FailureLog:
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Gather what watches cannot read for as long as the context lasts, then log it together."""
+        """Gather what watches cannot read until the context ends, then log it together."""
         self._gathered = {}
         try:
             yield
@@ -177,7 +181,7 @@ class FailureLog:
             self._write(outage.level, outage.begin, {**fields, **told, **({"fix": fix} if fix else {})})
 
     def _reviews_in_outage(self) -> str:
-        """Return what becomes of reviews while nothing can be read; a replica is ready once it has read namespaces."""
+        """Return what happens to reviews while nothing can be read. A replica is ready once it has read namespaces."""
         return describe_old_answers(monotonic() - self._heard_at) if NAMESPACE in self._listed else NOT_ANSWERED
 
     def _reviews(self, what_becomes: str) -> dict[str, str]:

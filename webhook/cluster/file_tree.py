@@ -153,7 +153,7 @@ class FileTree:
         self._recorded.update(recorded)
 
     def _note_difference(self, what: str, files: Sequence[str]) -> None:
-        if len(files) > 1:  # of two in one file none can be named
+        if len(files) > 1:  # two objects in one file have the same name
             self._differing.setdefault(what, files)
 
     def _layers_of_file(self, path: str) -> tuple[FileObjects, FileObjects]:

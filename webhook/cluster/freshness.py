@@ -64,7 +64,7 @@ NOT_ANSWERED: Final = (
     "none are sent to a replica that is not ready; if no replica is ready, failurePolicy of the webhook configurations "
     "decides about requests"
 )
-"""What becomes of reviews while a replica knows too little of its cluster, or cannot be called."""
+"""What happens to reviews while a replica knows too little of its cluster, or cannot be called."""
 
 
 class ServerUnreachable(LookupFailed):
@@ -81,7 +81,7 @@ class ServerUnreachable(LookupFailed):
 
 
 class StreamBroken(LookupFailed):
-    """A list or a watch ended in the middle, as connections do: the next try says whether anything is wrong."""
+    """A list or a watch ended in the middle, which is common: the next try shows whether anything is wrong."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"the API server ended a list or a watch: {describe_connection_error(error)}")

@@ -16,8 +16,8 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get as at
 
 Fields: TypeAlias = frozenset[str] | None
-"""Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`, with all that is below them
-and in each item of a list; None is everything."""
+"""Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`. A path includes everything
+below it, in each item of a list. None is everything."""
 
 MOST_NAMED: Final = 64
 """How many names of one kind have a separate watch; with more, a whole namespace is watched."""
@@ -57,7 +57,7 @@ class Index(Struct, frozen=True):
 
 def _name_of_object(obj: JSON) -> Sequence[str]:
     name = at(obj, ("metadata", "name"), "")
-    return (name,) if isinstance(name, str) else ()  # a file may have anything there
+    return (name,) if isinstance(name, str) else ()  # a file may have any value there
 
 
 BY_NAME: Final = Index("name", _name_of_object)
@@ -74,7 +74,7 @@ class Interest:
         scope: which objects.
         only: the scopes inside this one that are kept; () is all.
         indexes: the indexes by which objects are found, in addition to their names.
-        most_bytes: the bound for one object as JSON; of a larger object only a stub is kept (object_reader.py).
+        most_bytes: the bound for one object as JSON; a view keeps only a stub of a larger object (object_reader.py).
     """
 
     gvk: GroupVersionKind

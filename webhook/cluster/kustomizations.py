@@ -148,7 +148,7 @@ class Kustomizations:
             folder, outer, above = waiting.pop()
             taker = self._by_folder[folder]
             naming = taker.naming.combine_with_outer(outer)
-            if (folder, naming) in seen:  # by another way, with the same names
+            if (folder, naming) in seen:  # visited on another path, with the same names
                 continue
             seen.add((folder, naming))
             for path in taker.taken:
@@ -245,7 +245,7 @@ class FilesAppliedTogether:
         return naming if kind == "chart" else naming.combine_with_outer(self._naming_by_flux(posixpath.dirname(file)))
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
-        """Return the namespace that Flux puts the objects of a folder into; unknown where several do.
+        """Return the namespace that Flux puts the objects of a folder into; unknown if several objects of Flux do.
 
         Flux applies everything below its path. If the path has a kustomization, Flux applies only the resources of the
         kustomization.

@@ -32,8 +32,7 @@ class LayeredCluster:
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object of the first view, else of the other.
 
-        Raises:
-            LookupFailed: the view that had to answer cannot say.
+        Raises: LookupFailed: the view that has to answer does not know.
         """
         obj = self._first.get(gvk, namespace, name)
         return self._then.get(gvk, namespace, name) if obj is None else obj

@@ -64,7 +64,7 @@ def objects_of_kind(
     """Yield the objects of a kind in a namespace, or in all with "", that match a label selector.
 
     Raises:
-        LookupFailed: the list cannot be read to its end; what came before was given.
+        LookupFailed: the list cannot be read to its end; earlier objects were yielded.
     """
     query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
     path, more, resumed = kind.resource.path(namespace), "", 0
@@ -79,7 +79,7 @@ def objects_of_kind(
             more = error.continues
             continue
         for item in page:
-            yield {**item, **named}  # items of a list do not say their kind
+            yield {**item, **named}  # items of a list have no kind
         more = page.metadata.get("continue") or ""
         if not more:
             return

@@ -33,8 +33,8 @@ class Cluster(Protocol):
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
         """Return the objects of a namespace, or of all with None, by namespace and name.
 
-        labels is a labelSelector as the API server reads it: the caller needs those that it selects and picks them out
-        itself, because a view may return more objects.
+        labels is a labelSelector as the API server reads it. A view may return more objects than it selects, so the
+        caller selects the objects itself.
 
         Raises:
             LookupFailed: it is not known.
@@ -58,7 +58,7 @@ class Cluster(Protocol):
         ...
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether lookups of this kind are answered, which is after the first list."""
+        """Return whether lookups of this kind are answered: they are after the first list."""
         ...
 
     def revision(self, gvk: GroupVersionKind) -> object:

@@ -1,10 +1,12 @@
 """The names of objects in files: those that a kustomization gives them, and the objects that a name may refer to.
 
 A kustomization sets the namespace of its objects, and adds a prefix and a suffix to their names. The namespace of an
-object that says none is unknown: `kubectl apply` puts it into any. Objects with placeholders as names are left out.
+object that names none is unknown: `kubectl apply` may put it into any namespace. Objects with placeholders as names are
+left out.
 
 Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix) and
-internal/builtins/PrefixTransformer.go: the kinds that keep their names, and Namespaces, whose name is the namespace.
+internal/builtins/PrefixTransformer.go: the kinds that keep their names, and Namespaces, for which the name is the
+namespace.
 """
 
 from __future__ import annotations
@@ -92,7 +94,7 @@ class FileObject(Struct, frozen=True):
         namespace: its namespace, "" for a kind without namespaces, UNSAID if it is not known.
         name: its name in the file.
         value: the object.
-        is_named: whether that is its name in the cluster.
+        is_named: whether `name` is also its name in the cluster.
     """
 
     file: str

@@ -1,7 +1,7 @@
 """Reads one object after the other from lists and watches: its place, and the kept fields.
 
-An object that cannot be read is noted by its name, with why. Knows one interest, and neither connections nor kept
-objects.
+An object that cannot be read is noted by its name, with the reason. Knows one interest, and neither connections nor
+kept objects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 
 CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
-"""The types of events that say what has become of an object."""
+"""The types of events about a change of an object."""
 _STUB_METADATA: Final = ("name", "namespace", "uid", "generation", "creationTimestamp")
 _MOST_TOLD: Final = 200
 """Characters of the shown error of an object."""
@@ -72,7 +72,9 @@ class ObjectReader:
             return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
-        """Read an event, and what is kept of its object. Raises LookupFailed if it has not the form of an event."""
+        """Read an event, and what is kept of its object. Raises LookupFailed if it does not have the form of an
+        event.
+        """
         with self.memory.decoding:
             read = decode_value_at(text, at)
             if read is None:

@@ -144,7 +144,7 @@ def _refuse(_value: object) -> JSON:
 
 
 class PackedList(Sequence[JSON]):
-    """A list with packed objects, each decoded on access. `held` has them as the view has them."""
+    """A list with packed objects, each decoded on access. `held` has the objects in the form of the view."""
 
     __slots__ = ("held",)
 
@@ -210,7 +210,7 @@ def _place_of_object(held: JSON | PackedObject) -> tuple[str, str]:
     if isinstance(held, PackedObject):
         return held.namespace, held.name
     namespace, name = namespace_and_name(held)
-    return str(namespace), str(name)  # a recorded review may have anything there
+    return str(namespace), str(name)  # a recorded review may have any value there
 
 
 def _read(held: JSON | PackedObject) -> JSON:

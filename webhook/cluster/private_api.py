@@ -15,7 +15,7 @@ def connection_pool(configuration: Any) -> Any:
     """Return the urllib3 pool that the client creates for a configuration: authorities, certificates, proxy.
 
     Raises:
-        DependencyChanged: it is kept elsewhere now, or something else is.
+        DependencyChanged: the client has no pool there any more.
     """
     import kubernetes
     import urllib3

@@ -39,11 +39,11 @@ NOT_INSTALLED: Final = "not installed"
 SERVER_AWAY: Final = "server away"
 UNAUTHORIZED: Final = f"code {HTTPStatus.UNAUTHORIZED}"
 CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
-"""Causes for which nothing can be read, so that the first kind that meets one says nothing."""
+"""Causes that affect all kinds, so it does not matter which kind meets them first."""
 
 
 def cause_of_error(error: LookupFailed) -> str:
-    """Return what failures of several kinds have in common: the code of a refusal, which is about one kind in words.
+    """Return the common cause of failures of several kinds: the code of a refusal, because its text names one kind.
 
     A broken stream has no cause: the next try says whether anything is wrong.
     """
@@ -133,7 +133,7 @@ class Reflector:
         return self._store.changes + (before.change_count if before is not None else self._earlier)
 
     def version(self) -> object:
-        """Return what says by `==` whether lookups still have the same answers; the caller has the memory's lock."""
+        """Return a value that stays equal while lookups have the same answers; the caller has the memory's lock."""
         before = self.before
         failure = "" if self._store.is_listed else self.failure  # listed objects answer, even if the watch failed since
         return self, self.change_count, failure, self.resource, before.version() if before is not None else None
@@ -184,11 +184,11 @@ class Reflector:
 
     @property
     def unreadable_count(self) -> int:
-        """Return how many objects exist and are not held by themselves."""
+        """Return how many existing objects are not held because each cannot be read or is too large."""
         return self._answering_reflector._store.unreadable_count  # noqa: SLF001 - of the same class
 
     def _require_complete_list(self, namespace: str | None) -> None:
-        """Raise LookupFailed if an object of a namespace, or with None of any, may exist and is not held."""
+        """Raise LookupFailed if an object of the namespace (None: of any namespace) may exist and is not held."""
         if not self._store.is_listed:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         self._require_complete_namespace(namespace)
@@ -196,7 +196,7 @@ class Reflector:
             raise self._unreadable_object_error(place, unreadable)
 
     def _require_complete_namespace(self, namespace: str | None) -> None:
-        """Raise LookupFailed if the objects of a namespace, or with None of any, exist and are not held."""
+        """Raise LookupFailed if the objects of the namespace (None: of any namespace) exist and are not held."""
         missing = self._store.not_held
         if missing and (namespace is None or namespace in missing):
             most = f"{(self.memory.most_bytes or 0) >> 20}Mi"
@@ -246,12 +246,12 @@ class Reflector:
         """Note a failure; if the kind is not served or forbidden, stop waiting for it."""
         cause = cause_of_error(error)
         is_same = self.cause == cause if isinstance(error, ServerRefused) else self.failure == str(error)
-        is_new = not (self.failure and is_same)  # a lost role is first told of a watch, then of a list
+        is_new = not (self.failure and is_same)  # a lost role fails first a watch, then a list
         self.failure, self.cause = str(error), cause
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
-        else:  # the server asks for a kind that is not installed every half a minute, and this is not a failure
+        else:  # a kind that is not installed does not count: the server asks every half a minute
             self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()

@@ -1,6 +1,6 @@
-"""Whose token an API server refuses, and what to do about it.
+"""Finds the ServiceAccount of a token that an API server refuses, and what to do.
 
-Reads the claims of a token and verifies nothing: the token is the one that claimgate itself sends. Source: the claims
+Reads the claims of a token without verifying it, because claimgate itself sends the token. Source: the claims
 of k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
 """
 
@@ -41,7 +41,7 @@ def fix_of_refused_token(authorization: str) -> str:
 
 
 def _claims(token: str) -> Mapping[str, Any]:
-    """Return the claims of a token in JWS compact form; none of any other text."""
+    """Return the claims of a token in JWS compact form; empty for any other text."""
     payload = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

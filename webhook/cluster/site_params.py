@@ -46,13 +46,13 @@ def is_site(obj: JSON, own_namespace: str) -> bool:
 
 
 def data_of_site(site: JSON) -> Mapping[str, JSON]:
-    """Return all keys of the site's ConfigMap, also if a file has anything else there."""
+    """Return all keys of the site's ConfigMap; empty if a file has another value there."""
     data = site.get("data") if isinstance(site, dict) else None
     return data if isinstance(data, dict) else {}
 
 
 def site_keys_of(site: JSON, name: str) -> dict[str, JSON]:
-    """Return the keys that the site sets of the ConfigMap with this name."""
+    """Return the keys of the ConfigMap with this name that the site sets."""
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): value

@@ -44,8 +44,8 @@ _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 class _NamespaceObjects:
     """The objects of one namespace by name. Its lists are in the order of the names, and change in place.
 
-    Readers use only `by_name`, `objects`, `by_key` and `unreadable`: each is right at any moment, the lists together
-    only for the writer. `unreadable` has those of `by_name` that are not held.
+    Readers use only `by_name`, `objects`, `by_key` and `unreadable`: each is right at any moment. The lists agree with
+    each other only for the writer. `unreadable` has the objects of `by_name` that are not held.
     """
 
     __slots__ = ("_listed", "by_key", "by_name", "changes", "names", "objects", "sizes", "unreadable")
@@ -67,7 +67,7 @@ class _NamespaceObjects:
             self.by_key.setdefault(key, {})[name] = obj
         is_held = place < len(self.names) and self.names[place] == name
         if isinstance(obj, UnreadableObject):
-            self.unreadable[name] = obj  # first, so that no list lacks an object without a note
+            self.unreadable[name] = obj  # first, so that a list that lacks an object has a note
         self.by_name[name] = obj
         if is_held:
             before = self.sizes[place]
@@ -122,7 +122,7 @@ class _NamespaceObjects:
 
     def list(self) -> Sequence[JSON]:
         """Return the objects by name; the same tuple until the next change."""
-        version, listed = self.changes, self._listed  # the version first: what changes meanwhile is listed again
+        version, listed = self.changes, self._listed  # first: a change meanwhile makes a new list
         if listed is None or listed[0] != version:
             listed = self._listed = version, readable_list(tuple(self.objects))
         return listed[1]
@@ -201,7 +201,7 @@ class ObjectStore:
     def unreadable_objects(self, namespace: str | None, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
         """Return some objects of a namespace, or of all, that exist and are not held: at most so many.
 
-        There may be as many as users make, and probes ask for them on the event loop.
+        Users may create any number, and probes ask for them on the event loop.
         """
         namespaces, chosen = self._namespaces or {}, list[tuple[Place, UnreadableObject]]()
         names = () if not self.unreadable_count else tuple(namespaces) if namespace is None else (namespace,)
@@ -229,9 +229,7 @@ class ObjectStore:
         with self._memory.lock:
             held = self._listing.setdefault(namespace, _NamespaceObjects())
             is_new = kept is not self.get(place)  # else it is counted already
-            was_new = name in held.by_name and held.by_name[name] is not self.get(
-                place
-            )  # of a page that was read twice
+            was_new = name in held.by_name and held.by_name[name] is not self.get(place)  # the page was read twice
             before = held.size_of_name(name) if was_new else 0
             held.drop_keys(name, self._keys(held.by_name.get(name)))
             held.put(name, kept, size, keys)
@@ -371,7 +369,7 @@ class ObjectStore:
         self._note_change()
 
     def _drop_namespace_object(self, name: str) -> None:
-        """Keep of a Namespace only that it exists."""
+        """Keep only the fact that a Namespace exists."""
         for namespaces in (self._listing, self._namespaces):
             held = (namespaces or {}).get("")
             if held is not None and name in held.by_name:
@@ -385,7 +383,7 @@ class ObjectStore:
 
     @property
     def has_dropped_objects(self) -> bool:
-        """Return whether objects were dropped that another list may find small enough."""
+        """Return whether objects were dropped that may be small enough in another list."""
         names = (self._namespaces or {}).get("", _NONE).unreadable if self._are_namespaces else {}
         return bool(self.not_held) or any(obj is _TOO_LARGE for obj in tuple(names.values()))
 
@@ -397,7 +395,7 @@ class ObjectStore:
 def _is_same_json(held: JSON, obj: JSON) -> bool:
     """Return whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not.
 
-    Compared value by value in Python: a call of C, as `json.dumps`, would stop the event loop for its whole time.
+    Python compares value by value: one call of C, such as `json.dumps`, would block the event loop until it ends.
     """
     if type(held) is not type(obj):
         return False
@@ -407,4 +405,4 @@ def _is_same_json(held: JSON, obj: JSON) -> bool:
         return len(held) == len(obj) and all(key in obj and _is_same_json(held[key], obj[key]) for key in held)
     if isinstance(held, list):
         return len(held) == len(obj) and all(map(_is_same_json, held, obj))
-    return repr(held) == repr(obj) if isinstance(held, float) else bool(held == obj)  # or 0.0 would be -0.0
+    return repr(held) == repr(obj) if isinstance(held, float) else bool(held == obj)  # 0.0 is not -0.0

@@ -65,8 +65,8 @@ class ViewMemory:
     Attributes:
         most_bytes: the bound; None means no bound.
         lock: held by a thread of a watch while it changes what is kept; lookups never wait for it.
-        decoding: held by a thread of a watch while it decodes one object and reduces it to what is kept, so that one
-            whole object at a time takes memory, however many kinds change at once.
+        decoding: held by a thread of a watch while it decodes one object and reduces it to what is kept, so that only
+            one whole object takes memory at a time, for any number of kinds that change.
         bytes: of all objects together.
         dropped: how often a kind of a namespace was dropped.
         keys: the shared keys; only the thread with the lock `decoding` writes them.

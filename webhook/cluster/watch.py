@@ -151,7 +151,7 @@ class WatchCluster:
         return _some_of(missing, len(missing))
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
-        """Return why nothing was ever read of a watched kind, or "" if something was."""
+        """Return why a watched kind was never read; "" if it was read."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
 
@@ -259,7 +259,7 @@ class WatchCluster:
         return reflectors, sum([each.change_count for each in reflectors])
 
     def version(self) -> object | None:
-        """Return what says by `==` whether all lookups still have the same answers; None while an object changes."""
+        """Return a value that stays equal while all lookups have the same answers; None while an object changes."""
         if not self.memory.lock.acquire(blocking=False):
             return None
         try:
@@ -288,9 +288,9 @@ class WatchCluster:
 
 @dataclass
 class _Failure:
-    """One cause for which kinds are not synced or not fresh: what it says, the kinds, and the age of what is held.
+    """One cause for which kinds are not synced or not fresh: its text, the kinds, and the age of the held objects.
 
-    `text` is "" if nothing failed, and nothing was heard for long. `age_s` is 0 if nothing is held.
+    `text` is "" if nothing failed, but the API server was silent for long. `age_s` is 0 if nothing is held.
     """
 
     cause: str

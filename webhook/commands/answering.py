@@ -1,7 +1,7 @@
 """Checks that claimgate answers API servers in time, by creating one Pod with a GPU as a dry run.
 
-API servers call every webhook for a dry run, and store nothing. Where `failurePolicy` is Ignore they do not say that a
-call failed; then the Pod still has `gpu`, a name that kube-apiserver v1.36 accepts in no Pod (ValidatePodCreate).
+API servers call every webhook for a dry run, and store nothing. With `failurePolicy: Ignore` they do not report a
+failed call. The Pod then still has `gpu`, a name that kube-apiserver v1.36 accepts in no Pod (ValidatePodCreate).
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def _checked_out_commit(named: Sequence[str]) -> str:
 
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
-    """Return the options of an audit, which an administrator reads; its report filters findings, and has links."""
+    """Return the options of an audit. An administrator reads its report, which filters findings and has links."""
     return replace(assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address="")
 
 
@@ -251,7 +251,7 @@ class AuditSource(Protocol):
         ...
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Report what is known after the last part."""
+        """Report notes that are known only after the last part."""
         ...
 
 
@@ -268,8 +268,8 @@ class AuditReport:
         is_verbose: bool,
         statistics: bool = False,
     ) -> None:
-        """Args: the outputs; the baseline to write; results that get rows, too; how folders were rendered, None for
-        the objects of a cluster; whether all is named; whether rules are counted in place of the findings.
+        """Args: the outputs; the baseline to write; results that get rows, too; how folders were rendered, None for the
+        objects of a cluster; whether the output is verbose; whether rules are counted in place of the findings.
         """
         self._shown = shown
         self._writers: Mapping[str, Callable[[], Writer[Finding]]] = (
@@ -284,12 +284,12 @@ class AuditReport:
 
     @property
     def required_contents(self) -> formats.RequiredContents:
-        """Return what the outputs have to say."""
+        """Return the data that the outputs need."""
         return formats.contents_required_by_formats({each.format for each in self._outputs}, self._shown)
 
     def encoder(self, filters: Filters) -> FindingLineEncoder | None:
-        """Return what writes the findings in the processes that find them; None if an output or a baseline needs
-        to see them one after the other.
+        """Return the encoder for processes that find findings; None if an output or a baseline needs the findings one
+        after the other.
         """
         names = {each.format for each in self._outputs}
         is_possible = names <= formats.LINE_FORMATS and not filters.baseline

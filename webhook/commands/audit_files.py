@@ -86,7 +86,7 @@ class FilesAudit:
         return queue_trees(FilesCluster(self._assembled.files.objects()), demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Report what a person should know about the files."""
+        """Report notes about the files."""
         if not is_interrupted:
             totals.report_lack_of_objects(self._named, _reason_for_no_document(self._stream))
             stream = self._stream

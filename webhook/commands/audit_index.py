@@ -1,8 +1,8 @@
 """Finds the objects in audited files that policies look up, without decoding all others.
 
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
-one. Memory grows only with the objects of these kinds. Definitions of kinds are long, so only those are read that may
-serve a version which releases do not serve any more. Of Deployments and charts, those are read that state the release
+one. Memory grows only with the objects of these kinds. Definitions of kinds are long, so it reads only definitions that
+may serve a version which current releases no longer serve. It reads only Deployments and charts that state the release
 of a controller. Deployments and StatefulSets that name a device are also kept, with only the fields that budgets and
 autoscalers are compared with.
 """
@@ -58,7 +58,7 @@ class AuditIndex(Struct):
     Args:
         objects: each with its file, in the order of the files; kustomizations are among them.
         files: the files that have objects, and not only recorded reviews.
-        is_complete: whether everything could be read; it counts only where everything was decoded.
+        is_complete: whether everything could be read; it has a meaning only if everything was decoded.
     """
 
     objects: list[tuple[str, JSON]] = field(default_factory=list)

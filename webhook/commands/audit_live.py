@@ -132,7 +132,7 @@ class LiveAudit:
         return queue_trees(self._cluster.view, demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Report what a person should know about the cluster."""
+        """Report notes about the cluster."""
         if not is_interrupted:
             totals.report_lack_of_objects((CLUSTER,), "the cluster has no objects in this scope")
         totals.finish((), is_interrupted=is_interrupted)

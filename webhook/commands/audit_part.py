@@ -64,8 +64,8 @@ class PartResult(Struct):
     used, with the number of uses. ignored: objects that the configuration ignores. hidden: findings that it leaves
     unreported. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
     could not be compared with a revision, with the reasons. differing: objects that files define differently, with the
-    files. recorded: objects of recorded reviews. params: objects of the part that say as params of policies which rules
-    hold. texts: the findings as lines of each format, if they were written in the process that found them; then
+    files. recorded: objects of recorded reviews. params: objects of the part that are params of policies and set levels
+    of rules. texts: the findings as lines of each format, if they were written in the process that found them; then
     counts counts them, and findings has none.
     """
 
@@ -136,8 +136,10 @@ class FindingLineEncoder(Struct, frozen=True):
 class PartOptions(Struct, frozen=True, kw_only=True):
     """How objects are reviewed, and what is reported about them.
 
-    address: where pages of rules are. contents: what reports have to say. encoder: what writes the findings of a whole
-    part, None for the main process.
+    Attributes:
+        address: where pages of rules are.
+        contents: the data that reports need.
+        encoder: writes the findings of a whole part; None if the main process writes them.
     """
 
     reviewed: Reviewed
@@ -153,7 +155,7 @@ class PartAudit:
     def __init__(
         self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: GitChanges | None = None
     ) -> None:
-        """Args: the policies; how objects are reviewed; None for all objects."""
+        """Args: the policies; how objects are reviewed; the objects that changed, None for all objects."""
         self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, (RULE,))
         self._table = assembled.table
         self._row = assembled.table.row
@@ -274,7 +276,7 @@ class PartAudit:
 
 
 def _short_name(obj: JSON) -> str:
-    """Return kind, namespace and name of an object on one line, cut to what a summary has room for."""
+    """Return kind, namespace and name of an object on one line, cut to the space in a summary."""
     name = "/".join(filter(None, namespace_and_name(obj)))
     return one_line(f"{obj['kind']} {name}")[:_LONGEST_NAME]
 
@@ -311,7 +313,9 @@ def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
 
 
 def has_unread_pods(attributes: Attributes, table: Table) -> bool:
-    """Return whether an object creates pods that are not read: without findings it is still not known to be good."""
+    """Return whether an object creates pods that are not read. Without findings, it is not known whether such an object
+    is good.
+    """
     kind = attributes.kind
     return table.row(kind.group, kind.kind) is not None and bool(unread_parts(attributes.object, table, Deadline()))
 

@@ -104,7 +104,7 @@ class AuditTotals:
         self._ignored_files += count
 
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
-        """Count and report files and folders that are not read; whether a file of it is good is not known."""
+        """Count and report files and folders that are not read. It is not known whether their objects are good."""
         self._not_read = files
         self._found.is_undecided |= any(not each.is_folder for each in files)
         if files:
@@ -113,7 +113,7 @@ class AuditTotals:
             self._print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
 
     def report_lack_of_objects(self, named: Sequence[str], otherwise: str) -> None:
-        """Say why no object was audited, if that is so; it is an error where input is required.
+        """If no object was audited, say why. This is an error if input is required.
 
         Args:
             named: what was to be audited.
@@ -134,7 +134,7 @@ class AuditTotals:
             self._print_to_stderr([f"warning: {problem}"])
 
     def finish(self, notes: Iterable[str], *, is_interrupted: bool) -> None:
-        """Report what is known after the last part, such as entries that are out of date."""
+        """Report notes that are known only after the last part, such as entries that are out of date."""
         if self._unchanged:
             self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if self._not_compared:

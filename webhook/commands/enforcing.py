@@ -152,7 +152,9 @@ def steps_before_enforcing(
 
 
 def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
-    """Yield what something lacks, each line with its name; also a line if that cannot be read."""
+    """Yield lines, each after the name of the object that they are about. If the object cannot be read, yield a line
+    that says so.
+    """
     try:
         yield from (f"{what}: {each}" for each in lacks)
     except LookupFailed as error:
@@ -160,8 +162,8 @@ def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
 
 
 def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
-    """Return what becomes of requests while no replica answers, by what is stored. The webhook for stored policies
-    never refuses any.
+    """Return what happens to requests while no replica answers, by the stored configurations. The webhook for stored
+    policies never refuses a request.
     """
     webhooks = [one for each in ours for one in each.webhooks if one.name != STORED_POLICIES]
     match sorted({one.failure_policy for one in webhooks}):
@@ -176,7 +178,7 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
 def count_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
     """Yield how many replicas behind each Service that our webhooks call are ready; nothing for webhooks with a URL.
 
-    A line also says what of them could not be read.
+    A line also names what could not be read.
     """
     services = dict.fromkeys(one.client_config.service for each in ours for one in each.webhooks)
     for service in filter(None, services):
@@ -210,12 +212,12 @@ def _is_ready(endpoint: Mapping[str, Any]) -> bool:
 
 
 def check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
-    """Yield why Pods behind a Service are not ready, then how many are, and what becomes of requests meanwhile.
+    """Yield why Pods behind a Service are not ready, then how many are, and what happens to requests meanwhile.
 
     Args:
         cluster: where to look.
         service: that the API server calls.
-        without_replica: what becomes of requests while no replica is ready.
+        without_replica: what happens to requests while no replica is ready.
     """
     namespace = service.namespace
     stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/services/{service.name}")
@@ -272,7 +274,7 @@ def check_certificate(
         cluster: where to look.
         service: that the API server calls.
         bundle: of the authorities that it trusts, in base64.
-        without_replica: what becomes of requests while the API server cannot call.
+        without_replica: what happens to requests while the API server cannot call.
     """
     from certs import CertificateError
     from certs.issue import is_signed_by, read

@@ -1,7 +1,6 @@
 """Exports the part of a policy set that a cluster supports: manifests as written or rewritten, and what is left out.
 
-Serves `claimgate policies export`. Which policies are portable is the policies' own business, how one is rewritten
-export/native.py's.
+Serves `claimgate policies export`. A policy itself says whether it is portable, and export/native.py rewrites policies.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class Export(Struct, frozen=True):
-    """The manifests in order, and a line for everything that they lack.
+    """The manifests in order, and a line for everything that is left out.
 
-    rewritten: kind and name of each policy that is in them in other words, with the kinds that these do not cover.
+    rewritten: kind and name of each rewritten policy, with the kinds that it does not cover.
     """
 
     manifests: tuple[JSON, ...]

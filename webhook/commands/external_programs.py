@@ -33,7 +33,7 @@ _WARNINGS: Final = ("# Warning: ", "walk.go:")
 failure.
 """
 _LIMITS: Final = {"RLIMIT_DATA": 4 << 30, "RLIMIT_AS": 32 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
-"""Bytes of memory, of addresses, of a written file and of a dump; Only Linux can limit another process.
+"""Bytes of memory, of addresses, of a written file and of a dump. Only Linux can limit another process.
 
 Programs of Go 1.26 reserve 5 GiB of addresses when they start, and with fewer some of their starts fail.
 """
@@ -42,7 +42,7 @@ _WITHOUT_NETWORK: Final = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NO_PROXY_LISTENS),
     "GIT_ALLOW_PROTOCOL": "none",
 }
-"""Keeps HTTP clients written in Go, and git, from the network where no namespace does."""
+"""Keeps HTTP clients written in Go, and git, from the network if no network namespace does."""
 _WITH_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "https"}
 """Lets git fetch what everybody may read: neither files of this machine nor hosts that ask for a key."""
 _GIT: Final = {
@@ -165,7 +165,7 @@ class ExternalPrograms:
         return Output(code=process.returncode, stdout=stdout, message=message)
 
     def _environment(self, invocation: Invocation, home: str) -> dict[str, str]:
-        """Return all variables of a program; nothing of this process' environment but folders of PATH."""
+        """Return all variables of a program. From the environment of this process they have only folders of PATH."""
         variables = {
             "PATH": os.pathsep.join(self._folders),
             "LC_ALL": "C",

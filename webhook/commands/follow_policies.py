@@ -60,7 +60,7 @@ _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MISSING_RIGHTS: Final = "MissingRights"
 _MOST_QUESTIONS: Final = 100
-"""How many grants are checked in one look."""
+"""How many grants are checked in one run."""
 _WAIT_S: Final = 10.0
 
 
@@ -93,14 +93,14 @@ class PolicyFollower:
         self._writer = StatusWriter(self.connection, MANAGER)
 
     def run_until_stopped(self) -> None:
-        """Look again and again, until SIGTERM or Ctrl-C."""
+        """Update the cluster again and again, until SIGTERM or Ctrl-C."""
         repeat(self._update_or_raise, EVERY_S)
 
     def _update_or_raise(self) -> None:
         try:
             self.update_cluster_once()
         except LookupFailed as error:
-            raise CertificateError(str(error)) from None  # what `repeat` says once, and tries again
+            raise CertificateError(str(error)) from None  # `repeat` prints this once, and tries again
 
     def update_cluster_once(self) -> None:
         """Write the registration, rights and status that the stored policies need now.
@@ -216,7 +216,7 @@ def _patch_that_replaces(there: Manifest, path: str, value: Any) -> list[dict[st
 
 @dataclass(frozen=True, slots=True)
 class _UpdateResult:
-    """The result of one look: `asked` are the places of registered policies, `missing` the kinds of absent
+    """The result of one run: `asked` are the places of registered policies, `missing` the kinds of absent
     configurations.
     """
 

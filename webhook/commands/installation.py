@@ -75,7 +75,7 @@ def check_served_configurations(
     Args:
         cluster: where to look.
         namespace: where claimgate runs in this cluster.
-        policies: those that rules are looked up in.
+        policies: the policies in which rules are looked up.
         day: today.
     """
     mistakes: list[str] = []
@@ -229,7 +229,7 @@ def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]
 
 
 class RemovedObject(Struct, frozen=True, kw_only=True):
-    """An object in the namespace of claimgate that a version of deploy/ was the last to have.
+    """An object in the namespace of claimgate that an earlier version of deploy/ had; `version` is the last one.
 
     api: the path of the API group and version, such as `/apis/batch/v1`.
     effect: what the object does if it stays.

@@ -67,7 +67,7 @@ def add_demand(
     try:
         asked = [*_kueue_demands(about), *_volcano_demands(about)]
     except (EvaluationError, LookupFailed):
-        return  # the policies that ask the same say why
+        return  # policies that look up the same report the reason
     for key, amounts, note in asked:
         told = ", ".join(filter(None, (denied, note)))
         demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject_of_request(attributes)), amounts, told))

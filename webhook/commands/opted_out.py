@@ -25,7 +25,7 @@ _SHOWN: Final = 20
 def notes_about_opt_out(
     cluster: ClusterReader, ours: Sequence[WebhookConfiguration], namespaces: Namespaces
 ) -> Iterator[str]:
-    """Yield which namespaces and objects carry the label, and what it does to them.
+    """Yield which namespaces and objects have the label, and its effect on them.
 
     Args:
         cluster: where to look.

@@ -1,7 +1,8 @@
 """Runs work on many pieces in several processes, and yields the results in order.
 
-Workers are forked when the work begins, so that they share what was loaded before; a piece and its result are sent to
-and fro. At most a few pieces for each worker are on their way, so that memory does not grow with their number.
+Workers are forked when the work begins, so that they share what was loaded before. Pieces are sent to workers, and
+results are sent back. At most a few pieces for each worker are on their way, so that memory does not grow with their
+number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Publishes reports in the cluster: one for each object, removed when the object has no findings.
 
-A report that says the same already is not written. Kubernetes deletes the reports of deleted objects, which own them.
+A report that would not change is not written. Kubernetes deletes the reports of deleted objects, which own them.
 The last part of a run deletes the reports of objects without findings.
 """
 

@@ -108,7 +108,7 @@ def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None)
 
 
 def _view_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
-    """Return the view of files; templates among them may hold what seems to be missing."""
+    """Return the view of files. Templates among them may define objects that seem to be missing."""
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:

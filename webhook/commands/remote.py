@@ -1,6 +1,6 @@
 """Sends reviews to a running webhook over verified TLS, as an API server would.
 
-Knows what an answer looks like; judges nothing.
+Knows the form of an answer, and does not judge it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Both get a copy with only the files of the folder: no values are given, kustomiz
 network. With `--render-remote`, kustomize fetches remote resources of a kustomization. helm checks no schema of
 values, because a schema may refer to any file of this machine, and an error quotes it. helm gets the release of
 Kubernetes that objects are audited for: charts choose API versions by this release, and helm has its own default.
-Charts also ask which kinds a version has, which helm knows from a cluster alone: helm gets those that replaced others.
+Charts also ask which kinds an API version has, which helm knows only from a cluster. So helm gets the kinds that
+replaced others.
 
 Rendered objects replace the files of their source; other files of the folder stay.
 """
@@ -51,7 +52,7 @@ that.
 """
 _LOCAL: Final = "file://"
 _MOST_NESTED: Final = 16
-"""How deep dependencies of dependencies are added: a stranger chooses how many there are."""
+"""How deep dependencies of dependencies are added, because other people choose their number."""
 _LOGGED: Final = '] "command failed" err='
 """What kubectl writes before the cause, after a time and a line of its source: `E1128 22:10:19.5 7284 run.go:72`."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
@@ -227,7 +228,9 @@ def _templates_of_chart(data: bytes) -> tuple[tuple[int, str], ...]:
 
 
 def cause_of_failure(message: str) -> str:
-    """Return the cause in what helm or kubectl printed, without warnings before it and advice to debug after it."""
+    """Return the cause in the output of helm or kubectl, without the warnings before it and the debugging advice after
+    it.
+    """
     cause = message.rpartition("Error: ")[2].partition(" Use --debug flag")[0].removeprefix("error: ")
     logged = cause.partition(_LOGGED)[2].strip('<> "')
     return logged or cause.strip() or "without a message"

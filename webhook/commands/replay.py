@@ -118,7 +118,7 @@ def command(
 
 
 def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> None:
-    """Raise an error about options that are about policies, objects and answers which a server has itself."""
+    """Raise an error for options about policies, objects and answers, because a server has its own."""
     given = settings.names_given_by_flags - {"workloads"}
     flags = [each.flag for each in declared_settings(ReviewSettings) if each.name in given]
     if wrong := [*flags, *["--explain"] * explains]:

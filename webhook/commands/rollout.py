@@ -264,7 +264,9 @@ def _request_of_event(event: Mapping[str, Any], place: str) -> WithheldRequest:
 
 
 def _rules_of_annotations(annotations: Any) -> Mapping[str, Sequence[str]]:
-    """Return the rules of all annotations with our keys: each webhook has its name in front of the key."""
+    """Return the rules of all annotations with our keys. An API server writes the name of the webhook before the
+    key.
+    """
     rules: dict[str, dict[str, None]] = {"deny": {}, "warn": {}}
     for key, text in annotations.items() if isinstance(annotations, dict) else ():
         webhook, _, name = key.rpartition("/")

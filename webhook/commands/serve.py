@@ -1,7 +1,7 @@
 """`claimgate serve`: the webhook itself. Puts policies, cluster view, certificates and the server together.
 
 Knows flags and which part watches which files; rules and HTTP are elsewhere. FastAPI, the certificates' reader and the
-kubernetes package are imported when they are first needed: an API server that waits for a rollout waits for us.
+kubernetes package are imported when they are first needed, because a rollout waits for the start.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def command(
 
 
 def mistakes_of_policies(loaded: PolicySet, how: Options) -> list[dict[str, Any]]:
-    """Return what `claimgate policies check` says of each policy with something to say: `policy` and `mistakes`."""
+    """Return what `claimgate policies check` reports: `policy` and `mistakes` of each policy with mistakes."""
     from webhook.commands.policy_details import full_details, lines_about_mistakes
 
     described = (full_details(policy, loaded, {}, how) for policy in loaded.policies)

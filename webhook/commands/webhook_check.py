@@ -105,11 +105,11 @@ class WantedInstallation(Struct, frozen=True, kw_only=True):
 
 
 def check_live(connection: Connection, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
-    """Print how any configuration of a cluster can block it, with ours as if it failed closed, and what ours lacks for
-    that.
+    """Print how each configuration of a cluster can block it. Our configuration is judged as if it failed closed, and
+    what is missing before it should fail closed is printed too.
 
-    Notes tell what is left out by a label. For ours it also prints which matchConditions may cost too much; other
-    webhooks are not checked.
+    Notes name what a label excludes. For our configuration it also prints which matchConditions may cost too much;
+    those of other webhooks are not checked.
 
     Args:
         connection: to the cluster.

@@ -1,7 +1,7 @@
 """`claimgate webhook-config`: prints the configurations that make an API server call for exactly what the policies
 match, and the rights to read what they look up.
 
-Knows admissionregistration.k8s.io/v1 and good manners of webhooks; the rules come from the policies.
+Knows admissionregistration.k8s.io/v1 and good practices of webhooks; the rules come from the policies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cost of the matchConditions of a webhook for an API server, which stops at a limit.
 
-Where a condition is stopped, `failurePolicy: Ignore` skips the webhook, so that a user makes an object that no policy
-sees, and `Fail` refuses the object without a reason. Knows expressions and sizes, no objects. Limits: k8s.io/apiserver
+If a condition is stopped, `failurePolicy: Ignore` skips the webhook, so a user can create an object that no policy
+sees. `Fail` refuses the object without a reason. Knows expressions and sizes, no objects. Limits: k8s.io/apiserver
 v0.36 pkg/apis/cel/config.go, for each condition and for all of a webhook; sizes: a request has at most 3 MiB
 (pkg/server/config.go MaxRequestBodyBytes), and its headers, from which the user comes, 1 MiB (net/http
 DefaultMaxHeaderBytes).

@@ -1,9 +1,9 @@
 """Exports a Pod policy that expands as policies for the API server itself: one for Pods, and one for each place of
 templates.
 
-Kinds with one template at the same fixed place share a policy, all kinds with several share another, so that a policy
-becomes few. Only rewrites that keep the meaning are made; other parts are named with the reason. Knows the workload
-table and manifests; native_spec.py rewrites the rules.
+Kinds with one template at the same fixed place share a policy, and all kinds with several templates share another, so
+that one policy becomes few policies. Only rewrites that keep the meaning are made; other parts are named with the
+reason. Knows the workload table and manifests; native_spec.py rewrites the rules.
 """
 
 from __future__ import annotations

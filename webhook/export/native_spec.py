@@ -26,7 +26,7 @@ from webhook.export import template_expressions as templates
 from webhook.workloads.rows import PodSetRule, Row
 
 _GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})
-_DEEPEST = 200  # Python's stack bears three times that
+_DEEPEST = 200  # Python's stack allows three times as much
 
 
 class PolicyRewriteError(Exception):
@@ -118,7 +118,7 @@ def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNam
         return free
 
     pod, old, template, message = map(free, ("pod", "oldPod", "t", "text"))
-    # a variable may keep its own name for its value, unless that means something else somewhere
+    # a variable keeps its name, unless the name means something else somewhere
     local = {}
     for each in spec.get("variables") or ():
         used.discard(each["name"]) if each["name"] not in taken else None
@@ -207,7 +207,7 @@ def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) ->
 
 
 def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: str) -> str:
-    """Return CEL for the virtual Pod in an object, null if the object has not the template."""
+    """Return CEL for the virtual Pod in an object, null if the object does not have the template."""
     pod = policy.virtual_pod_expression("t", bare=rule.embeds == "podSpec")
     exists, template = (
         templates.template_exists_expression(value, rule),
@@ -306,7 +306,7 @@ def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
 
 
 def _with_replaced_names(tree: Node, given: Mapping[str, Node]) -> Node:
-    """Return a tree with others for its free names; no macro binds these."""
+    """Return a tree with some free names replaced by other trees; no macro binds these names."""
     return rewrite.replace_nodes(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
 
 

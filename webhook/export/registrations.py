@@ -12,9 +12,10 @@ with pods, which API servers send in their types: absent fields are read with `?
 as null are compared with null. So no expression can fail.
 
 Nor may one be stopped for its cost: under failurePolicy Ignore the API server then skips the webhook, and a user could
-make an object that no policy sees. So each part asks first whether something is large, which concerns every policy,
-and reads a text or walks a list only behind that. `tests/export/test_condition_costs.py` checks that the estimate for
-any request stays within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an expression.
+make an object that no policy sees. So each part first checks whether something is large, which concerns every policy.
+Only after this check does it read a text or walk a list. `tests/export/test_condition_costs.py` checks that the
+estimate for any request stays within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an
+expression.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _LAUNCHERS: Final = "torch|accel|deepsp|\\\\bds\\\\b"
 _VARIABLES: Final = "RANK|TF_CONF|MASTER_A|WORLD_S|BLE_DEV"
 """Parts of RANK, TF_CONFIG, MASTER_ADDR, WORLD_SIZE and of variables that end in VISIBLE_DEVICES."""
 _IMAGES: Final = "cuda|nvidia|-gpu|rocm"
-"""Wider than `images` of webhook/facts/gpu/devices.yaml."""
+"""This matches more than `images` of webhook/facts/gpu/devices.yaml."""
 NOT_A_MIRROR: Final = (
     "not-a-mirror-pod",
     (

@@ -1,7 +1,7 @@
 """The rules under which an API server must call this webhook: exactly what the loaded policies match.
 
-Knows a policy set; a command prints the webhook configurations. Names and selectors are left to the policies
-themselves: a rule of a webhook cannot say them.
+Knows a policy set; a command prints the webhook configurations. The policies themselves check names and selectors,
+because a rule of a webhook cannot have them.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LivePolicies:
-    """A policy set with stored objects, what became of each object, and the policies that no object is bound to.
+    """A policy set with stored objects, the result for each object, and the bindings without a policy.
 
     unbound: names of PolicyBindings with a policy that does not exist.
     """
@@ -79,8 +79,9 @@ def combine_file_and_stored_policies(
 
 
 def _is_evaluated(stored: StoredPolicy, policy: Policy) -> bool:
-    """Return whether replicas evaluate a stored policy: its status does not say that it is not registered, which may
-    take a moment after it is applied; one about every resource waits until its status says that it is.
+    """Return whether replicas evaluate a stored policy: they do, unless its status says that it is not registered. The
+    status may come a moment after the policy. A policy about every resource waits until its status says that it is
+    registered.
     """
     is_about_everything = any(resource == "*" for rule in policy.criteria.rules for resource, _ in rule.resources)
     return stored.registration == "True" if is_about_everything else stored.registration != "False"

@@ -121,8 +121,8 @@ class Compiler:
         return alone.compile([StoredPolicy({**stored.value, "status": None})])[0].errors
 
     def _compile_or_reuse(self, stored: StoredPolicy, made: dict[bytes, CompiledObject]) -> CompiledObject:
-        """Return what became of an object, and add it to `made`, unless there was no time: there may be when an older
-        one is gone.
+        """Return the result for an object, and add it to `made`. If no time is left, do not add it: there may be time
+        when an older object is gone.
         """
         digest = stored.digest()
         kept = made.get(digest) or self._kept.get(digest)

@@ -72,7 +72,7 @@ class StatusWriter:
 
     def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
         """Write the conditions, and the last generations that compiled, that the stored objects do not have yet, within
-        the limits on writes and retries. A last generation of None is another writer's business.
+        the limits on writes and retries. None as the last generation means that another writer owns it.
         """
         attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES
@@ -108,7 +108,9 @@ def _stored_last_compiled(stored: StoredPolicy) -> JSON:
 
 
 def _status_path_and_body(stored: StoredPolicy, conditions: Conditions, last: JSON) -> tuple[str, JSON]:
-    """Return the path of the status and what is applied to it; the uid keeps a new object of the name apart."""
+    """Return the path of the status and what is applied to it; the uid prevents a write to a new object with this
+    name.
+    """
     inside = f"/namespaces/{quote(stored.namespace, safe='')}" if stored.namespace else ""
     path = f"/apis/{GROUP}/{VERSION}{inside}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
     return path, {

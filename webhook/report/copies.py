@@ -46,7 +46,7 @@ class RenderedText(Struct, frozen=True):
 
 
 RenderedTexts: TypeAlias = Mapping[str, RenderedText]
-"""How each folder was rendered that is."""
+"""How each rendered folder was rendered, by its path."""
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
 """The path of a finding that is about the version, and about nothing else in the object."""
@@ -125,8 +125,9 @@ class CopiesWriter:
     def _number_of_first(self, finding: Finding) -> int | None:
         """Return the number of the earlier finding that says the same; None if this is the first.
 
-        The second finding of a file is only equal to the second of another: in one file all are reported, except those
-        of objects that one template made, of objects in the same API version, and of a series of objects.
+        The second such finding of a file equals only the second one of another file: all findings of one file are
+        reported, except those of objects that one template made, of objects in the same API version, and of a series of
+        objects.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
@@ -157,7 +158,7 @@ class CopiesWriter:
 
 
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
-    """Return a digest of everything by which a reader knows a mistake, without the file and the namespace.
+    """Return a digest of everything by which a reader recognizes a mistake, without the file and the namespace.
 
     The line is part of the digest, so that objects which only have the same name differ. A template replaces the name,
     because it may make objects with many names.

@@ -37,10 +37,14 @@ class NotEvaluated(Struct, kw_only=True):
 class ObjectCounts(Struct):
     """The counts of reported findings.
 
-    results: findings by result, advice aside. with_findings: objects that have one. unread_with_findings: objects with
-    pods that are not read. incomplete: objects with a rule that could not be evaluated. is_undecided: whether a rule
-    that may deny was not evaluated. is_denied: whether an object is denied, also by an error. not_evaluated: the
-    reasons, in the order of their first objects.
+    Attributes:
+        results: findings by result, without advice.
+        with_findings: objects that have a finding.
+        unread_with_findings: objects that have a finding, and pods that are not read.
+        incomplete: objects with a rule that could not be evaluated.
+        is_undecided: whether a rule that may deny was not evaluated.
+        is_denied: whether an object is denied, also by an error.
+        not_evaluated: the reasons, in the order of their first objects.
     """
 
     results: Counter[Result] = field(default_factory=Counter)

@@ -32,7 +32,7 @@ class Filters(Struct, frozen=True, kw_only=True):
         return other is not None and finding.result is not Result.PASS and other.allows_finding(finding)
 
     def allows_finding(self, finding: Finding) -> bool:
-        """Return whether a finding passes the filters, the baseline aside."""
+        """Return whether a finding passes the filters without the baseline."""
         name = rule_name(finding.rule, finding.decision)
         names = {name.rule, name.rule.partition("/")[0], name.policy}
         if self.rules and names.isdisjoint(self.rules):

@@ -53,7 +53,7 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 class Copy(Struct, frozen=True):
-    """A copy of an object, with the place there that a finding about the object is about, too."""
+    """A copy of an object, and the place in the copy to which a finding about the object also applies."""
 
     place: Place
     subject: Subject

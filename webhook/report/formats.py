@@ -213,7 +213,7 @@ FINDINGS_AND_PASSES: Final = RequiredContents()
 
 
 def contents_required_by_formats(names: Collection[str], shown: Collection[Result] = ()) -> RequiredContents:
-    """Return what reports of an audit in some formats have to say, with the results to show."""
+    """Return the data that reports of an audit in some formats need, with the results to show."""
     chosen = [each for each in FORMATS if each.name in names]
     return RequiredContents(
         passes=any(Result.PASS in each.rows_with(shown) for each in chosen),

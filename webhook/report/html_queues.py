@@ -1,8 +1,9 @@
 """Draws the queues of Kueue and Volcano in the HTML report, with the demands of jobs.
 
-Each queue is an item of a list, indented by its depth in its tree. A bar is as long as what could be had: the dark part
-is the queue's own, the light part what it could borrow, the line in it what is in use. A second bar is the total demand
-of the jobs of the report. The values of bars are also written as text, for readers who do not see the bars.
+Each queue is an item of a list, indented by its depth in its tree. The length of a bar is the amount that the queue
+could have: the dark part is its own quota, the light part what it could borrow, and the line in it the usage. A second
+bar is the total demand of the jobs of the report. The values of bars are also written as text, for readers who do not
+see the bars.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Converts findings, answers and case results to plain JSON values, for all formats that are JSON.
 
-How long a decision took is left out, so that output is stable; explanations say it, which are for that.
+Only explanations have the time that a decision took; other output leaves it out, so that it is stable.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     """The result of a case: `fail` if something differs, `skip` if it was not run, `error` if it has mistakes.
 
     `why` is "" for a pass. `line` is its line in the suite, from 1; 0 if it is not known. `elapsed_s` is how long it
-    took. `is_told`: a person wants it named though nothing is wrong with it.
+    took. `is_told`: a person wants to see it, even if it passes.
     """
 
     id: str

@@ -39,7 +39,7 @@ class _RuleCounts:
         self._counts: dict[tuple[str, str], _RuleCount] = {}
 
     def add(self, finding: Finding) -> None:
-        """Count a finding; passes, exceptions and rules that were not evaluated are none."""
+        """Count a finding. Passes, exceptions and rules that were not evaluated are not findings."""
         if finding.result not in FINDINGS:
             return
         word = result_word(finding.result, is_advice=finding.is_advice)

@@ -214,7 +214,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         return ", ".join(counted(count, one, more) for count, one, more in counts if count)
 
     def objects_as_json(self) -> dict[str, int]:
-        """Return how many objects were found to be what, as JSON."""
+        """Return the numbers of objects by result, as JSON."""
         return {
             "objects": self.entries,
             "withoutFindings": self.without_findings,

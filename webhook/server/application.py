@@ -1,6 +1,6 @@
-"""One serving process put together: the endpoint of reviews, the other pages, and what they count.
+"""Puts one serving process together: the endpoint of reviews, the other pages, and their counters.
 
-Knows which part needs which; makes no policy, no cluster view and no socket.
+Knows which part needs which other part; creates no policy, no cluster view and no socket.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class LazyPages:
     """The FastAPI application for everything but reviews, which is imported and created during the first reviews.
 
     Its import needs a third of the start-up, and reviews do not need it: it happens in a thread, started with
-    `load`, or in the first call that is not a review. A failure raises in all waiting calls, and the next call tries
-    again.
+    `load`, or in the first call that is not a review. If this fails, all waiting calls raise the error, and the next
+    call tries again.
     """
 
     def __init__(self, create: Callable[[], AsgiApp], scheduler: Scheduler) -> None:

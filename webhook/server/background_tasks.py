@@ -1,8 +1,8 @@
 """Background work that outlives its failures: a coroutine that fails is noted, counted and started again.
 
-Knows coroutines and waits, and not their work. If an asyncio task fails, nothing reports it: the watch of policy files
-would have ended, and changed policies would never be served, while readiness stays green. The log has the type and
-place of a failure, and never its text, which may quote an object.
+Knows coroutines and waits, and not their work. Nothing reports an asyncio task that fails: if the watch of policy files
+ended, changed policies would never be served, although readiness stays green. The log has the type and place of a
+failure, and never its text, which may quote an object.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A child has the state of the process at the moment of the fork: policies, contex
 a copy being sent. So a reload in between can never mix two sets in one answer, and all memory is given back when the
 child ends. The server's own workers are forked by a process in between (fork_server.py).
 
-Weighed and left: a pool of long-lived workers (each reload and each event of a watch would have to be sent to all of
-them, and be the same in all when an answer is made), subinterpreters (they share the process: one cannot be killed, and
-its memory not bounded), threads (neither, and they hold the interpreter's lock).
+Alternatives that were not chosen: a pool of long-lived workers (each reload and each event of a watch would have to be
+sent to all of them, and be the same in all when an answer is made), subinterpreters (they share the process: one cannot
+be killed, and its memory not bounded), threads (the same, and they hold the interpreter's lock).
 
 A fork copies only the thread that calls it. Locks of other threads at that moment stay locked in the child. So the
 child logs nothing, takes no lock of the server, closes every inherited socket, and is killed at its deadline in any
@@ -146,7 +146,7 @@ def detach_from_parent(channel: socket.socket) -> None:
     closed, signals have their defaults, memory that the parent has free is given back, and the loop goes first.
     """
     sys.unraisablehook = _report_unraisable
-    gc.freeze()  # or the first collection would copy every page that it walks
+    gc.freeze()  # otherwise the first collection would copy every page that it walks
     _reset_signals()
     keep = channel.fileno()
     os.closerange(3, keep)

@@ -18,11 +18,16 @@ State: TypeAlias = Literal["handshake", "first_byte", "headers", "body", "servin
 class ConnectionTimeouts:
     """How many seconds a client may take.
 
-    handshake_s: for the TLS handshake. first_byte_s: from then to the first byte of a request. headers_s, body_s: for
-    each whole. held_s, held_bytes_per_s: for a large body, for which memory is held, the first seconds are free and
-    then this pace is due; 20 MiB may take 7 s, so that a call behind it in the queue still has time for its own.
-    answer_s: to read what was sent. goodbye_s: to close its side. idle_s: between requests; an API server reuses idle
-    connections for 90 s, and does not retry a POST that meets a closed one.
+    Attributes:
+        handshake_s: for the TLS handshake.
+        first_byte_s: from then to the first byte of a request.
+        headers_s, body_s: for all headers, for the whole body.
+        held_s, held_bytes_per_s: memory is held for a large body, so after the first seconds it must arrive at this
+            pace; 20 MiB may take 7 s, so that the next call in the queue still has time for its own body.
+        answer_s: to read what was sent.
+        goodbye_s: to close its side.
+        idle_s: between requests; an API server reuses idle connections for 90 s, and does not retry a POST that meets
+            a closed one.
     """
 
     handshake_s: float = 5.0

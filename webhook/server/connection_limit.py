@@ -30,11 +30,11 @@ _MOST_HELD_BYTES: Final = 32 * 1024 * 1024
 less: it has some hundreds of requests in flight, and only a few large bodies are read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
-"""At which bodies that were answered before they came are read to their end, all connections together."""
+"""Bytes per second at which all connections together read the rest of bodies that were already answered."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""A connection in the middle of a request is ended before idle ones only if its client made the server wait so long, or
-because of its buffers: the body of an API server arrives within milliseconds."""
+"""A connection in the middle of a request is ended before idle ones only if its client made the server wait for this
+long, or because of its buffers: the body of an API server arrives within milliseconds."""
 _UNPROVEN_SHARE: Final = 4
 """A quarter of the places stays with connections that were not answered yet. Otherwise a client with an answered
 request on every connection could end each new connection, even of an API server, by opening another one.
@@ -64,7 +64,7 @@ class _ClientAddress:
         return connection in self.unproven or connection in self.proven
 
     def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
-        """Return the least needed of at least one connection.
+        """Return the least needed connection; there must be at least one.
 
         The order: an unproven connection if there are more than `most_unproven`, a connection that stalls in the middle
         of a request, the longest idle one, an unproven one, and the oldest that is being answered.

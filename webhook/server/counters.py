@@ -87,10 +87,10 @@ class Counters:
         uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun: started inline and moved to a
             worker; unread: incomplete at the deadline, or too large; unreadable: only the head could be read;
-            of abandoned ones the client closed the connection before the answer.
+            abandoned: the client closed the connection before the answer.
         questions: what policies asked the API server with SubjectAccessReviews: answered, unanswered.
-        events: what became of Events about warnings: written, repeated (told already), failed, dropped (too many wait).
-        spans: what became of the spans of reviews: sent, failed, dropped.
+        events: the results of Events about warnings: written, repeated (told already), failed, dropped (too many wait).
+        spans: the results of the spans of reviews: sent, failed, dropped.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
         param_mistakes: mistakes found in params of a live cluster, such as rules that do not exist.

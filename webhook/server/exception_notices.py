@@ -1,4 +1,4 @@
-"""What a server tells about exceptions: status and mistakes of PolicyExceptions, and when any exception ends.
+"""What a server reports about exceptions: status and mistakes of PolicyExceptions, and when any exception ends.
 
 Reviews look up PolicyExceptions in the view of the cluster (admission/exceptions.py). This module writes into each
 status whether the object has an effect, because the owner of a namespace sees neither the log nor `claimgate.yaml`.
@@ -123,7 +123,7 @@ class StoredExceptions:
 def _list_first_ones(cluster: Cluster) -> list[StoredPolicy]:
     """Return the objects that get a status: the oldest of each namespace first. Raises LookupFailed.
 
-    A sort of all of them would be one call of C, in which the event loop stands still: users may store any number.
+    A sort of all objects would be one call of C, which blocks the event loop: users may store any number of objects.
     """
     by_namespace: dict[str, list[StoredPolicy]] = {}
     for each in map(StoredPolicy, cluster.list(POLICY_EXCEPTIONS, None)):
@@ -260,7 +260,7 @@ def decision_about_stored_object(lines: Sequence[str], action: ValidationAction)
 
 
 ANNOUNCE_S: Final = 60.0
-"""Seconds between two looks whether the day or the configuration has changed."""
+"""Seconds between two checks whether the day or the configuration has changed."""
 MOST_ANNOUNCED: Final = 100
 """How many exceptions are announced, in the order of their ends. Namespaces take turns for PolicyExceptions, because
 there may be thousands.
@@ -268,7 +268,7 @@ there may be thousands.
 _MOST_ANNOUNCED_OF_NAMESPACE: Final = 10
 """How many lines a day are about PolicyExceptions of one namespace: its owner may write new ones all day."""
 _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
-"""For so long PolicyExceptions that have ended are announced; later ones only fill the list."""
+"""How long a PolicyException is announced after its end; after that it would only fill the list."""
 
 
 class EndingExceptions:
@@ -300,13 +300,13 @@ class EndingExceptions:
         self._seen: tuple[dt.date, ConfigurationFile] | None = None
 
     async def watch(self) -> None:
-        """Look for ever."""
+        """Announce again and again, for ever."""
         while True:
             await asyncio.to_thread(self.announce, current_day())
             await asyncio.sleep(ANNOUNCE_S)
 
     def announce(self, day: dt.date) -> None:
-        """Write the gauge of each of them, and a line for each that ends soon or has expired."""
+        """Write the gauge of each exception and exemption, and a line for each that ends soon or has expired."""
         file = self._configuration()
         if self._seen is None or self._seen[0] != day or self._seen[1] is not file:
             self._seen = day, file

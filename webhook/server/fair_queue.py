@@ -127,7 +127,7 @@ class FairQueue:
         """Remove and return the next turn, with its tenant; None if no turn is possible now.
 
         Args:
-            may: says of a tenant whether it may be next. Light tenants that may not run now are skipped. A heavy tenant
+            may: returns whether a tenant may be next. Light tenants that may not run now are skipped. A heavy tenant
                 ends the search, because the tenants behind it used as much.
         """
         passed_over: list[_Waiting] = []

@@ -44,7 +44,7 @@ _MESSAGE: Final = struct.Struct("!BQd")
 _START: Final = 1
 _KILL: Final = 2
 _LOOK_MS: Final = 50
-"""Milliseconds between two looks for workers that have ended, while there are any."""
+"""Milliseconds between two checks for workers that have ended, while there are workers."""
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
 

@@ -31,7 +31,7 @@ fast core, 2.2 to 3.1 ms on a shared core. Too little would let an address that 
 _READ_BYTES: Final = 64 * 1024
 """How much is read of a connection at a time. The system allocator would provide larger blocks, which is slow."""
 _REFUSED_S: Final = 0.1
-"""Seconds for a client that is read no more to read why."""
+"""Seconds for a client to read the answer, after the server has stopped reading from it."""
 _DISCARDED_BYTES: Final = 16 * 1024
 """How much is still read after the end of a request: the client's goodbye, and bytes that were on their way."""
 _UNREAD_BYTES: Final = 8 * 1024

@@ -157,7 +157,7 @@ class Exchange:
         keeps_alive: whether the connection stays after the answer.
         is_answered: the answer was written whole.
         is_abandoned: the client is gone, or gets another answer.
-        buffered_bytes: of the body, as many as came and were not received by the application.
+        buffered_bytes: bytes of the body that arrived, and that the application has not received.
         has_begun_answer: the application has begun to answer.
     """
 
@@ -190,7 +190,7 @@ class Exchange:
             scope: the request.
             headers: of each answer.
             keeps_alive: whether the request allows the connection to stay open.
-            expects_continue: whether the client waits for a word before it sends the body.
+            expects_continue: whether the client waits for `100 Continue` before it sends the body.
         """
         self._wire = wire
         self.scope = scope

@@ -49,7 +49,8 @@ Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """Where to listen and how to part: port 0 means any free port; without tls it is plain HTTP, for tests only.
+    """Where to listen, and when to end connections: port 0 means any free port; without tls it is plain HTTP, for tests
+    only.
 
     probe_port: of probes and metrics; None serves them only on the port of the reviews. client_names: with a client
     authority, the only accepted clients; empty accepts all that it signed. max_connections: on the port of the reviews.
@@ -290,7 +291,8 @@ _BURST: Final = 8
 """How many sockets are accepted in one callback, so that open connections are served in between."""
 _PAUSE_S: Final = 0.1
 _LOG_PERIOD_S: Final = 60.0
-"""A full system fails ten times a second: five lines a minute tell the cause, and one more counts the rest."""
+"""A system without resources fails ten times a second: five lines a minute name the cause, and another line counts the
+rest."""
 
 
 class Acceptor:

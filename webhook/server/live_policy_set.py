@@ -37,7 +37,7 @@ from webhook.server.exception_notices import MANAGER, decision_about_stored_obje
 from webhook.server.reload import ReloadableValue
 
 STATUS_S: Final = 1.0
-"""Seconds between two looks whether a stored status differs from the wanted one."""
+"""Seconds between two checks whether a stored status differs from the wanted one."""
 
 
 class LivePolicySet(ReloadableValue[PolicySet]):
@@ -178,7 +178,7 @@ def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
 
 
 PERIOD_S: Final = 5.0
-"""Seconds between two looks for changes. A log line about a ConfigMap may be some seconds late."""
+"""Seconds between two checks for changes. A log line about a ConfigMap may be some seconds late."""
 MOST: Final = 20
 """How many mistakes are reported; a ConfigMap may have a megabyte of mistakes, and each suggestion takes
 milliseconds."""

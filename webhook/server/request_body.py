@@ -242,7 +242,7 @@ class BodyBudget:
                 self._queues[address] = queue
 
     def _leave(self, size: int, turn: asyncio.Future[None], address: str) -> None:
-        if turn.done() and not turn.cancelled():  # it was given in the same moment
+        if turn.done() and not turn.cancelled():  # it was reserved at the same moment
             self.release(size)
             return
         queue = self._queues.get(address, deque())

@@ -47,7 +47,7 @@ _ANSWER_SHARE: Final = 0.05
 _MOST_DIGITS: Final = 18
 _JSON: Final = "application/json"
 _AWAITS_NAMESPACE: Final = b""
-"""In the place of an answer: the namespace of the request is not in the view yet."""
+"""Returned in place of an answer if the namespace of the request is not in the view yet."""
 _SHOWN: Final = 100
 """How many characters of a header a message shows; a header of 60 KB on many connections would stop the loop."""
 
@@ -62,7 +62,7 @@ class Limits:
 
 
 class _Reply(NamedTuple):
-    """An HTTP code and a body, and whether the connection ends: of a body that is too large the rest was not read."""
+    """An HTTP code and a body, and whether the connection ends, because the rest of a too large body was not read."""
 
     code: int
     body: bytes

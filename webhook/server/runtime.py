@@ -44,7 +44,7 @@ _SWITCH_S: Final = 0.000_5
 read and write of each review would wait that long.
 """
 _LOOK_S: Final = 0.2
-"""Seconds between two looks whether the cluster was read."""
+"""Seconds between two checks whether the cluster was read."""
 _YOUNG_OBJECTS: Final = 150_000
 """How many new objects there are before the garbage collector runs. No review creates as many in its time on the loop.
 """
@@ -317,12 +317,12 @@ class ReloadWatcher:
         }
 
     def notes(self) -> dict[str, Check]:
-        """Return the notes of /readyz?verbose, which are no faults."""
+        """Return the notes of /readyz?verbose, which are not faults."""
         watched = self._held.watched
         return {"not installed": watched.cluster.describe_missing_kinds} if watched else {}
 
     def gauges(self, most_bytes: int) -> Gauges:
-        """Return the figures of /metrics that this knows, by name; `most_bytes` is what all bounds add up to."""
+        """Return the figures for /metrics by name; `most_bytes` is what all bounds add up to."""
         return {
             "policies": ("Policies in service.", lambda: len(self._held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),

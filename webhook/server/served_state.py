@@ -68,7 +68,7 @@ class Reviewer(Protocol):
         ...
 
     def version(self) -> object | None:
-        """Return what says by `==` whether verdicts still depend on the same; None while that changes."""
+        """Return a value that stays equal while verdicts depend on the same state; None while the state changes."""
         ...
 
     def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
@@ -269,7 +269,7 @@ class ServedState:
         return LayeredCluster(context, self.watched.cluster) if self.watched else ClusterWithAssumedNamespaces(context)
 
     def version(self) -> object | None:
-        """Return what says by `==` whether verdicts still depend on the same; None while that changes."""
+        """Return a value that stays equal while verdicts depend on the same state; None while the state changes."""
         view = self.watched.cluster.version() if self.watched else ()
         return None if view is None else (self.policies.current, self.context.current, view)
 
@@ -281,7 +281,9 @@ class ServedState:
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """Evaluate one review with the current policies and view; one of a stored policy says what is wrong with it."""
+        """Evaluate one review with the current policies and view. A review of a stored policy is first checked for
+        mistakes of the policy.
+        """
         if isinstance(self.policies, LivePolicySet) and phase is Phase.VALIDATE:
             refused = self.policies.explain_refusal(attributes, deadline)
             if refused is not None:

@@ -268,7 +268,7 @@ class NamespaceArrivals:
     """
 
     def __init__(self, view: Callable[[], Cluster]) -> None:
-        """Let nothing wait yet; `view` returns the view of the cluster of this moment."""
+        """Begin without waiting reviews; `view` returns the current view of the cluster."""
         self._view = view
         self._waiting: dict[str, _Arrival] = {}
         self._looking: asyncio.Task[None] | None = None

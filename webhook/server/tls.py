@@ -23,7 +23,7 @@ Mark: TypeAlias = tuple[tuple[int, int, int], ...]
 """Modification time, size and inode of each file, which change with the file, also behind a swapped link."""
 
 _ALPN: Final = ["http/1.1"]
-"""An API server uses only this for Services, and httptools supports nothing else."""
+"""The only protocol that an API server uses for Services, and that httptools supports."""
 _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Forward secrecy and authenticated encryption; OpenSSL would also offer CBC suites. TLS 1.3 has no others."""
 
@@ -127,7 +127,7 @@ class Certificates:
 
 
 def key_warning(key: Path) -> str:
-    """Return that other users can read the private key, and what to do, or "".
+    """If other users can read the private key, return a sentence with the fix; otherwise "".
 
     A Secret volume with fsGroup gives the file to root and to a group of the Pod, and the server can read it only
     through this group: so a file of another user that is readable by one of our groups is correct.
@@ -187,7 +187,7 @@ def _time(when: datetime) -> str:
 
 
 def _length(period: timedelta) -> str:
-    """Write a period in the largest unit of which there are two."""
+    """Write a period in the largest unit that it has at least twice."""
     seconds = int(period.total_seconds())
     units = (("day", 86400), ("hour", 3600), ("minute", 60))
     return next((counted(seconds // size, name) for name, size in units if seconds >= 2 * size), "a minute or two")
@@ -300,7 +300,7 @@ class TlsStream:
 
     def goodbye(self) -> bytes:
         """Return the bytes that tell the client that the server sends nothing more."""
-        with suppress(ssl.SSLError):  # which says that the client has not said so
+        with suppress(ssl.SSLError):  # the client has not sent its goodbye
             self._object.unwrap()
         return self._outgoing.read()
 
@@ -345,7 +345,7 @@ class HandshakeLog:
     def failed(self, peer: str, error: BaseException | None) -> None:
         """Count and log a handshake that failed; the error None means that the client went away."""
         reason, text = _label_and_sentence_of_error(error)
-        # port checks of load balancers connect and go: no reason to look
+        # load balancers connect and disconnect to check the port, which is not a fault
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
 
     def refused(self, peer: str, names: tuple[str, ...], expected: tuple[str, ...]) -> None:

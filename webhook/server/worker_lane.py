@@ -148,7 +148,7 @@ class WorkerStarter:
         Args:
             work: the function that workers run.
             memory_bytes: the memory of a worker beyond the memory that it shares.
-            version: returns what says by `==` whether the state of the server is the same, and None while it changes.
+            version: returns a value that stays equal while the state of the server is the same; None while it changes.
         """
         self._work = work
         self._memory_bytes = memory_bytes
@@ -188,8 +188,8 @@ class WorkerStarter:
 START_S: Final = 0.005
 """Seconds of a processor that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
-"""The most seconds of a worker that a namespace is put behind others for what it used before it came to wait: three
-ordinary reviews of a worker, a Pod of 200 KB being one. A tenant with more recent use is heavy, and its use decides how
+"""The most seconds that a namespace which begins to wait is placed behind others for its earlier use of workers: three
+ordinary reviews of a worker, such as of Pods of 200 KB. A tenant with more recent use is heavy, and its use decides how
 long it waits.
 """
 _STARTS: Final = 2

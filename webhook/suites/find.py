@@ -52,7 +52,7 @@ def _is_suite(suite: Suite) -> bool:
     try:
         return _GATOR.search(read_start(suite.input)) is not None
     except NotReadError:
-        return True  # perhaps: it is named as a skipped one
+        return True  # it may be one: it is reported as not read
     except OSError:
         return False
 

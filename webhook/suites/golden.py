@@ -1,7 +1,7 @@
 """Golden folders: a recorded review, the objects that were looked up for it, and the expected answer.
 
     NAME/review.yaml     the AdmissionReview
-    NAME/cluster/*.yaml  what the cluster held of what policies asked for
+    NAME/cluster/*.yaml  the objects of the cluster that policies looked up
     NAME/expected.yaml   the answer, compared as a whole
 
 `claimgate replay --record DIR` writes them, `claimgate test DIR` evaluates the current policies, and `--update-golden`

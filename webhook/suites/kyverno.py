@@ -107,7 +107,7 @@ def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
     """Return the mistake of a result with a policy that is in no file; "" if it is, or if the files cannot be read."""
     try:
         policies = _policies_named(test.files().policies, result["policy"])
-    except InputError:  # of policies at addresses in the net, for one
+    except InputError:  # for example, policies at addresses
         return ""
     return "" if policies else f"no policy named `{result['policy']}` in the files of the test"
 
