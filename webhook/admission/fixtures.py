@@ -1,5 +1,8 @@
 """Reads reviews that did not come from an API server: AdmissionReviews, bare requests and plain objects in files, each
 with its view of the cluster.
+
+Knows how to distinguish the three forms and what the API server would send for a plain object; the workload table gives
+the resource names and scopes that cannot be guessed. Opens no files.
 """
 
 from __future__ import annotations

@@ -1,5 +1,12 @@
 """Finds the files that kustomizations of a tree use and the names that these give to objects, and groups the files that
 are applied together.
+
+Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, and which files are patches.
+If a kustomization has parts that may name objects in other ways, or if several kustomizations use a file, the names of
+the objects are unknown. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
+
+Files are applied together if one kustomization includes them, or if they are in one chart. Other files are only known
+to be in one folder. Copies of other projects and test data are not applied together with other files.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The native objects that conversions make: policies, bindings, matchConditions, and expressions that an API server
 compiles.
+
+An expression without Kyverno's functions and without variables to replace stays unchanged, to the last space.
 """
 
 from __future__ import annotations

@@ -1,5 +1,15 @@
 """Decodes objects by their kinds, submitted and patched ones, so that policies never see a null field or a value of a
 wrong type.
+
+An object of a built-in kind that an API server has decoded is used unchanged. Every other object is decoded by its
+declared type; for a kind without a declared type, only its pod templates. Values of a wrong type are kept as
+mismatches: only the policies about them are evaluated on such an object or template.
+
+A native object is decoded into Go's types after every mutation: a value of the wrong type or an unknown field is an
+error, empty lists and maps vanish, a null is as good as absent. Only changed parts are checked; the rest has been
+decoded before. Custom resources are not typed and stay unchanged. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36
+pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the fields of kinds are those of
+the schema in patch/.
 """
 
 from __future__ import annotations

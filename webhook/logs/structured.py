@@ -1,5 +1,16 @@
 """Log lines: a constant message and fields, as one JSON object a line, or as text for people. A separate thread writes
 them to stderr in batches.
+
+A line of text has time, level, message, then `name=value` for each field. A value of more than a word is JSON, so that
+a program can split a line into its fields. Control and bidirectional characters are escaped, so that no terminal obeys
+them (terminal.py). Does not know the logged contents.
+
+Never log objects, params or patches: an object may contain secrets, and more people read a log than the cluster.
+
+A server gives its lines to a LogWriter and never waits for the reader of the log: if a pipe is not read, or stderr is
+closed, lines are dropped and counted, with no other effect. Without a LogWriter a line is written at once. The
+descriptor is a copy of the process's stderr, so that a file or socket that gets its number later is never written to. A
+process that is forked off has the queue but not the thread: it must not log, and it writes nothing at its end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The annotations `claimgate.dev/` of policies, for what Kubernetes does not have, and whether a cluster needs them."""
+"""The annotations `claimgate.dev/` of policies, for what Kubernetes does not have, and whether a cluster needs them.
+
+Knows their names and values, not what is done with them.
+"""
 
 from __future__ import annotations
 

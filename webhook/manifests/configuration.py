@@ -1,4 +1,7 @@
-"""The fields of `claimgate.yaml`, with their types and meanings, and its reader, which gives each mistake its place."""
+"""The fields of `claimgate.yaml`, with their types and meanings, and its reader, which gives each mistake its place.
+
+Knows no policies: that a rule exists is found out where policies are known (configured_rules.py).
+"""
 
 from __future__ import annotations
 

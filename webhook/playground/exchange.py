@@ -1,4 +1,8 @@
-"""The exchange with the page as plain JSON: a question, checked before anything reads it, and its answer."""
+"""The exchange with the page as plain JSON: a question, checked before anything reads it, and its answer.
+
+The page draws two parts next to a verdict: the pod sets of an object, and the queues of its cluster. Texts stay
+unchanged: the page shows them as text and never as markup. Decides nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,16 @@
 """Finds mistakes in policies that compile: policies that fail on every object, that get objects which cannot be
 converted, or that read facts which say less about a pod template than about the whole object.
+
+An API server accepts a policy that fails on every object, and reports the failure only at admission, by its
+failurePolicy: with `Fail`, users cannot create any object that it matches. Knows the kinds of Kubernetes; the fields of
+custom kinds are not known.
+
+An API server sends an object unchanged if any rule of the webhook names its version, and converts it otherwise: so two
+policies with different versions of one kind apply to both versions. Source: k8s.io/apiserver v0.36
+pkg/admission/plugin/webhook/generic/webhook.go.
+
+With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then for one pod, and a limit
+on it allows an object with a thousand such pods. Each fact declares its meaning there (facts/subject.py).
 """
 
 from __future__ import annotations

@@ -17,6 +17,10 @@ and besides `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with:
 another choice excludes. For an object, `moved: {NAME: PLACE}` is the place of an unknown field, as a path from the
 object, and `open: true` allows other fields. An object is first decoded by these types (decode.py), unless this was
 already done. A value of a wrong type, or a placeholder, is not checked further. Knows no API.
+
+Sources of the forms: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go (validateQualifiedName,
+validatePoolName), pkg/apis/core/validation ValidateCSIDriverName, pkg/apis/core/v1/helper IsExtendedResourceName, and
+k8s.io/apimachinery pkg/util/validation.
 """
 
 from __future__ import annotations

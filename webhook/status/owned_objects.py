@@ -1,5 +1,8 @@
 """Finds the object that a user names as `KIND/NAME`, as kubectl does, the objects that controllers created for it, by
 owner references, and the owners above it.
+
+For a kind that is not listed here, the kinds are searched that most controllers create. An owner reference with a uid
+means only the object with this uid.
 """
 
 from __future__ import annotations

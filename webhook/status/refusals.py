@@ -1,5 +1,13 @@
 """Why the API server refused an object that a controller wanted to create, and why a scheduler did not place a pod or a
 gang: their texts, with the number of nodes for each reason.
+
+The API server writes the message of a refusal. The controller repeats it in an event FailedCreate or in a condition.
+Source: k8s.io/apiserver v1.36 pkg/admission/plugin (resourcequota, policy/validating, webhook), and
+k8s.io/pod-security-admission v0.36 admission/admission.go.
+
+Source of messages about nodes: k8s.io/kubernetes v1.36 pkg/scheduler/framework/types.go FitError.Error and the plugins'
+ErrReason texts; volcano-sh/volcano@ed72c7c8 pkg/scheduler/api/unschedule_info.go, which writes `unavailable` and may
+leave out counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The source of the objects: an API server, read once as kubectl does, or the files of a recorded cluster."""
+"""The source of the objects: an API server, read once as kubectl does, or the files of a recorded cluster.
+
+Objects that may not or could not be read are noted with the missing right, and count as not known.
+"""
 
 from __future__ import annotations
 

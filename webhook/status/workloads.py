@@ -1,4 +1,9 @@
-"""Statements of controllers about their own objects in the status: jobs, and servers such as Deployments."""
+"""Statements of controllers about their own objects in the status: jobs, and servers such as Deployments.
+
+Source: k8s.io/api v0.36 batch/v1/types.go and apps/v1/types.go; kubernetes-sigs/jobset api/jobset/v1alpha2 and
+pkg/constants; kubeflow/trainer@8c0f5059 pkg/apis/trainer/v1alpha1/trainjob_types.go and pkg/constants;
+kubeflow/training-operator v1.9; kubernetes-sigs/lws@060ab4d api/leaderworkerset/v1.
+"""
 
 from __future__ import annotations
 
