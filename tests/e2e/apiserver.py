@@ -88,15 +88,18 @@ class ApiServer:
 
 
 @contextmanager
-def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
+def running(folder: Path, *flags: str, has_only_ipv6: bool = False) -> Iterator[ApiServer]:
     """An API server for as long as a test needs it.
 
     Args:
         folder: the folder for all files; empty, and short enough.
         flags: more flags of kube-apiserver, such as `--runtime-config=api/all=true`.
+        has_only_ipv6: whether it listens on `::1` alone, and Services have IPv6 addresses.
     """
     etcd_port, peer_port, port = free_ports(3)
-    server = ApiServer(f"https://127.0.0.1:{port}", folder, f"http://127.0.0.1:{etcd_port}")
+    flags = (*_IPV6, *flags) if has_only_ipv6 else flags
+    host = "[::1]" if has_only_ipv6 else "127.0.0.1"
+    server = ApiServer(f"https://{host}:{port}", folder, f"http://127.0.0.1:{etcd_port}")
     token = secrets.token_hex(16)
     _write_credentials(server, token)
     with (
@@ -161,10 +164,13 @@ def _apiserver(folder: Path, etcd: int, port: int) -> list[str]:
     ]
 
 
+_IPV6 = ("--bind-address=::1", "--advertise-address=::1", "--service-cluster-ip-range=fd00:10::/112")
+
+
 def _write_credentials(server: ApiServer, token: str) -> None:
     folder, now = server.folder, datetime.now(UTC)
     ca = authority("e2e", now=now)
-    pair: Pair = serving(ca, ["127.0.0.1", "localhost", "10.0.0.1"], now=now)
+    pair: Pair = serving(ca, ["127.0.0.1", "::1", "localhost", "10.0.0.1"], now=now)
     (folder / "ca.crt").write_bytes(ca.certificate)
     (folder / "apiserver.crt").write_bytes(pair.certificate)
     (folder / "apiserver.key").write_bytes(pair.key)

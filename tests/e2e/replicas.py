@@ -36,12 +36,13 @@ COUNT = 2
 
 @dataclass(eq=False, slots=True)
 class Replica:
-    """One process, and its address once it reports it; `is_ending` removes it from the Service."""
+    """One process, and its ports once it reports them; probes call `host`; `is_ending` removes it from the Service."""
 
     process: subprocess.Popen[bytes]
     log: Path
     port: int = 0
     probes: int = 0
+    host: str = "127.0.0.1"
     is_ending: bool = False
 
     def listens(self) -> bool:
@@ -57,7 +58,7 @@ class Replica:
         if self.is_ending or self.process.poll() is not None or not self.listens():
             return "no answer"
         with suppress(httpx.TransportError):
-            answer = httpx.get(f"http://127.0.0.1:{self.probes}/readyz?verbose", timeout=2)
+            answer = httpx.get(f"http://{self.host}:{self.probes}/readyz?verbose", timeout=2)
             return "" if answer.is_success else answer.text
         return "no answer"
 
@@ -68,7 +69,7 @@ class Replicas:
 
     Started replicas call the API server at `address` if it is given, trust `trusted` (PEM) instead of its authority,
     and log to `stderr`, a descriptor. `namespace` is where claimgate is installed. `code` is the tree of another
-    version that they run.
+    version that they run. With `has_only_ipv6` they listen where the Deployment says, and probes call `::1`.
     """
 
     server: ApiServer
@@ -80,13 +81,14 @@ class Replicas:
     stderr: int | None = None
     namespace: str = NAMESPACE
     code: Path | None = None
+    has_only_ipv6: bool = False
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
         """Replace all replicas, one after the other. A new replica starts first, so that never too few run."""
         old = list(self.running)
         for index in range(COUNT):
-            self._until_ready(self.start())
+            self.until_ready(self.start())
             for one in old[index : index + 1]:
                 self.end(one)
 
@@ -104,7 +106,7 @@ class Replicas:
             stderr = stream if self.stderr is None else self.stderr
             environment = {**os.environ, "PYTHONPATH": str(self.code)} if self.code else None
             process = subprocess.Popen(command, stderr=stderr, cwd=folder, env=environment)
-            replica = Replica(process, log, port, probes)
+            replica = Replica(process, log, port, probes, "[::1]" if self.has_only_ipv6 else "127.0.0.1")
         self.running.append(replica)
         return replica
 
@@ -131,7 +133,7 @@ class Replicas:
         killed.process.kill()
         killed.process.wait(10)
         self.running.remove(killed)
-        self._until_ready(self.start())
+        self.until_ready(self.start())
 
     def end(self, replica: Replica, number: int = signal.SIGTERM) -> None:
         """Remove a replica from the Service, as the removal of its endpoint does, and stop the replica."""
@@ -154,10 +156,11 @@ class Replicas:
         given = [one for one in container["args"] if not one.startswith("--probe-port=")]
         arguments = [here.get(one, one).replace("/etc/claimgate/tls", str(folder)) for one in given]
         assert not set(here) & set(arguments)
-        return [sys.executable, "-m", "webhook", *arguments, "--host=127.0.0.1"]
+        where = [] if self.has_only_ipv6 else ["--host=127.0.0.1"]
+        return [sys.executable, "-m", "webhook", *arguments, *where]
 
     @staticmethod
-    def _until_ready(replica: Replica) -> None:
+    def until_ready(replica: Replica) -> None:
         end = time.monotonic() + PATIENCE_S
         while told := replica.unready():
             assert time.monotonic() < end, f"{told}\n{replica.log.read_text()[-2000:]}"
