@@ -307,6 +307,38 @@ def test_keys_of_the_params_win_over_the_config_map(tmp_path, capsys):
     assert "amd.com~1gpu" in json.dumps(answer["patch"])
 
 
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        (
+            "kueue: {denny: a}",
+            "1:18: params.kueue.denny: unknown key `denny` of ConfigMap `kueue`: did you mean `deny`?",
+        ),
+        ("kueue: {deny: a}", "1:18: params.kueue.deny: unknown rule `a`: "),
+        (
+            "gpu-portable: {resorce: a/b}",
+            "1:25: params.gpu-portable.resorce: unknown key `resorce` of ConfigMap `gpu-portable`: did you mean `resource`?",
+        ),
+    ],
+    ids=["a key that no list has", "a rule that does not exist", "a key of a policy without checks"],
+)
+def test_mistaken_keys_of_params_are_refused(params, told, tmp_path, capsys):
+    file = write(tmp_path, f"params: {{{params}}}")
+    assert run_command_line(["config", "check", str(file)]) == 2
+    assert f"error: {file}:{told}" in capsys.readouterr().err
+    assert run_command_line(["audit", str(JOB), "--config", str(file)]) == 2
+
+
+def test_params_with_families_of_keys_are_accepted_and_names_that_no_policy_has_are_warned_of(tmp_path, capsys):
+    families = "{gpu-portable: {resource.team: a/b, vendor.amd: c/d}, kueue: {kueue: '0.18'}}"
+    assert run_command_line(["config", "check", str(write(tmp_path, f"params: {families}"))]) == 0
+    assert capsys.readouterr().err == ""
+    file = write(tmp_path, "params: {kueu: {deny: a}}")
+    assert run_command_line(["config", "check", str(file)]) == 0
+    warning = f"warning: {file}:1:10: params.kueu: no policy has a parameter `kueu`: did you mean `kueue`?"
+    assert warning in capsys.readouterr().err
+
+
 def test_settings_are_of_flags_then_variables_then_the_file(folder):
     (folder / "sub").mkdir()
     file = write(folder / "sub", "{kubernetesVersion: '1.35', policies: [mine], contextIsWhole: true}")

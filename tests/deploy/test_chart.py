@@ -46,6 +46,10 @@ REFUSED = {
     "a configuration with a typo": ("config.level.groups.storage=warn", "config"),
     "a ConfigMap that no policy has": ("params.kue.deny=x", "there are device-failures"),
     "a key that a ConfigMap does not have": ("params.kueue.denny=x", "it has advice, audit, deny, kueue, off, warn"),
+    "a key that a ConfigMap does not have, in the configuration": (
+        "config.params.kueue.denny=x",
+        "config.params.kueue.denny: the ConfigMap has no such key",
+    ),
     "to refuse what is not answered and nothing else": (
         "enforce=true,enforcementAction=audit",
         "set enforcementAction to deny",

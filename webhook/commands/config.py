@@ -16,6 +16,7 @@ from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.manifests.configuration import configuration_schema, configuration_template
 from webhook.manifests.leave_alone import NOTICE_DAYS, current_day
+from webhook.policy.configured_rules import unused_params
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import declared_settings
 from webhook.settings.shared import Settings
@@ -95,10 +96,13 @@ _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole"
 
 
 def _check_rules_and_exceptions(settings: Settings) -> int:
-    """Raise the mistakes in the rules that the file names, and print the exceptions that end soon or have expired."""
-    assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
+    """Raise the mistakes in the rules and params of the file; print the params that no policy has, and the exceptions
+    that end soon or have expired.
+    """
+    policies = assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
     ending = assembly.exceptions_at_their_end(settings.configuration, current_day(), notice_days=NOTICE_DAYS)
-    sys.stderr.write(terminal.lines(f"warning: {each}" for each in ending))
+    unused = unused_params(settings.configuration, policies)
+    sys.stderr.write(terminal.lines(f"warning: {each}" for each in (*ending, *unused)))
     return 0
 
 

@@ -13,6 +13,7 @@ from webhook.cluster.known_kinds import KNOWN_KINDS
 from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.manifests.configuration import ConfigurationFile
 from webhook.manifests.policy_exceptions import EVERY_RULE, PolicyException
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.actions import EFFECTS, Action
 from webhook.text.similar_names import nearest_name
@@ -64,12 +65,17 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
     """Return the same policies with a configuration.
 
     Raises:
-        InputError: every rule and group in the file that does not exist, and every kind that several groups have.
+        InputError: every rule and group in the file that does not exist, every kind that several groups have, and
+            every mistake in its params.
     """
     if file.document is None:
         return policies
     known = rule_ids(policies)
-    if problems := (*_problems_of_unknown_names(file, known), *_problems_of_ambiguous_kinds(file, policies)):
+    if problems := (
+        *_problems_of_unknown_names(file, known),
+        *_problems_of_ambiguous_kinds(file, policies),
+        *_problems_of_params(file, policies),
+    ):
         raise InputError(*problems)
     levels = file.value.levels
     groups = {group: EFFECTS[level].action for group, level in levels.groups.items()}
@@ -90,6 +96,37 @@ def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) 
         is_group = path[:2] == ("levels", "groups")
         if told := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
             yield file.problem(path, told)
+
+
+def _problems_of_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
+    """Yield keys that a shipped ConfigMap does not have, and rules that do not exist.
+
+    A name that no policy has is no problem here: it may be that of a policy that another run uses, or that the cluster
+    stores.
+    """
+    if not file.value.params:
+        return
+    rules = _param_rules(policies)
+    for name in sorted(file.value.params.keys() & rules.names):
+        keys = file.value.params[name]
+        for key, told in rules.mistakes_of_keys(name, keys):
+            yield file.problem(("params", name, *([key] if key in keys else ())), told)
+
+
+def _param_rules(policies: PolicySet) -> ParamRuleChecker:
+    return ParamRuleChecker(policies.policies, policies.registry, policies.params, own_namespace=policies.own_namespace)
+
+
+def unused_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
+    """Yield the names in `params` that no loaded policy has as the name of a parameter, so that they have no effect."""
+    if file.document is None or not file.value.params:
+        return
+    known = _param_rules(policies).names
+    for name in file.value.params:
+        if name not in known:
+            close = get_close_matches(name, sorted(known), n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(sorted(known))}"
+            yield file.problem(("params", name), f"no policy has a parameter `{name}`: {hint}")
 
 
 def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:

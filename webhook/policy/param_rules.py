@@ -7,7 +7,7 @@ have been edited by hand: there the server reports it (server/live_policy_set.py
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 
@@ -42,6 +42,7 @@ class ParamRuleChecker:
         own_namespace: str = OWN_NAMESPACE,
     ) -> None:
         every = tuple(policies)
+        self._sources = tuple(source for policy in every for source in _param_sources_of_policy(policy))
         self._policies = [policy for policy in every if policy.checks]
         self._names_below_site = frozenset(
             source.name
@@ -93,10 +94,19 @@ class ParamRuleChecker:
                 told = f"a key is NAME.KEY of a ConfigMap, and no policy has a ConfigMap `{name}`"
                 yield ("data", str(key)), f"{told}: {hint}"
         for name in known:
-            keys = {"data": site_keys_of(site, name)}
-            place = self._own_namespace, name
-            for path, text in (*self.mistakes_of_param(keys), *self._unknown_keys(keys, place)):
-                yield ("data", ".".join([name, *map(str, path[1:])])), text
+            for key, text in self.mistakes_of_keys(name, site_keys_of(site, name)):
+                yield ("data", f"{name}.{key}" if key else name), text
+
+    def mistakes_of_keys(self, name: str, keys: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
+        """Yield key and mistake of keys that replace those of a ConfigMap in the namespace where claimgate runs."""
+        param = {"data": keys}
+        for path, text in (*self.mistakes_of_param(param), *self._unknown_keys(param, (self._own_namespace, name))):
+            yield ".".join(map(str, path[1:])), text
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all params that a binding names."""
+        return frozenset(source.name for source in self._sources if source.name)
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in a param."""
