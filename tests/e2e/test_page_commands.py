@@ -26,7 +26,7 @@ pytestmark = pytest.mark.e2e
 ELSEWHERE = {
     "kubectl apply -k deploy/base && kubectl -n claimgate-system rollout status": "tests/e2e/test_upgrade.py",
     "git checkout VERSION -- deploy": "tests/e2e/test_upgrade.py",
-    "helm test claimgate": "tests/e2e/test_helm_life.py",
+    "helm test claimgate": "tests/e2e/test_helm_test.py",
     "kubectl delete crd": "tests/e2e/test_helm_life.py",
     "$ claimgate audit --live": "tests/e2e/test_cluster_audit.py",
     "claimgate serve --traces": "tests/commands/test_traces.py",
