@@ -42,6 +42,8 @@ server cannot send that.
 APPLIED = "application/apply-patch+yaml"
 """The media type of server-side apply; JSON is YAML."""
 PATCHED = "application/json-patch+json"
+_TEST_FAILED = "the server rejected our request due to an error in our request"
+"""What API servers say about a JSON Patch with a `test` that does not hold (v1.36)."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 """An empty query."""
 _CHUNK = 65536
@@ -117,7 +119,7 @@ class Connection(Protocol):
         ...
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
-        """Send a JSON Patch and return the answer. Raises LookupFailed."""
+        """Send a JSON Patch and return the answer. Raises LookupFailed, also if a `test` of the patch does not hold."""
         ...
 
     def page(
@@ -211,9 +213,13 @@ class _HttpConnection(Struct, frozen=True):
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
         query = {"fieldManager": manager}
-        return self._decode_answer(
-            path, self._send_request(path, query, read_s, body=operations, method="PATCH", content=PATCHED)
-        )
+        try:
+            response = self._send_request(path, query, read_s, body=operations, method="PATCH", content=PATCHED)
+        except ServerRefused as error:
+            if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and str(error).endswith(_TEST_FAILED):
+                raise ServerRefused(error.code, f"{path}: another program changed it at the same time") from None
+            raise
+        return self._decode_answer(path, response)
 
     def delete(self, path: str, read_s: float) -> None:
         try:
