@@ -20,7 +20,7 @@ from webhook.evaluation.validating import validating_decisions
 from webhook.schema import decode_object
 from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.sent import pod_as_sent
-from webhook.workloads.podsets import pod_templates
+from webhook.workloads.podsets import group_kind, pod_templates
 
 CLUSTER = FilesCluster([namespace()])
 EXPAND = {"expand": "pods"}
@@ -104,12 +104,25 @@ def compare(seeds: range, kinds_for_each: int) -> None:
         for name, obj in random.sample([*objects_around(template)], kinds_for_each):
             where = place_of(template, obj)
             place = path_as_text(where)
-            assert answers(rules, obj, place) == expected, (seed, name)
+            result = answers(rules, obj, place)
             made, said = patched(rules, obj, place)
+            if is_part_of_pod(obj):  # what the template lacks is not known, also in the expression of a message
+                assert {each for each, _ in result} <= {*(each for each, _ in expected), "unknown"}, (seed, name)
+                if {each for each, _ in said} == {"unknown"}:
+                    assert made == obj, (seed, name)
+                    continue
+            else:
+                assert result == expected, (seed, name)
             assert said == told, (seed, name)
             changed = template_at(where, made)
             assert sent(changed) == with_defaults_of_changed_limits(template, pod, wanted), (seed, name)
             assert_nothing_else_is_written(template_at(where, obj), changed, pod, wanted)
+
+
+def is_part_of_pod(obj: JSON) -> bool:
+    """Whether a controller completes the templates of a kind, so that their fields may be unknown."""
+    row = TABLE.row(*group_kind(obj))
+    return row is not None and row.pods == "parts"
 
 
 def assert_nothing_else_is_written(template: JSON, changed: JSON, before: JSON, after: JSON) -> None:

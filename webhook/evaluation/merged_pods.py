@@ -4,7 +4,8 @@ A policy with `expand: pods` is evaluated on the pods that Trainer creates from 
 a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime the pods
 are not known. For kinds with controllers that build pods from single fields, the policy is evaluated on these fields,
 and is not evaluated if it reads more: reading an unknown field of a PartialObject is an error, and never an absent
-field. For these kinds this is only done for files: in a cluster, the pods themselves reach the policy.
+field. For these kinds this is only done for files: in a cluster, the pods themselves reach the policy. A pod template
+that a controller completes with other fields is a PartialObject, too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from webhook.schema import decode_object
 from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.sent import pod_as_sent
 from webhook.workloads.embedded import embedded_objects
-from webhook.workloads.made_pods import MadePod, made_pods
+from webhook.workloads.made_pods import MadePod, PartialTemplate, made_pods
 from webhook.workloads.podsets import PodSet, group_kind
 from webhook.workloads.table import Table
 
@@ -141,6 +142,69 @@ def _decoded_pod(template: JSON, attributes: Attributes, deadline: Deadline) -> 
     return decode_object(pod, POD, deadline).value
 
 
+def pod_of_partial_template(pod: JSON, partial: PartialTemplate, deadline: Deadline) -> JSON:
+    """Return what is known of the pods of a template that a controller completes.
+
+    Args:
+        pod: the template as a decoded Pod, or None.
+        partial: what the controller leaves as the template has it.
+        deadline: is charged for what is walked.
+    """
+    if pod is None:
+        return None
+    if partial.is_unknown:
+        return _KnownParts(deadline, "").of({})
+    sent = pod_as_sent(pod, deadline, is_whole=False)
+    metadata, spec = dict(sent["metadata"]), dict(sent["spec"])
+    for body, name, more in (
+        (metadata, "labels", partial.labels),
+        (metadata, "annotations", partial.annotations),
+        (spec, "nodeSelector", partial.node_selector),
+    ):
+        if more:
+            body[name] = {**body.get(name, {}), **more}
+    containers = spec.get("containers") if "containers" in partial.whole_lists else None
+    fields = {name: each for name, each in spec.items() if name not in partial.hidden_in_pod and name != "containers"}
+    known = _KnownParts(deadline, "spec.", whole_lists=partial.whole_lists, absent=partial.absent).of(fields)
+    if containers:
+        main = partial.index_of_main_container(containers)
+        parts = [
+            _KnownParts(deadline, f"spec.containers[{index}].", hidden=partial.hidden if index == main else frozenset())
+            for index in range(len(containers))
+        ]
+        known = known.with_field("containers", [part.of(each) for part, each in zip(parts, containers, strict=True)])
+    return _KnownParts(deadline, "").of({**sent, "metadata": metadata}).with_field("spec", known)
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownParts:
+    """Returns an object of a template without its unknown parts. `where` is its path in the Pod, with a dot at its end.
+
+    hidden: dotted fields below it; whole_lists: the only lists that are known; absent: fields that are absent, not
+    unknown.
+    """
+
+    deadline: Deadline
+    where: str
+    hidden: frozenset[str] = frozenset()
+    whole_lists: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+
+    def of(self, value: JSON, at: str = "") -> PartialObject:
+        """Return the object at a dotted path below `where`."""
+        fields: dict[str, JSON] = {}
+        for name, each in self.deadline.charge_for_items(value.items()):
+            if at + name in self.hidden:
+                continue
+            if isinstance(each, dict):
+                fields[name] = self.of(each, f"{at}{name}.")
+            elif not isinstance(each, list) or at + name in self.whole_lists:
+                fields[name] = each
+        told = "`{}` of these pods is not known, because their controller completes the template"
+        is_known = self.absent.__contains__ if not at else lambda _: False
+        return PartialObject(fields, is_known, f"{self.where}{at}", told)
+
+
 @dataclass(frozen=True, slots=True)
 class PodsOutsideObject:
     """The pods outside a request's object, the pods of its old object by place and name, and the missing objects."""
@@ -252,5 +316,8 @@ class PartialObject(dict[str, Any]):
     def __iter__(self) -> Iterator[str]:
         self._refuse_whole()
 
-    keys = values = items = copy = __eq__ = __ne__ = __or__ = _refuse_whole
+    def __bool__(self) -> bool:
+        return bool(dict.__len__(self)) or self._refuse("*")
+
+    __len__ = keys = values = items = copy = __eq__ = __ne__ = __or__ = _refuse_whole
     __hash__ = None

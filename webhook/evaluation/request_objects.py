@@ -19,7 +19,13 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.releases import Release
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
-from webhook.evaluation.merged_pods import MergedPod, PartialObject, PartialPod, pods_outside_object
+from webhook.evaluation.merged_pods import (
+    MergedPod,
+    PartialObject,
+    PartialPod,
+    pod_of_partial_template,
+    pods_outside_object,
+)
 from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects, inner_object_as_sent
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.kinds import TRAIN_JOB
@@ -87,6 +93,12 @@ class EvaluationTarget:
         """
         if self.podset is None or self.mismatches:
             return self.object, self.old_object
+        if self.shown_objects is None and self.podset.partial is not None:
+            partial = self.podset.partial
+            self.shown_objects = (
+                pod_of_partial_template(self.object, partial, deadline),
+                pod_of_partial_template(self.old_object, partial, deadline),
+            )
         if self.shown_objects is None:
             before, is_encoded = self.old_object, self.attributes.is_decoded
             self.shown_objects = (
@@ -97,9 +109,15 @@ class EvaluationTarget:
 
     def object_for_mutations(self, deadline: Deadline) -> JSON:
         """Return the object that patches apply to: the request's own object unchanged, objects inside it as expressions
-        see them.
+        see them, also those that a controller completes.
         """
-        return self.written if self.podset is None else self.objects_for_expressions(deadline)[0]
+        if self.podset is None:
+            return self.written
+        if self.podset.partial is not None and not self.mismatches:
+            return inner_object_as_sent(
+                self.object, self.kind, self.podset, deadline, is_encoded=self.attributes.is_decoded
+            )
+        return self.objects_for_expressions(deadline)[0]
 
     def reroot(self, message: str) -> tuple[str, str]:
         """Return the path that a message begins with, and the message with that path changed to the path in the whole

@@ -111,6 +111,9 @@ def _kinds_left_out(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
     rows = [row for row in table.rows if any(rule.embeds == "object" for rule in row.podSets)]
     if rows:
         yield tuple(map(_qualified_resource, rows)), "their templates are those of the objects that they wrap"
+    parts = [row for row in table.rows if row.podSets and row.pods == "parts"]
+    if parts:
+        yield tuple(map(_qualified_resource, parts)), "their controllers complete the templates with other fields"
     mixed = [row for row in table.rows if len({rule.embeds for rule in row.podSets} - {"object"}) > 1]
     if mixed:
         yield tuple(map(_qualified_resource, mixed)), "they hold both pod templates and pod specs"
@@ -122,7 +125,7 @@ def _groups_of_kinds(table: Table) -> Iterator[_KindGroup]:
     several: dict[str, list[Row]] = {}
     for row in table.rows:
         embeds = {rule.embeds for rule in row.podSets}
-        if len(embeds) != 1 or "object" in embeds or (first := row.podSets[0]).template == "":
+        if row.pods == "parts" or len(embeds) != 1 or "object" in embeds or (first := row.podSets[0]).template == "":
             continue
         if len(row.podSets) == 1 and not re.search(r"\[\]|\{\}", first.template):
             fixed.setdefault((first.template, first.embeds, first.when, first.unless), []).append(row)

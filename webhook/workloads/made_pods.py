@@ -1,6 +1,8 @@
-"""Pods that a controller creates from single fields of an object: their known and unknown parts.
+"""The known and unknown parts of pods that a controller creates from single fields of an object, or from a pod template
+and other fields.
 
-kinds.yaml names the fields (`made`). A field without a name here is not known, which is different from absent.
+kinds.yaml names the fields (`made`, `completion`). A field without a name here is not known, which is different from
+absent.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
-from webhook.workloads.rows import MadePodRule, Row
+from webhook.workloads.rows import CompletionRule, MadePodRule, Row
 
 _PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
 """A path with a value, with only the keys that have a prefix, or with only the other keys."""
@@ -46,15 +48,60 @@ class MadePod(Struct, frozen=True, kw_only=True):
         return self.at
 
 
+class PartialTemplate(Struct, frozen=True, kw_only=True):
+    """What is known of the pods of a template that a controller completes: the fields that the template has.
+
+    hidden: dotted fields of the main container that are not as in the template; hidden_in_pod: those of the PodSpec.
+    labels, annotations and node_selector replace entries of the template. whole_lists: the names of the lists to which
+    nothing is added; no other list is known. absent: fields of the PodSpec that only the template sets. is_unknown:
+    nothing is known.
+    """
+
+    container: str = ""
+    hidden: frozenset[str] = frozenset()
+    hidden_in_pod: frozenset[str] = frozenset()
+    labels: Mapping[str, JSON] = {}
+    annotations: Mapping[str, JSON] = {}
+    node_selector: Mapping[str, JSON] = {}
+    whole_lists: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+    is_unknown: bool = False
+
+    def index_of_main_container(self, containers: Sequence[JSON]) -> int:
+        """Return the index of the container that the controller completes."""
+        names = (each.get("name") for each in containers)
+        return next((index for index, name in enumerate(names) if self.container and name == self.container), 0)
+
+
+def partial_template(obj: JSON, rule: CompletionRule, deadline: Deadline) -> PartialTemplate:
+    """Return what is known of the pods of a template that the controller of an object completes."""
+    device = paths.get(obj, _steps(rule.device)) if rule.device else None
+    name = device.get("name") if isinstance(device, dict) else None
+    sides = [f"resources.{side}.{name}" for side in ("limits", "requests")] if isinstance(name, str) else []
+    return PartialTemplate(
+        container=rule.container,
+        hidden=frozenset((*rule.sets, *sides)),
+        hidden_in_pod=frozenset(rule.setsInPod),
+        labels=_merged_entries(obj, rule.labels, deadline),
+        annotations=_merged_entries(obj, rule.annotations, deadline),
+        node_selector=_merged_entries(obj, rule.nodeSelector, deadline),
+        absent=frozenset(rule.absent),
+        whole_lists=frozenset(
+            each for each, source in rule.keeps.items() if not source or not does_hold(obj, source, deadline)
+        ),
+        is_unknown=any(does_hold(obj, condition, deadline) for condition in rule.unless),
+    )
+
+
 def made_pods(obj: JSON, row: Row, deadline: Deadline) -> tuple[MadePod, ...] | None:
     """Return the pods that an object's controller creates from its fields; None if one of them is not known."""
-    if not row.made or any(_holds(obj, condition, deadline) for rule in row.made for condition in rule.unless):
+    if not row.made or any(does_hold(obj, condition, deadline) for rule in row.made for condition in rule.unless):
         return None
     pods = [_made_pod(obj, rule, deadline) for rule in row.made if isinstance(paths.get(obj, _steps(rule.at)), dict)]
     return None if not pods or None in pods else tuple(filter(None, pods))
 
 
-def _holds(obj: JSON, condition: str, deadline: Deadline) -> bool:
+def does_hold(obj: JSON, condition: str, deadline: Deadline) -> bool:
     """Return whether a field is set, has a value, or has a key with a prefix."""
     path, value, _, prefix = _match(condition)
     field_value = paths.get(obj, _steps(path))
@@ -77,7 +124,7 @@ def _made_pod(obj: JSON, rule: MadePodRule, deadline: Deadline) -> MadePod | Non
     origins: dict[FieldPath, FieldPath] = {(*main, "image"): image_path}
     metadata: dict[str, JSON] = {}
     for name, places in (("labels", rule.labels), ("annotations", rule.annotations)):
-        if own := {key: value for place in places for key, value in _entries(obj, place, deadline)}:
+        if own := _merged_entries(obj, places, deadline):
             metadata[name] = own
         if places:
             origins["metadata", name] = _steps(_match(places[-1])[0])
@@ -117,6 +164,11 @@ def _image(obj: JSON, places: Sequence[str]) -> tuple[str | None, FieldPath]:
         elif isinstance(value, str) and value:
             return value, _steps(place)
     return None, ()
+
+
+def _merged_entries(obj: JSON, places: Sequence[str], deadline: Deadline) -> dict[str, JSON]:
+    """Return the entries of several maps; a later map wins."""
+    return {key: value for place in places for key, value in _entries(obj, place, deadline)}
 
 
 def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, JSON]]:

@@ -20,6 +20,7 @@ from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
+from webhook.workloads.made_pods import PartialTemplate, partial_template
 from webhook.workloads.rows import Change, DeclaredTemplates, Embeds, Factor, PodSetRule, Row
 from webhook.workloads.table import Table
 
@@ -34,7 +35,8 @@ class PodSet(Struct, kw_only=True):
     (`elsewhere`, the merge of a TrainJob with its runtime) has the place of its origin. count is the pods of one group,
     None if it cannot be known; groups is how many such groups the object creates (LeaderWorkerSet replicas). A patch
     (`is_patch`) is a part of a template that is merged into one of another object. metadata are the objects that give
-    the pods labels and annotations, if it is not the template.
+    the pods labels and annotations, if it is not the template. partial says what is known of the pods of a template
+    that the controller completes.
     """
 
     name: str
@@ -46,6 +48,7 @@ class PodSet(Struct, kw_only=True):
     elsewhere: bool = False
     is_patch: bool = False
     metadata: tuple[FieldPath, ...] = ()
+    partial: PartialTemplate | None = None
 
     @property
     def pods(self) -> int | None:
@@ -154,7 +157,8 @@ def _podsets_of_row(obj: JSON, row: Row, table: Table, deadline: Deadline, depth
             if not _applies(place, rule):
                 continue
             if rule.embeds != "object":
-                yield _podset(place, rule, obj)
+                partial = partial_template(obj, rule.completion, deadline) if row.pods == "parts" else None
+                yield _podset(place, rule, obj, partial)
                 continue
             for inner in _podsets_of_inner_object(place, rule, table, deadline, depth):
                 groups = inner.groups * product_of_factors(obj, rule.groups)
@@ -176,7 +180,7 @@ def is_set(element: JSON, path: str) -> bool:
     return value is not None and value is not False
 
 
-def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> PodSet:
+def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON, partial: PartialTemplate | None) -> PodSet:
     template, metadata = _as_template(place.value, rule.embeds), _metadata_paths(place, rule, obj)
     if metadata:
         template = template_with_metadata(template, obj, metadata)
@@ -188,6 +192,7 @@ def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> PodSet:
         count=None if rule.count is None else product_of_factors(place.element, rule.count),
         groups=product_of_factors(obj, rule.groups),
         bare=rule.embeds == "podSpec",
+        partial=partial,
     )
 
 

@@ -55,11 +55,36 @@ class DeclaredTemplates(_StrictModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionRule(_StrictModel):
+    """What a controller that merges other fields into a pod template leaves as the template has it.
+
+    A field that the template lacks is not known, unless it is `absent`: a field of the PodSpec that the controller
+    never sets. container: the name of the container that the controller completes, by default the first. sets: fields
+    of that container that the controller sets, whatever the template has. device: the name of a device and its
+    quantity, which it sets there too. setsInPod: fields of the PodSpec that it sets. labels, annotations, nodeSelector:
+    maps of the object that are added to those of the template, as in `made`. keeps: lists to which nothing is added,
+    each with the field of the object that adds elements, "" if there is none; other lists are not known. unless:
+    nothing is known of the pod if one of these holds, as in `made`.
+    """
+
+    container: str = ""
+    sets: tuple[str, ...] = ()
+    device: str = ""
+    setsInPod: tuple[str, ...] = ()  # noqa: N815  the file's own spelling
+    labels: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    nodeSelector: tuple[str, ...] = ()  # noqa: N815
+    keeps: Mapping[str, str] = field(default_factory=dict, hash=False)
+    absent: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRule(_StrictModel):
     """One place of pod templates. `count` is None if the number of pods cannot be known.
 
     metadata: objects with labels and annotations that the controller gives to the pods instead of the template's; a
-    later one counts.
+    later one counts. completion: what is known of the pods of a template that is only a part of them.
     """
 
     template: str
@@ -72,6 +97,7 @@ class PodSetRule(_StrictModel):
     groups: tuple[Factor, ...] = ()
     declared: DeclaredTemplates | None = None
     metadata: tuple[str, ...] = ()
+    completion: CompletionRule = CompletionRule()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

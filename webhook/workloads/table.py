@@ -21,7 +21,7 @@ from webhook.apimachinery.attributes import JSON, parse_group_kind
 from webhook.apimachinery.paths import FieldPath
 from webhook.errors import InputError, InputProblem, UnreadPartError
 from webhook.text import model_errors
-from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, ResourceRule, Row
+from webhook.workloads.rows import CompletionRule, Factor, ObjectRule, PodSetRule, ResourceRule, Row
 from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
 from webhook.yamltext.yamlfile import Document
@@ -163,6 +163,8 @@ def _mistakes_of_row(row: Row) -> Iterator[tuple[FieldPath, str]]:
     for index, rule in enumerate(row.podSets):
         for place, said in _mistakes_of_podset_rule(rule):
             yield ("podSets", index, *place), said
+        if rule.completion != CompletionRule() and row.pods != "parts":
+            yield ("podSets", index, "completion"), "is only for a kind with `pods: parts`"
     for index, fragment in enumerate(row.fragments):
         yield from _check_template_path(("fragments", index, "template"), fragment.template)
     for index, resources in enumerate(row.resources):
@@ -196,6 +198,7 @@ def _mistakes_of_podset_rule(rule: PodSetRule) -> Iterator[tuple[FieldPath, str]
     yield from _check_template_path(("template",), rule.template)
     for name in ("named", "when", "unless"):
         yield from _check_field_paths((name,), getattr(rule, name))
+    yield from _check_field_paths(("completion", "device"), rule.completion.device)
     for name, factors in (("count", rule.count or ()), ("groups", rule.groups)):
         for index, factor in enumerate(factors):
             for place, said in _mistakes_of_factor(factor):
