@@ -194,7 +194,7 @@ class EvaluationError(CelError):
 
 
 class NoDecision(EvaluationError):
-    """An expression asks `authorizer` a question, and the answer is not known."""
+    """An expression reads what is not known: an answer of `authorizer`, or a field that a controller fills in."""
 
 
 class NoSuchOverload(EvaluationError):

@@ -22,8 +22,10 @@ SPEC = PartialObject({"image": "a"}, {"image", "tolerations"}.__contains__, "spe
         lambda: list(SPEC),
         SPEC.items,
         lambda: SPEC == {},
+        lambda: len(SPEC),
+        lambda: bool(PartialObject({}, lambda _: False, "spec.", "Kind does not say what {} is")),
     ],
-    ids=["index", "get", "in", "iteration", "items", "comparison"],
+    ids=["index", "get", "in", "iteration", "items", "comparison", "size", "truth"],
 )
 def test_reading_an_unknown_value_is_an_error(ask: Callable[[], Any]) -> None:
     with pytest.raises(NoDecision, match=r"^Kind does not say what spec\."):
@@ -69,6 +71,13 @@ def test_expressions_can_read_known_values(expression: str) -> None:
         "spec.all(name, v, true)",
         "spec == {}",
         "{} == spec",
+        "size(spec) > 0",
+        "spec.size() == 1",
+        "spec.tolerations == 1 || spec.volumes == 1",
+        "spec.tolerations == 1 && spec.volumes == 1",
+        "spec.volumes == 1 || spec.tolerations == 1",
+        "[1, 2].exists(x, x == 1 ? spec.tolerations == x : spec.volumes == x)",
+        "[1, 2].all(x, x == 1 ? spec.tolerations == x : spec.volumes == x)",
     ],
 )
 def test_expressions_that_read_unknown_values_fail(expression: str) -> None:

@@ -17,11 +17,21 @@ from webhook.cel.library.conversions import format_key_for_message
 from webhook.cel.library.refusal import no_such_overload_error
 from webhook.cel.values import WrappedMapKey
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, EvaluationError, EvaluationPanic, NoSuchOverload
+from webhook.errors import BudgetExceeded, EvaluationError, EvaluationPanic, NoDecision, NoSuchOverload
 
 CODE_NAME = "<cel>"
 ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)
 """The exceptions that an operation of generated code can raise."""
+
+
+def error_that_counts(first: Exception | None, new: Exception) -> Exception:
+    """Return the error of two operands that both fail: the first, but one of an unknown value before others.
+
+    With the value, its operand might decide, and the other error would not matter.
+    """
+    if first is None or (isinstance(new, NoDecision) and not isinstance(first, NoDecision)):
+        return new
+    return first
 
 
 class FailurePlaces:

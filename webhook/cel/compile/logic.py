@@ -13,7 +13,7 @@ from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
 from webhook.cel.compile.code import FailurePlace, ValueCode
 from webhook.cel.compile.expression import ExpressionCompiler
-from webhook.cel.compile.failure import ERRORS
+from webhook.cel.compile.failure import ERRORS, error_that_counts
 from webhook.cel.library.refusal import raise_no_such_overload
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL
@@ -97,12 +97,10 @@ def _successive_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]
 
 
 def operand_try_statement(compiler: ExpressionCompiler, body: list[ast.stmt], error: str) -> ast.stmt:
-    """Return a statement that runs `body` and stores its error unless an earlier one is stored."""
+    """Return a statement that runs `body` and stores its error unless an earlier one counts more."""
     refund_for = code.call_node(compiler.reference_to_object(compiler.refund_for), code.name_node("x"))
-    keep = code.if_node(
-        code.is_comparison_node(code.name_node(error), code.constant_node(None)),
-        [code.assignment_node(error, code.name_node("x"))],
-    )
+    first = code.call_node(compiler.reference_to_object(error_that_counts), code.name_node(error), code.name_node("x"))
+    keep = code.assignment_node(error, first)
     compiler.writer.moves += 1
     return code.try_node(body, compiler.reference_to_object(ERRORS), [code.subtract_cost_node(refund_for), keep])
 
