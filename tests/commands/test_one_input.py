@@ -98,6 +98,19 @@ def test_a_repeated_key_is_a_finding_of_audit(tmp_path: Path, capsys):
     assert "repeated-key" not in capsys.readouterr().out
 
 
+def test_a_key_that_kustomize_refuses_is_reported_even_if_it_loses_nothing(tmp_path: Path, capsys):
+    """`kubectl kustomize` v1.36: mapping key "data" already defined. It merges a patch with such a key."""
+    twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\ndata: {k: v}\n"
+    for name in ("listed", "patch", "alone"):
+        (tmp_path / f"{name}.yaml").write_text(twice)
+    (tmp_path / "kustomization.yaml").write_text("resources: [listed.yaml]\npatches: [{path: patch.yaml}]\n")
+    assert run_command_line(["audit", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert (out.count("manifest/repeated-key"), err.count("appears")) == (1, 0)
+    assert f"{tmp_path}/listed.yaml:5:1  manifest/repeated-key" in out
+    assert "key `data` appears twice in one mapping, and kustomize refuses the file" in out
+
+
 def test_a_repeated_key_in_a_list_is_reported_for_its_object(tmp_path: Path, capsys):
     file = tmp_path / "list.json"
     head = '"apiVersion": "v1", "kind": "ConfigMap", "metadata"'

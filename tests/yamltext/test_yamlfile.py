@@ -136,6 +136,13 @@ def test_unreadable_text_is_reported_with_its_place(text, message):
         ("a: {d: 1}\na: {d: 1}\na: {d: 2}", {"a": {"d": 2}}, 3, ["f:3:1: key `a` appears 3 times in one mapping"]),
         ("a: {d: 1}\na: {d: true}", {"a": {"d": True}}, 2, ["f:2:1: key `a` appears twice"]),
         ('{"a": {"d": 1},\n "b": 1, "b": 1}', {"a": {"d": 1}, "b": 1}, 1, []),
+        ("a:\na: {d: 1}", {"a": {"d": 1}}, 2, []),
+        ("a: {e: [1, {f: }]}\na: {d: 1, e: [1, {f: 2}, 3]}", {"a": {"d": 1, "e": [1, {"f": 2}, 3]}}, 2, []),
+        ("a: {e: [1, 2]}\na: {d: 1, e: [1]}", {"a": {"d": 1, "e": [1]}}, 2, ["f:2:1: key `a` appears twice"]),
+        ("a: {d: 1, e: 2}\na: {d: 1}", {"a": {"d": 1}}, 2, ["f:2:1: key `a` appears twice"]),
+        ("a: {d: 1}\na:", {"a": None}, 2, ["f:2:1: key `a` appears twice"]),
+        ("a: {d: 1, description: x}\na: {d: 1, description: z}", {"a": {"d": 1, "description": "z"}}, 2, []),
+        ('{"a": {"d": null},\n "a": {\n"d": 2}}', {"a": {"d": 2}}, 3, []),
         ('{"a": {"d": 1},\n "a": {\n"d": 2}}', {"a": {"d": 2}}, 3, ["f:2:2: key `a` appears twice in one object"]),
         ("x: [\n---\na: {d: 1}\na: {d: 2}", {"a": {"d": 2}}, 4, ["f:4:1: key `a` appears twice"]),
         ("a: {d: 1}\n<<: {a: {d: 2}}", {"a": {"d": 2}}, 2, ["f:2:1: key `a` comes before a `<<` that also sets it"]),
@@ -152,6 +159,16 @@ def test_the_last_value_of_a_repeated_key_counts_and_is_reported(text, value, li
     assert read.documents[0].position(paths.parse_path(found))[0] == line
     assert len(read.repeated) == len(told)
     assert all(str(each).startswith(said) for each, said in zip(read.repeated, told, strict=True))
+
+
+@all_rows("text", ["a: 1\nb:\n  c: 1\n  c: 1", "a: [\n---\nb:\n  c: 1\n  c: 1", "# on\nb:\n  c:\n  c: 1"])
+def test_kustomize_refuses_a_resource_with_a_key_twice(text):
+    """As kubectl v1.36 kustomize (api v0.20) does, also with equal values; it merges a patch with such a key."""
+    read = yamlfile.read_parts_of_text(text, "f", by_kustomize=True, refuses_repeats=True)
+    (note,) = read.repeated
+    assert note.message == "key `c` appears twice in one mapping, and kustomize refuses the file; expected it once"
+    assert (note.line, note.path) == (text.count("\n") + 1, "b")
+    assert yamlfile.read_parts_of_text(text, "f", by_kustomize=True).repeated == ()
 
 
 def test_repeated_keys_of_one_mapping_share_its_path():

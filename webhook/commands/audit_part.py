@@ -179,8 +179,11 @@ class PartAudit:
 
     def findings(self, part: SourcePart, result: PartResult, stop: StopSignal | None = None) -> Iterator[Finding]:
         """Yield the findings of a part one after the other, and fill the result, until `stop` is set."""
+        by_kustomize = self._files.is_read_by_kustomize(part.source)
         inputs = document_stream.read_documents_of_part(
-            part, by_kustomize=self._files.is_read_by_kustomize(part.source)
+            part,
+            by_kustomize=by_kustomize,
+            refuses_repeats=by_kustomize and not self._files.is_patch(part.source),
         )
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)

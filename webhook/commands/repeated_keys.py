@@ -1,9 +1,8 @@
 """Finds keys that one mapping of an object has twice, as findings of an audit.
 
-Equal values are not reported, because nothing is lost.
-
 kubectl sends the last value and does not mention the first one: a Pod can lose its GPUs that way. The decoded object
-does not show this, so no policy can check it; the reader of YAML and JSON notes each place.
+does not show this, so no policy can check it; the reader of YAML and JSON notes each place. A value is not reported if
+the last one has all of it, because nothing is lost, except in a resource of kustomize, which refuses the file.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from webhook.yamltext.source_line import Place
 RULE: Final = Rule(
     id="manifest/repeated-key",
     policy="manifest",
-    description="A mapping has a key once, or always with the same value, because kubectl sends only the last value.",
+    description="A mapping has a key once, because kubectl sends only the last value, and kustomize refuses the file.",
     severity="high",
     category="yaml",
     docs="https://yaml.org/spec/1.2.2/#mapping",

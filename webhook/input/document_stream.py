@@ -287,16 +287,22 @@ def parts_of_file(files: RereadableFiles, file: InputFile) -> Iterator[SourcePar
         yield SourcePart(file=file, part=empty, is_first=is_first, problem=problem)
 
 
-def read_documents_of_part(part: SourcePart, *, by_kustomize: bool = False) -> documents.InputDocuments:
+def read_documents_of_part(
+    part: SourcePart, *, by_kustomize: bool = False, refuses_repeats: bool = False
+) -> documents.InputDocuments:
     """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files.
 
     Args:
         part: the part.
         by_kustomize: whether kustomize reads the file, for which `on` and `yes` are texts.
+        refuses_repeats: whether the file is a resource of kustomize, which refuses a mapping with a key twice.
     """
     shown = yamlfile.shown(part.source)
     if part.problem is not None:
         read = yamlfile.FileParts(problems=(part.problem,))
     else:
-        read = yamlfile.read_parts_of_text(part.part.text, shown, part.part.above, by_kustomize=by_kustomize)
+        text = part.part
+        read = yamlfile.read_parts_of_text(
+            text.text, shown, text.above, by_kustomize=by_kustomize, refuses_repeats=refuses_repeats
+        )
     return documents.documents_of_file(part.file, read, is_first=part.is_first)

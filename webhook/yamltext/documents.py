@@ -73,7 +73,7 @@ def _parse_part_with_shifted_places(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
     """Yield the parser's documents in a part, with places in the whole text."""
-    inside, twice = Places(part), list[YamlError]()
+    inside, twice = Places(part, refuses_repeats=places.refuses_repeats), list[YamlError]()
     try:
         for at, value in parse_documents(inside, twice):
             number, extent = len(places.extents), inside.extents[at]

@@ -47,11 +47,13 @@ _KEYS = json.JSONDecoder(strict=False)
 
 
 class JsonError(ValueError):
-    """Text that JSON allows and Kubernetes does not, or that is too deep; `offset` is its place."""
+    """Text that JSON allows and Kubernetes does not, or that is too deep; `offset` is its place. `is_harmless`: it is
+    about a repeated key, and the last value has all that the others have.
+    """
 
-    def __init__(self, message: str, offset: int = 0) -> None:
+    def __init__(self, message: str, offset: int = 0, *, is_harmless: bool = False) -> None:
         super().__init__(message)
-        self.offset = offset
+        self.offset, self.is_harmless = offset, is_harmless
 
 
 def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
@@ -59,7 +61,8 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 
     Args:
         text: one value, or several in a row.
-        repeated: gets the notes about the first key of a value that occurs twice in one object with different values.
+        repeated: gets the notes about the first key of a value that occurs twice in one object with different values;
+            they are harmless if the last value lacks nothing.
 
     Raises:
         json.JSONDecodeError: not JSON.
@@ -75,8 +78,8 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
         except JsonError as error:
             raise JsonError(str(error), offset) from None
         if objects.repeated:
-            repeated.append(_error_of_repeated_key(text, offset, objects.repeated))
-            objects.repeated = set()
+            repeated.append(_error_of_repeated_key(text, offset, objects))
+            objects.repeated, objects.lost = set(), set()
         yield value, offset
         offset = _skip_white_space(text, end)
 
@@ -144,15 +147,20 @@ def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
 
 
 class _ObjectBuilder:
-    """Builds the objects of a text, and notes the keys that one of them has with different values."""
+    """Builds the objects of a text, and notes the keys that one of them has with different values.
+
+    `lost`: those of them of which the last value lacks something.
+    """
 
     def __init__(self) -> None:
         self.repeated: set[str] = set()
+        self.lost: set[str] = set()
 
     def build_object(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
         result = dict(pairs)
         if len(result) < len(pairs):
             self.repeated |= {key for key, value in pairs if not equal_as_json(value, result[key])}
+            self.lost |= {key for key, value in pairs if not keeps_value(result[key], value, key)}
         return result
 
 
@@ -169,6 +177,21 @@ def equal_as_json(one: JSON, other: JSON) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(equal_as_json, one, other))
     return bool(one == other)
+
+
+def keeps_value(last: JSON, earlier: JSON, key: str = "") -> bool:
+    """Return whether the last value of a repeated key has all that an earlier one has. A null has nothing, and a
+    `description` is a text for people, which no program needs.
+    """
+    if earlier is None or earlier is last:
+        return True
+    if isinstance(earlier, dict):
+        return isinstance(last, dict) and all(
+            keeps_value(last.get(name), value, name) for name, value in earlier.items()
+        )
+    if isinstance(earlier, list):
+        return isinstance(last, list) and len(earlier) <= len(last) and all(map(keeps_value, last, earlier))
+    return equal_as_json(earlier, last) or (key == "description" and isinstance(last, str))
 
 
 def _skip_white_space(text: str, offset: int) -> int:
@@ -226,8 +249,11 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
     return offsets
 
 
-def _error_of_repeated_key(text: str, offset: int, keys: set[str]) -> JsonError:
-    """Return the error for the first of some keys that is repeated in one object of the value."""
+def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> JsonError:
+    """Return the error for the first key that is repeated in one object of the value, if possible one that loses
+    something.
+    """
+    keys = objects.lost or objects.repeated
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
         if len(steps) > MAX_DEPTH:  # which was not read
@@ -235,7 +261,7 @@ def _error_of_repeated_key(text: str, offset: int, keys: set[str]) -> JsonError:
         path = tuple(steps)
         if path in seen and path[-1] in keys:
             message = f"key `{path[-1]}` appears twice in one object, and kubectl uses the last; expected it once"
-            return JsonError(message, place)
+            return JsonError(message, place, is_harmless=not objects.lost)
         seen.add(path)
     raise AssertionError("a value that was read has no key twice")  # pragma: no cover - it was read with one
 

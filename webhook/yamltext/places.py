@@ -68,6 +68,7 @@ class Places:
     `extents` are those of its documents, by their numbers; `nodes` are built for the requested documents only: a file
     with a Deployment often also has definitions of some MB, and their nodes would take seconds and gigabytes.
     `words_are_text`: a plain `on` or `yes` is a text, as in YAML 1.2.
+    `refuses_repeats`: the program that reads the text refuses a mapping with a key twice.
     """
 
     text: str
@@ -77,6 +78,7 @@ class Places:
     confidential: dict[int, list[Span]] = field(default_factory=dict, repr=False)
     comments: Mapping[int, Sequence[IgnoreComment]] | None = field(default=None, repr=False)
     words_are_text: bool = False
+    refuses_repeats: bool = False
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor.

@@ -1,7 +1,8 @@
 """Builds the values of any YAML text from the parser's events without recursion, so that no text can exhaust the stack.
 
 Values mean the same as to kubectl v1.36 (scalars): if a key occurs twice in a mapping, the last counts, and a note is
-given. A `<<` also counts more than the keys before it, unlike in YAML 1.1 and in kustomize; a note is also reported.
+given if that loses something. kustomize refuses its resources with such a key. A `<<` also counts more than the keys
+before it, unlike in YAML 1.1 and in kustomize; a note is also reported.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.yamltext import scalars
-from webhook.yamltext.jsontext import equal_as_json
+from webhook.yamltext.jsontext import equal_as_json, keeps_value
 from webhook.yamltext.places import LOADER, Extent, Places
 
 MAX_ALIASED = 100_000
@@ -63,10 +64,10 @@ class _Frame(Struct):
 
 
 class _Repeat(Struct):
-    """A key that occurs more than once in a mapping: how often, whether with different values, and its last event."""
+    """A key that occurs more than once in a mapping: how often, whether a value is lost, and its last event."""
 
     count: int = 1
-    differs: bool = False
+    loses: bool = False
     event: Any = None
 
 
@@ -75,8 +76,8 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
 
     Args:
         places: the text; gets to know where its documents begin.
-        repeated: gets the notes about keys that occur twice in one mapping with different values; kubectl v1.36 also
-            uses the last one.
+        repeated: gets the notes about keys that occur twice in one mapping, if that loses a value or kustomize
+            refuses it; kubectl v1.36 also uses the last one.
 
     Raises:
         YamlError: the text cannot be read.
@@ -86,7 +87,7 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
         for event in yaml.parse(places.text, Loader=LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
                 number, begun, first = number + 1, event, None
-                reader = _Reader(repeated, words_are_text=places.words_are_text)
+                reader = _Reader(places, repeated)
             elif isinstance(event, yaml.DocumentEndEvent):
                 places.extents[number] = _extent(begun, first, event)
                 yield number, reader.result
@@ -111,9 +112,10 @@ def _extent(begun: Any, first: Any, ended: Any) -> Extent:
 class _Reader:
     """Builds one document from the parser's events."""
 
-    def __init__(self, repeated: list[YamlError], *, words_are_text: bool) -> None:
+    def __init__(self, places: Places, repeated: list[YamlError]) -> None:
         self.repeated = repeated
-        self.words_are_text = words_are_text
+        self.words_are_text = places.words_are_text
+        self.refuses_repeats = places.refuses_repeats
         self.frames: list[_Frame] = []
         self.anchors: dict[str, tuple[JSON, int] | None] = {}
         self.size = 0
@@ -186,11 +188,11 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """Store the value of a key. If the key had a value before, note whether it was different."""
+        """Store the value of a key. If the key had a value before, note whether something of it is lost."""
         if frame.repeated is not None:
             repeat = frame.repeats.setdefault(key, _Repeat())
             repeat.count += 1
-            repeat.differs = repeat.differs or not equal_as_json(frame.container[key], value)
+            repeat.loses = repeat.loses or not keeps_value(value, frame.container[key], key)
             repeat.event, frame.repeated = frame.repeated, None
         frame.container[key] = value
         frame.merged.discard(key)
@@ -199,10 +201,11 @@ class _Reader:
         """Tell of the keys of a mapping that has just ended, with its path unless that is long."""
         is_long = sum(len(each.key or "") for each in self.frames) > _LONGEST_PATH
         path = "" if is_long else self._path()
+        result = "kustomize refuses the file" if self.refuses_repeats else "kubectl uses the last"
         for key, repeat in frame.repeats.items():
-            if repeat.differs:
+            if repeat.loses or self.refuses_repeats:
                 often = "twice" if repeat.count == 2 else f"{repeat.count} times"
-                message = f"key `{_shown(key)}` appears {often} in one mapping, and kubectl uses the last{_EXPECTED}"
+                message = f"key `{_shown(key)}` appears {often} in one mapping, and {result}{_EXPECTED}"
                 self.repeated.append(_error_at(repeat.event, message, path))
         for key, event in frame.overridden.items():
             message = (

@@ -95,12 +95,20 @@ class Document:
 class FileParts(Struct, frozen=True):
     """The documents of a file that could be read, in order, and the problems.
 
-    repeated: keys that occur twice in one mapping with different values; kubectl also uses the last one.
+    repeated: keys that occur twice in one mapping, if that loses a value (kubectl also uses the last one), or if the
+        reader of the text refuses it.
     """
 
     documents: tuple[Document, ...] = ()
     problems: tuple[InputProblem, ...] = ()
     repeated: tuple[InputProblem, ...] = ()
+
+
+class _Dialect(Struct, frozen=True):
+    """What differs for the program that reads a text: Places has the same fields."""
+
+    words_are_text: bool = False
+    refuses_repeats: bool = False
 
 
 def load(text: str, file: str = "") -> tuple[Document, ...]:
@@ -112,7 +120,9 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
     return _documents_or_error(read_parts_of_text(text, file))
 
 
-def read_parts_of_text(text: str, file: str = "", above: int = 0, *, by_kustomize: bool = False) -> FileParts:
+def read_parts_of_text(
+    text: str, file: str = "", above: int = 0, *, by_kustomize: bool = False, refuses_repeats: bool = False
+) -> FileParts:
     """Return the objects of a text. If one piece cannot be read, return the objects of the other pieces.
 
     Args:
@@ -121,20 +131,21 @@ def read_parts_of_text(text: str, file: str = "", above: int = 0, *, by_kustomiz
         above: the number of lines of the file above it.
         by_kustomize: whether kustomize reads it, for which a plain `on` or `yes` is a text: sigs.k8s.io/kustomize api
             v0.20 kyaml on go.yaml.in/yaml/v3.
+        refuses_repeats: whether the text is a resource of kustomize, which refuses a mapping with a key twice.
     """
-    words_are_text = by_kustomize and scalars.WORD_OF_YAML_1_1.search(text) is not None
-    read = _read_parts_of_text(text, file, words_are_text=words_are_text)
+    dialect = _Dialect(by_kustomize and scalars.WORD_OF_YAML_1_1.search(text) is not None, refuses_repeats)
+    read = _read_parts_of_text(text, file, dialect)
     return _moved(read, above) if above else read
 
 
-def _read_parts_of_text(text: str, file: str, *, words_are_text: bool) -> FileParts:
+def _read_parts_of_text(text: str, file: str, dialect: _Dialect) -> FileParts:
     text = text.removeprefix("\ufeff")
     try:
-        return _read_whole_text(text, file, words_are_text=words_are_text)
+        return _read_whole_text(text, file, dialect)
     except InputError as error:
         pieces = _pieces(text, file)
         if len(pieces) > 1:
-            return _read_pieces(pieces, file, words_are_text=words_are_text)
+            return _read_pieces(pieces, file, dialect)
         return FileParts(problems=error.problems)
 
 
@@ -339,12 +350,12 @@ class _Source(Protocol):
     def ignore_comments(self, line: int) -> Sequence[IgnoreComment]: ...
 
 
-def _read_whole_text(text: str, file: str, *, words_are_text: bool) -> FileParts:
+def _read_whole_text(text: str, file: str, dialect: _Dialect) -> FileParts:
     if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
         read = _json(text, file, is_sure=file.endswith(_JSON))
         if read is not None:
             return read
-    source = yamltext.Places(text, words_are_text=words_are_text)
+    source = yamltext.Places(text, words_are_text=dialect.words_are_text, refuses_repeats=dialect.refuses_repeats)
     repeated: list[yamltext.YamlError] = []
     try:
         values = [item for item in yamltext.read_documents(source, repeated) if item[1] is not None]
@@ -376,7 +387,8 @@ def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
     except jsontext.JsonError as error:
         raise InputError(_problem_of_json_error(file, error, source)) from None
     source.has_repeated = bool(repeated)
-    return FileParts(tuple(documents), repeated=tuple(_problem_of_json_error(file, each, source) for each in repeated))
+    losing = (each for each in repeated if not each.is_harmless)
+    return FileParts(tuple(documents), repeated=tuple(_problem_of_json_error(file, each, source) for each in losing))
 
 
 def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> InputProblem:
@@ -439,16 +451,14 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _read_pieces(pieces: Sequence[_Piece], file: str, *, words_are_text: bool) -> FileParts:
+def _read_pieces(pieces: Sequence[_Piece], file: str, dialect: _Dialect) -> FileParts:
     documents: list[Document] = []
     problems: list[InputProblem] = []
     repeated: list[InputProblem] = []
     for piece in pieces:
         try:
             read = (
-                _json(piece.text, file, is_sure=True)
-                if piece.is_line
-                else _read_whole_text(piece.text, file, words_are_text=words_are_text)
+                _json(piece.text, file, is_sure=True) if piece.is_line else _read_whole_text(piece.text, file, dialect)
             )
         except InputError as error:
             problems += _shift_problems(error.problems, piece.above)
