@@ -37,6 +37,21 @@ def test_a_list_comes_item_by_item(items, size, indent, is_last):
     assert listed.fields == fields
 
 
+def test_an_item_at_the_end_of_a_chunk_is_decoded_once():
+    """An API server may send each object as a chunk. A number there may continue, and no other value."""
+    decoded = []
+
+    def read_item(text, at):
+        decoded.append(text[at:])
+        return decoding.decode_value_at(text, at)
+
+    items = [{"name": "a"}, [1], "text"]
+    parts = [f"{',' * bool(at)}{json.dumps(item)}".encode() for at, item in enumerate(items)]
+    assert list(ListDecoder(iter([b'{"items":[', *parts, b"]}"]), read_item)) == items
+    assert len(decoded) == len(items)
+    assert list(ListDecoder(iter([b'{"items":[1', b"2]}"]))) == [12]
+
+
 def test_a_list_without_items_has_only_fields():
     listed = ListDecoder(iter([b'{"items":null,"metadata":{}}']))
     assert list(listed) == []

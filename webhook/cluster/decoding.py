@@ -27,6 +27,8 @@ DEEPEST: Final = MAX_DEPTH
 _DIGITS: Final = 18
 """The most digits of a number that is certainly an int64; Python refuses to read one of 4,301."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_CLOSING: Final = '}]"'
+"""Ends of values that no more text changes; a number, and no other value of JSON, may continue in the next chunk."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
 
 
@@ -119,7 +121,7 @@ class ListDecoder(Struct):
         self._next_character()
         while True:
             read = (read_value or decode_value_at)(self._text, self._at)
-            if read is not None and read[1] < len(self._text):  # a number at the end may continue
+            if read is not None and (read[1] < len(self._text) or self._text[-1] in _CLOSING):
                 value, self._at = read
                 return value
             self._read_more()
