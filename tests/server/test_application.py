@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from webhook.server.application import LazyPages
+from webhook.server.probes import create_probes
 from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Send
 from webhook.server.scheduler import ROUND_S, Scheduler
+from webhook.server.server_parts import Readiness
 from webhook.server.usage import page_tenant
 
 
@@ -27,7 +29,8 @@ async def call(pages: LazyPages, path: str) -> list[Scope]:
     async def send(message: Scope) -> None:
         sent.append(message)
 
-    await pages({"type": "http", "path": path, "client": ("192.0.2.1", 1)}, nothing, send)
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "client": ("192.0.2.1", 1)}
+    await pages(scope, nothing, send)
     return sent
 
 
@@ -44,12 +47,25 @@ def test_pages_that_could_not_be_loaded_are_loaded_by_the_next_call():
     async def scenario() -> None:
         pages = LazyPages(create, Scheduler())
         with pytest.raises(OSError, match="no thread"):
-            await call(pages, "/healthz")
-        assert len(await call(pages, "/healthz")) == 1
-        assert len(await call(pages, "/healthz")) == 1
+            await call(pages, "/version")
+        assert len(await call(pages, "/version")) == 1
+        assert len(await call(pages, "/version")) == 1
 
     asyncio.run(scenario())
     assert attempts == 2
+
+
+def test_a_probe_does_not_wait_for_the_pages():
+    def create() -> AsgiApp:
+        raise AssertionError("a probe created the pages")
+
+    async def scenario() -> None:
+        pages = LazyPages(create, Scheduler(), create_probes(Readiness()))
+        for path in ("/healthz", "/readyz"):
+            head, body = await call(pages, path)
+            assert (head["status"], body["body"]) == (200, b"ok")
+
+    asyncio.run(scenario())
 
 
 def test_a_page_waits_for_its_turn():

@@ -10,6 +10,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import thread_time
+from types import MappingProxyType
 
 from webhook import __version__
 from webhook.cluster import Cluster
@@ -17,6 +18,7 @@ from webhook.policy.compiled import Policy
 from webhook.server.counters import Counters
 from webhook.server.http_exchange import AsgiApp, Receive, Scope, Send, client_address
 from webhook.server.metrics import PAUSE, Exposition, Gauges
+from webhook.server.probes import create_probes
 from webhook.server.review_endpoint import Limits, ReviewEndpoint
 from webhook.server.review_log import ReviewLog, ReviewObserver
 from webhook.server.scheduler import Scheduler
@@ -30,15 +32,25 @@ from webhook.text.caches import bytes_of_all_caches
 
 
 class LazyPages:
-    """The FastAPI application for everything but reviews, which is imported and created during the first reviews.
+    """Answers everything but reviews: probes, and the pages of a FastAPI application that is created later.
 
-    Its import needs a third of the start-up, and reviews do not need it: it happens in a thread, started with
-    `load`, or in the first call that is not a review. If this fails, all waiting calls raise the error, and the next
+    Importing and creating it takes a tenth of a start, and neither reviews nor probes need it: this happens in a thread,
+    started with `load`, or in the first call for a page. If it fails, all waiting calls raise the error, and the next
     call tries again.
     """
 
-    def __init__(self, create: Callable[[], AsgiApp], scheduler: Scheduler) -> None:
+    def __init__(
+        self, create: Callable[[], AsgiApp], scheduler: Scheduler, probes: Mapping[str, AsgiApp] = MappingProxyType({})
+    ) -> None:
+        """Create nothing yet.
+
+        Args:
+            create: returns the FastAPI application.
+            scheduler: gives each request its turn.
+            probes: the applications that answer without FastAPI, by path.
+        """
         self._create = create
+        self._probes = probes
         self._scheduler = scheduler
         self._loading: asyncio.Future[AsgiApp] | None = None
 
@@ -56,7 +68,7 @@ class LazyPages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request after the scheduler gave its path and address a turn."""
-        application = await self.load()
+        application = self._probes.get(scope["path"]) or await self.load()
         visit = _PageRequestTurns(self._scheduler, page_tenant(scope["path"], client_address(scope)))
         await visit.begin_turn()
         scope[PAUSE] = visit.yield_turn  # not in `extensions`: a connection empties its own dictionary when it ends
@@ -159,9 +171,9 @@ def create_application(
         asyncio.run(Exposition(Counters(), gauges, version="").text())  # its imports for the first text need 80 ms
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         metrics = Exposition(counters, shown, version=__version__).text
-        return create_pages(parts.readiness, metrics, version, contents.policies)
+        return create_pages(metrics, version, contents.policies)
 
-    pages = LazyPages(create, scheduler)
+    pages = LazyPages(create, scheduler, create_probes(parts.readiness))
     arrivals = None if settings.view is None else NamespaceArrivals(settings.view)
     log = ReviewLog(parts, settings.observer, settings.events)
     slow = SlowReviews(evaluation, lane, parts, log, authority=settings.authority, arrivals=arrivals)

@@ -1,15 +1,14 @@
-"""The FastAPI application for people and probes: health, readiness, metrics, version, policies, documentation.
+"""The FastAPI application for people and Prometheus: metrics, version, policies, documentation.
 
-Reviews are not handled here: review_endpoint.py answers them. Their paths are still in the OpenAPI document. Errors are
-metav1.Status, so that every path of the server fails in one form. /docs is HTML without scripts, fonts or styles of
-other hosts, because the pages of FastAPI stay blank without a content delivery network.
+Reviews and probes are not handled here: review_endpoint.py and probes.py answer them. Their paths are still in the
+OpenAPI document. Errors are metav1.Status, so that every path of the server fails in one form. /docs is HTML without
+scripts, fonts or styles of other hosts, because the pages of FastAPI stay blank without a content delivery network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from html import escape
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +17,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
-from webhook.admission.respond import encode_failure_status
 from webhook.policy.compiled import Binding, Policy
-from webhook.rules.decisions import DenialStatus
 from webhook.server.metrics import PAUSE, Pause
-from webhook.server.server_parts import Readiness
+from webhook.server.probes import encode_page_error
 
 _STYLE: Final = (
     "body{font:1rem/1.5 sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}"
@@ -205,9 +202,18 @@ def _review_operation(name: str, summary: str) -> dict[str, Any]:
     return {"post": operation}
 
 
+def _probe_operation(name: str, summary: str, *codes: str) -> dict[str, Any]:
+    content = {"text/plain": {"schema": {"type": "string"}}}
+    responses = {code: {"description": _PROBE_CODES[code], "content": content} for code in codes}
+    return {"get": {"operationId": name, "summary": summary, "tags": ["probes"], "responses": responses}}
+
+
+_PROBE_CODES: Final = {"200": "ok", "503": "not ready, with the reasons"}
 OPERATIONS: Final[dict[str, Any]] = {
     "/validate": _review_operation("validate", "The verdict on an object as it will be stored."),
     "/mutate": _review_operation("mutate", "The changes to an object as it was submitted."),
+    "/healthz": _probe_operation("healthz", "The process answers.", "200"),
+    "/readyz": _probe_operation("readyz", "Reviews should be sent here.", "200", "503"),
 }
 
 Metrics = Callable[[Pause | None], Awaitable[tuple[bytes, str]]]
@@ -216,13 +222,10 @@ PoliciesInService = Callable[[], Iterable[Policy]]
 """Returns the policies in the order of evaluation."""
 
 
-def create(
-    readiness: Readiness, metrics: Metrics, version: Mapping[str, str], policies: PoliciesInService = tuple
-) -> FastAPI:
+def create(metrics: Metrics, version: Mapping[str, str], policies: PoliciesInService = tuple) -> FastAPI:
     """Return the FastAPI application.
 
     Args:
-        readiness: the checks behind /readyz.
         metrics: what /metrics answers.
         version: what /version answers; must have `version`.
         policies: what /debug/policies lists.
@@ -234,7 +237,6 @@ def create(
         docs_url=None,  # FastAPI's pages load scripts of other hosts, which a cluster without internet cannot reach
         redoc_url=None,
     )
-    _add_probes(app, readiness)
 
     @app.get("/metrics", summary="Counts and durations, for Prometheus.", response_class=PlainTextResponse)
     async def exposition(request: Request) -> Response:
@@ -261,29 +263,15 @@ def create(
     return app
 
 
-def _add_probes(app: FastAPI, readiness: Readiness) -> None:
-    @app.get("/healthz", summary="The process answers.", response_class=PlainTextResponse)
-    async def healthz() -> str:
-        return "ok"
-
-    @app.get("/readyz", summary="Reviews should be sent here.", response_class=PlainTextResponse)
-    async def readyz(request: Request) -> PlainTextResponse:
-        is_ready, report = readiness.report()
-        verbose = "verbose" in request.query_params
-        return PlainTextResponse(report if verbose or not is_ready else "ok", status_code=200 if is_ready else 503)
-
-
 async def _error_as_status(request: Request, error: Exception) -> Response:
     code = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
-    phrase = HTTPStatus(code).phrase
-    message = f"{request.url.path}: {phrase.lower()}; see /docs for what is served"
-    body = encode_failure_status(DenialStatus(code=code, reason=phrase.replace(" ", ""), message=message))
+    body = encode_page_error(code, request.url.path)
     return Response(body, status_code=code, headers=headers, media_type="application/json")
 
 
 def _openapi_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Return a function that gives FastAPI's OpenAPI document with the two paths of reviews added."""
+    """Return a function that gives FastAPI's OpenAPI document with the paths of reviews and probes added."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -136,10 +136,11 @@ def serve(
     parts.readiness.phases = {"warm-up": lambda: "" if scheduler.is_warm.is_set() else "policies are being compiled"}
 
     async def warm() -> None:
-        """Load the pages and warm up the policies, then exclude what was created from garbage collection."""
-        await asyncio.gather(application.pages.load(), warm_up(held, scheduler))
-        gc.freeze()
+        """Warm up the policies, load the pages, then exclude what was created from garbage collection."""
+        await warm_up(held, scheduler)
         log.info("policies are compiled", elapsed_ms=round((time.perf_counter() - options.started) * 1000))
+        await application.pages.load()
+        gc.freeze()
 
     start = StartLines(held, watching, log, options.started, options.warn_of_settings)
     work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(options.reload_s)}
@@ -216,8 +217,7 @@ class StartLines:
 
     def write_when_listening(self, host: str, port: int, probe_port: int | None) -> None:
         """Tune the interpreter for a server, and write the line."""
-        gc.collect()
-        gc.freeze()  # policies live until the next reload: no collection walks them again
+        gc.freeze()  # policies live until the next reload: no collection walks them again, also not one before this
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}
