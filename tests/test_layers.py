@@ -44,8 +44,8 @@ CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
 
 FACTS = (
     {"train_job_pods", "volcano_objects"},
-    {"pod_security", "pods", "removed_versions", "shapes"},
-    {"command_lines", "priority_classes"},
+    {"pod_security", "pods", "removed_versions"},
+    {"command_lines", "priority_classes", "shapes"},
     {"gpu"},
     {"dra"},
     {"device_failures", "jobset", "launch", "nodes", "other_schedulers", "pod_prerequisites", "storage"},

@@ -177,15 +177,15 @@ def test_a_kustomization_renames_its_resources():
     assert seen(of, "dev/extra.yaml", CLUSTER, "", "dev-c") == "base"
     assert seen(of, "dev/extra.yaml", LOCAL, "dev", "q") is None
     assert seen(of, "base/job.yaml", LOCAL, "dev", "dev-extra") == "c"
-    assert of.apply_name_changes("base/job.yaml", local("job"))["metadata"] == {"name": "dev-job", "namespace": "dev"}
-    assert of.apply_name_changes("dev/notes.yaml", local("job"))["metadata"] == {"name": "job"}
+    assert of.apply_kustomizations("base/job.yaml", local("job"))["metadata"] == {"name": "dev-job", "namespace": "dev"}
+    assert of.apply_kustomizations("dev/notes.yaml", local("job"))["metadata"] == {"name": "job"}
     assert of.knows_namespace("base/job.yaml")
 
 
 def test_names_in_a_base_of_several_overlays_are_unknown():
     of = tree(*BASE, *DEV, *PROD)
     assert not of.knows_namespace("base/job.yaml")
-    assert of.apply_name_changes("base/job.yaml", local("job")) == local("job")
+    assert of.apply_kustomizations("base/job.yaml", local("job")) == local("job")
     assert "kustomizations may give the one in base/queue.yaml another name" in seen(of, "base/job.yaml")
     assert seen(of, "dev/extra.yaml", LOCAL, "dev", "dev-q") == "base"
     assert seen(of, "base/job.yaml", LOCAL, "dev", "dev-extra") is None
@@ -218,7 +218,7 @@ def test_kinds_keep_the_names_that_kustomize_leaves():
     of = tree(("a/kustomization.yaml", kustomization("x.yaml", namespace="team", nameSuffix="-b")), ("a/x.yaml", {}))
     names = {"Namespace": "team", "ConfigMap": "n-b", "Node": "n-b"}
     for kind, name in names.items():
-        metadata = of.apply_name_changes("a/x.yaml", {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}})[
+        metadata = of.apply_kustomizations("a/x.yaml", {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}})[
             "metadata"
         ]
         assert metadata == {"name": name} | ({"namespace": "team"} if kind == "ConfigMap" else {})
@@ -252,6 +252,34 @@ def test_templates_of_one_chart_are_applied_together(tmp_path):
     assert seen(of, f"{tmp_path}/ci/j.yaml") is None
 
 
+@pytest.mark.parametrize(
+    ("more", "given"),
+    [
+        pytest.param({"commonLabels": {"app": "web"}}, {"app": "web"}, id="common labels"),
+        pytest.param({"labels": [{"pairs": {"app": "web"}, "includeSelectors": True}]}, {"app": "web"}, id="selectors"),
+        pytest.param({"labels": [{"pairs": {"app": "web"}, "includeTemplates": True}]}, {"app": "web"}, id="templates"),
+        pytest.param({"labels": [{"pairs": {"app": "web"}}]}, {}, id="labels of the object alone"),
+        pytest.param({"components": ["../more"]}, {"app": "web"}, id="a component"),
+    ],
+)
+def test_pod_templates_get_the_labels_of_kustomizations(more, given):
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
+    written = {**deployment, "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}}
+    component = ("more/kustomization.yaml", {"kind": "Component", "commonLabels": {"app": "web"}})
+    of = tree(("a/kustomization.yaml", {**kustomization("d.yaml"), **more}), ("a/d.yaml", written), component)
+    template = of.apply_kustomizations("a/d.yaml", written)["spec"]["template"]
+    assert template.get("metadata", {}).get("labels", {}) == given
+
+
+def test_a_label_that_the_template_has_stays_as_services_select_it():
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": {"metadata": {"labels": {"app": "a", "tier": "b"}}}}
+    written = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
+    labels = {"app": "web", "tier": "web", "team": "web"}
+    of = tree(("a/kustomization.yaml", {**kustomization("d.yaml"), "commonLabels": labels}), ("a/d.yaml", written))
+    template = of.apply_kustomizations("a/d.yaml", written)["spec"]["template"]
+    assert template["metadata"]["labels"] == {"app": "a", "tier": "b", "team": "web"}
+
+
 def flux(path, target):
     head = {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": "a"}}
     return {**head, "spec": {"path": path, **({"targetNamespace": target} if target else {})}}
@@ -270,7 +298,7 @@ def flux(path, target):
 def test_objects_that_flux_applies_are_in_its_target_namespace(objects, namespace, is_known):
     files = [("repo/apps/train/job.yaml", local()), ("repo/apps/train/kustomization.yaml", kustomization("job.yaml"))]
     of = tree(*files, *(("repo/clusters/a.yaml", each) for each in objects))
-    assert of.apply_name_changes("repo/apps/train/job.yaml", local())["metadata"].get("namespace") == namespace
+    assert of.apply_kustomizations("repo/apps/train/job.yaml", local())["metadata"].get("namespace") == namespace
     assert of.knows_namespace("repo/apps/train/job.yaml") is is_known
 
 
@@ -278,7 +306,7 @@ def test_flux_uses_only_resources_of_the_kustomization_in_its_folder():
     files = [("apps/kustomization.yaml", kustomization("one.yaml")), ("apps/one.yaml", local())]
     of = tree(*files, ("apps/below/two.yaml", local()), ("clusters/a.yaml", flux("./apps", "team")))
     namespaces = [
-        of.apply_name_changes(file, local())["metadata"].get("namespace")
+        of.apply_kustomizations(file, local())["metadata"].get("namespace")
         for file in ("apps/one.yaml", "apps/below/two.yaml")
     ]
     assert namespaces == ["team", None]

@@ -315,7 +315,7 @@ class Submissions:
             recorded = attributes_of_fixture(value, self._row)
             self._files.mark_as_recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
             return SubmittedObject(recorded, self._view(file, ""))
-        written = self._files.apply_name_changes(file, value)
+        written = self._files.apply_kustomizations(file, value)
         attributes = attributes_of_fixture(
             written,
             self._row,

@@ -24,7 +24,7 @@ from webhook.cluster.controllers import (
     is_test_or_vendored_file,
 )
 from webhook.cluster.interest import Index, objects_by_key
-from webhook.cluster.kustomizations import FilesAppliedTogether, Unit, normalize_path
+from webhook.cluster.kustomizations import FilesAppliedTogether, Unit, normalize_path, object_with_template_labels
 from webhook.cluster.lookup import describe_lookup
 from webhook.cluster.naming import (
     NAMELESS,
@@ -80,10 +80,13 @@ class FileTree:
             self._units.name_changes_of_file(file).is_known for file in self._documents
         )
 
-    def apply_name_changes(self, file: str, obj: JSON) -> JSON:
-        """Return an object of a file with the names that its kustomizations give it."""
+    def apply_kustomizations(self, file: str, obj: JSON) -> JSON:
+        """Return an object of a file with the names and the labels of its pods that its kustomizations give it."""
         path = normalize_path(file)
-        return self._units.name_changes_of_file(path).apply_to_object(obj) if path in self._documents else obj
+        if path not in self._documents:
+            return obj
+        named = self._units.name_changes_of_file(path).apply_to_object(obj)
+        return object_with_template_labels(named, self._units.template_labels_of_file(path))
 
     def knows_namespace(self, file: str) -> bool:
         """Return whether objects of a file stay in the namespace that they name."""

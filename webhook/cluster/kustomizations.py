@@ -1,7 +1,8 @@
-"""Finds the files that kustomizations of a tree use and the names that these give to objects, and groups the files that
-are applied together.
+"""Finds the files that kustomizations of a tree use and the names and labels that these give to objects, and groups the
+files that are applied together.
 
-Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, and which files are patches.
+Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, the labels of pod templates, and
+which files are patches.
 If a kustomization has parts that may name objects in other ways, or if several kustomizations use a file, the names of
 the objects are unknown. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
 
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges, group_kind
 from webhook.yamltext import templates
 
@@ -30,6 +32,10 @@ _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
+_LABELLED: Final = frozenset(
+    (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
+)
+"""Kinds with pod templates that get labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 """The texts of a patch that changes a name or a namespace; a strategic merge finds its object by them."""
 
@@ -39,7 +45,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
     components: the folders with settings that also apply to everything that the kustomization includes. patches:
     the files that it merges into the objects of others. affixes: its namePrefix and nameSuffix, also if the names are
-    not known.
+    not known. template_labels: the labels that it gives to pod templates.
     """
 
     folder: str
@@ -48,6 +54,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
     components: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
     affixes: tuple[str, ...] = ()
+    template_labels: Mapping[str, str] = {}
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
@@ -65,6 +72,9 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
         components=components,
         patches=patches,
         affixes=tuple(filter(None, (_text_or_empty(value.get(field)) for field in ("namePrefix", "nameSuffix")))),
+        template_labels={
+            key: text for labels in _labels_of_templates(value) for key, text in labels.items() if isinstance(text, str)
+        },
     )
 
 
@@ -113,6 +123,18 @@ def _file_of_patch(patch: JSON) -> JSON:
 
 def _may_rename(patch: JSON) -> bool:
     return any(each in str(patch) for each in _NAMING_PATCH)
+
+
+def _labels_of_templates(value: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
+    """Yield the labels that a kustomization sets on pod templates (api v0.20 types.Label and commonLabels)."""
+    for each in _list_or_empty(value.get("labels")):
+        if isinstance(each, dict) and (each.get("includeTemplates") is True or each.get("includeSelectors") is True):
+            yield _map_or_empty(each.get("pairs"))
+    yield _map_or_empty(value.get("commonLabels"))
+
+
+def _map_or_empty(value: JSON) -> Mapping[str, JSON]:
+    return value if isinstance(value, dict) else {}
 
 
 def _list_or_empty(value: JSON) -> Sequence[JSON]:
@@ -172,6 +194,15 @@ class Kustomizations:
             self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
         )
 
+    def template_labels_of_file(self, file: str) -> Mapping[str, str]:
+        """Return the labels that kustomizations which use a file give to its pod templates."""
+        labels: dict[str, str] = {}
+        for folder in self._kustomizations_above(file):
+            user = self._by_folder[folder]
+            for each in (user, *(self._by_folder[path] for path in user.components if path in self._by_folder)):
+                labels.update(each.template_labels)
+        return labels
+
     def has_kustomization(self, folder: str) -> bool:
         """Return whether a folder has its own kustomization."""
         return folder in self._by_folder
@@ -212,6 +243,26 @@ def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kusto
     return replace(of, naming=UNKNOWN)
 
 
+def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
+    """Return an object with labels that kustomizations give to its pods; the same object if nothing changes.
+
+    kustomize gives a selector and the pods of its template the same value, so a label that the selector names gets the
+    value of the selector. A label that the template has stays as it is, because Services of other files select it.
+    """
+    template = get(obj, ("spec", "template"))
+    if not labels or not isinstance(obj, dict) or not isinstance(template, dict) or group_kind(obj) not in _LABELLED:
+        return obj
+    selected = _map_or_empty(get(obj, ("spec", "selector", "matchLabels")))
+    metadata = _map_or_empty(template.get("metadata"))
+    given = {
+        **labels,
+        **_map_or_empty(metadata.get("labels")),
+        **{key: selected[key] for key in labels if key in selected},
+    }
+    changed = {**template, "metadata": {**metadata, "labels": given}}
+    return {**obj, "spec": {**obj["spec"], "template": changed}}
+
+
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
 """Folders with files that are context only for files inside them."""
 Unit: TypeAlias = tuple[str, str]
@@ -250,6 +301,10 @@ class FilesAppliedTogether:
             return self._files_used_by_kustomization(path)[file].combine_with_outer(self._naming_by_flux(path, path))
         naming = UNKNOWN if self._kustomizations.is_naming_ambiguous(file) else AS_WRITTEN
         return naming if kind == "chart" else naming.combine_with_outer(self._naming_by_flux(posixpath.dirname(file)))
+
+    def template_labels_of_file(self, file: str) -> Mapping[str, str]:
+        """Return the labels that kustomizations give to the pod templates of a file."""
+        return self._kustomizations.template_labels_of_file(file)
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
         """Return the namespace that Flux puts the objects of a folder into; unknown if several objects of Flux do.

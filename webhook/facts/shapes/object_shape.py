@@ -15,8 +15,7 @@ from msgspec import structs
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release
-from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
-from webhook.facts.subject import Check, Subject
+from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.releases import (
     FLUX_AND_MORE,
     INJECTION,
@@ -25,10 +24,7 @@ from webhook.facts.train_job_pods.releases import (
     QUEUES,
     find_trainer_release,
 )
-from webhook.facts.train_job_pods.types import INSTALLED
 from webhook.facts.volcano_objects.defaults import object_with_defaults
-from webhook.facts.volcano_objects.types import KINDS as VOLCANO
-from webhook.facts.volcano_objects.types import NAMESPACE_LOOKUP
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
 from webhook.schema import Mismatch
@@ -269,16 +265,3 @@ def check_field_types_of_object(subject: Subject) -> Iterator[Problem]:
     """Report values with another type than their field, outside pod templates."""
     if subject.group_kind not in POD_KIND:
         yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)
-
-
-CHECKS: Final = (
-    Check(group="pod-template-shape", run=check_field_types_of_pod_template, kinds=POD_KIND),
-    Check(group="object-shape", run=check_field_types_of_object),
-    Check(
-        group="object-shape",
-        run=check_values_of_trainer_object,
-        kinds=TRAINING_RUNTIMES | {TRAIN_JOB},
-        lookups=INSTALLED,
-    ),
-    Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(NAMESPACE_LOOKUP,)),
-)

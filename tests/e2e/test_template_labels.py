@@ -1,0 +1,53 @@
+"""The API server refuses the same workloads as `object-shape/template-labels`, for the labels of their templates."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from webhook.cli import run_command_line
+
+pytestmark = pytest.mark.e2e
+APP = {"app": "web"}
+TIER = {"key": "tier", "operator": "In", "values": ["a"]}
+
+
+def _workload(kind: str, selector: dict[str, Any], labels: dict[str, str] | None, **spec: Any) -> dict[str, Any]:
+    pod: dict[str, Any] = {"containers": [{"name": "a", "image": "x"}]}
+    if kind == "Job":
+        pod["restartPolicy"] = "Never"
+    template = {"spec": pod} if labels is None else {"metadata": {"labels": labels}, "spec": pod}
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    metadata = {"name": "w", "namespace": "default"}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata,
+            "spec": {"selector": selector, "template": template, **spec}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(_workload("Deployment", {"matchLabels": APP}, APP), id="a Deployment that selects its pods"),
+        pytest.param(_workload("Deployment", {"matchLabels": APP}, {"app": "api"}), id="another value"),
+        pytest.param(_workload("Deployment", {"matchLabels": APP}, None), id="no labels"),
+        pytest.param(_workload("ReplicaSet", {"matchExpressions": [TIER]}, APP), id="a requirement that is not met"),
+        pytest.param(_workload("ReplicaSet", {"matchExpressions": [TIER]}, {"tier": "a"}), id="one that is met"),
+        pytest.param(_workload("StatefulSet", {"matchLabels": APP}, {}, serviceName="w"), id="a StatefulSet"),
+        pytest.param(_workload("DaemonSet", {"matchLabels": APP}, {"app": "api"}), id="a DaemonSet"),
+        pytest.param(_workload("DaemonSet", {"matchLabels": APP}, APP | {"tier": "a"}), id="more labels"),
+        pytest.param(
+            _workload("Job", {"matchLabels": APP}, APP, manualSelector=True), id="a Job that selects its pods"
+        ),
+        pytest.param(_workload("Job", {"matchLabels": APP}, None, manualSelector=True), id="a Job without labels"),
+    ],
+)
+def test_the_api_server_refuses_what_the_rule_reports(cluster, tmp_path, capsys, workload):
+    file = tmp_path / "w.yaml"
+    file.write_text(yaml.safe_dump(workload))
+    created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
+    run_command_line(["audit", str(file), "--rule", "object-shape/template-labels", "-o", "json"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert bool(findings) == ("`selector` does not match template `labels`" in created.stderr), created.stderr
+    assert bool(findings) == (created.returncode != 0), created.stderr
