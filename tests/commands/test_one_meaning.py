@@ -154,7 +154,7 @@ def test_ignored_objects_of_the_configuration_are_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for door in ("audit", "simulate", "backtest"):
+    for door in DOORS:
         answer(door, NOTHING, [], configuration)
         text = " ".join(capsys.readouterr().out.split())
         assert told in text, f"{door}: {text}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from webhook import assembly
 from webhook.admission import fixtures, respond
+from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, ReviewAnswerer, run_phases
 from webhook.apimachinery.attributes import JSON, Attributes, Phase
@@ -30,7 +32,7 @@ from webhook.report import formats
 from webhook.report.finding import subject_of_request
 from webhook.report.results import Answer
 from webhook.report.rule import Rules, RulesOfPolicies
-from webhook.report.writer import RunDescription, Totals
+from webhook.report.writer import LeftOut, RunDescription, Totals, left_out_by_configuration
 from webhook.settings.setting import declared_settings
 from webhook.settings.shared import ReviewSettings
 from webhook.suites.golden import Recorder
@@ -211,6 +213,8 @@ class Replay:
         self._is_undecided = self._is_warned = False
         self._unreadable = [*inputs.problems, *asked.problems]
         self._notes: dict[str, str] = {}
+        self._ignored = 0
+        self._exceptions = Counter[str]()
 
     def answers(self) -> Iterator[Answer]:
         """Yield the answer to each review, once; a review that a server would not answer is reported on stderr."""
@@ -233,6 +237,7 @@ class Replay:
                 continue
             answer = _answer_for_report(each, attributes, self._phase, outcome)
             self._record(attributes, door, outcome)
+            self._count_left_out(attributes, door, outcome)
             self._answered += 1
             self._denied += not answer.verdict.allowed
             self._is_warned |= bool(answer.verdict.warnings)
@@ -250,6 +255,15 @@ class Replay:
         if note := self._recorder.write(self._answered, attributes, door.cluster, self._phase, outcome):
             self._notes[note] = f"note: {note}"
 
+    def _count_left_out(self, attributes: Attributes, door: ReviewAnswerer, outcome: PhasesOutcome) -> None:
+        """Count what the configuration and annotations left out of one review; a server does not tell."""
+        if not isinstance(door, LocalAnswerer):
+            return
+        self._ignored += is_ignored_by_configuration(attributes, door.policies.configuration, door.cluster)
+        for _, each in outcome.decisions:
+            if each.exception:
+                self._exceptions[each.exception] += max(1, len(each.problems))
+
     def notes(self) -> Iterator[str]:
         """Yield the notes for a reader of the answers, each once, with the first review that it is about."""
         yield from (f"warning: {each}" for each in self._inputs.repeated)
@@ -262,7 +276,14 @@ class Replay:
 
     def totals(self, about: RunDescription) -> Totals:
         """Return the totals of the answers so far; `about` is how the report is made."""
+        policies = self._asked.policies
+        left_out = (
+            left_out_by_configuration(policies.configuration, self._exceptions, objects=self._ignored)
+            if policies
+            else LeftOut()
+        )
         return Totals(
+            configured=left_out,
             entries=self._answered,
             failures=self._denied,
             files=self._inputs.files,

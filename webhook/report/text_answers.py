@@ -94,7 +94,9 @@ class TextAnswersWriter:
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the sums."""
         allowed = totals.entries - totals.failures
-        yield terminal.lines([f"{counted(totals.entries, 'review')}: {allowed} allowed, {totals.failures} denied"])
+        left_out = f"; {totals.configured}" if totals.configured else ""
+        sums = f"{counted(totals.entries, 'review')}: {allowed} allowed, {totals.failures} denied{left_out}"
+        yield terminal.lines([sums])
 
 
 def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
