@@ -17,8 +17,10 @@ import yaml
 
 from tests import hostile_folder as hostile_folder_files
 from tests import man_page, release, verbs_page
+from tests.literals import validating
 from tests.page_blocks import blocks_of
 from webhook.typer_application import VERBS
+from webhook.yamltext import yamlfile
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -224,8 +226,13 @@ def test_the_hook_takes_no_file_for_an_option(file, tmp_path):
     assert (done.returncode, "is an option and also the name of a file" in done.stderr) == (2, True)
 
 
-def test_the_hook_for_policies_runs_their_suites():
-    assert shell(f"{HOOKS['claimgate-policies']['entry']} examples/first-policy").returncode == 0
+def test_the_hook_for_policies_checks_them_and_runs_their_suites(tmp_path):
+    entry = HOOKS["claimgate-policies"]["entry"]
+    assert shell(f"{entry} examples/first-policy").returncode == 0
+    broken = validating("object.spec.containers.size() == 'one'")
+    (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, broken)))
+    done = shell(f"{entry} {tmp_path}")
+    assert (done.returncode, "no matching overload" in done.stderr) == (2, True)  # no suite names the policy
     pattern = re.compile(HOOKS["claimgate-policies"]["files"])
     assert pattern.search("policies/team/suite.yaml")
 

@@ -50,6 +50,8 @@ ANSWERS = {
     "be alerted": ("docs/monitoring.md", "ClaimgateOneReplica"),
     "replace the certificate": ("docs/certificates.md", "delete secret claimgate-certificates"),
     "limit the GPUs of a pod": ("docs/policies.md", "gpu-maximum"),
+    "limit the GPUs of a whole job": ("docs/tutorial.md", "gpu.podSets.all("),
+    "know what the next version denies": ("docs/rollout.md", "--only OLD/policies --against NEW/policies"),
     "test my policies": ("docs/policies.md", "claimgate test"),
     "check charts in CI": ("docs/integrations.md", "--render"),
     "get findings into code scanning": ("docs/integrations.md", "upload-sarif"),

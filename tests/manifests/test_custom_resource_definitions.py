@@ -62,3 +62,11 @@ def test_printer_columns_show_the_conditions() -> None:
         "Age",
     ]
     assert version["subresources"] == {"status": {}}
+
+
+def test_no_short_name_or_category_is_one_of_kyverno() -> None:
+    """`kubectl get vpol` and `kubectl get kyverno` still list Kyverno's objects, whose kinds have the same names."""
+    of_kyverno = {"vpol", "mpol", "gpol", "dpol", "ivpol", "nvpol", "nmpol", "polex", "cpol", "pol", "kyverno"}
+    names = [each["spec"]["names"] for each in custom_resource_definitions()]
+    assert not of_kyverno & {word for each in names for word in (*each["shortNames"], *each["categories"])}
+    assert len({each["shortNames"][0] for each in names}) == len(names)
