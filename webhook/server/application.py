@@ -34,7 +34,7 @@ from webhook.text.caches import bytes_of_all_caches
 class LazyPages:
     """Answers everything but reviews: probes, and the pages of a FastAPI application that is created later.
 
-    Importing and creating it takes a tenth of a start, and neither reviews nor probes need it: this happens in a thread,
+    Its import and creation take a tenth of a start, and neither reviews nor probes need it: they happen in a thread,
     started with `load`, or in the first call for a page. If it fails, all waiting calls raise the error, and the next
     call tries again.
     """

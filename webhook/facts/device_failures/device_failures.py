@@ -11,7 +11,6 @@ https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.device_failures import nccl, probes, restarts
-from webhook.facts.device_failures.types import DEVICE_FAILURES
+from webhook.facts.device_failures.types import DEVICE_FAILURES, IS_TEST, RUNS_TEST
 from webhook.facts.dra.device_claims import OWN_DEVICES
 from webhook.facts.dra.pod_claims import LOOKUPS as CLAIM_LOOKUPS
 from webhook.facts.dra.pod_claims import pod_claims
@@ -94,16 +93,6 @@ NAME_TAINTS: Final = "write one toleration for each taint that is meant, with it
 _EVICTING: Final = ("", "NoExecute")
 _NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
 _POD: Final = ("", "Pod")
-_IS_TEST: Final = re.compile(r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check)(?![a-z])")
-"""Parts of the name of a Pod or of its container that only tests its devices."""
-_RUNS_TEST: Final = re.compile(
-    r"(?i)(?<![a-z])([nr]ccl[-_]?(tests?|bench)|(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv|broadcast"
-    r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"
-    r"|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
-)
-"""Parts of the command of such a container. Users choose the text, so the pattern must not read from every place to the
-end.
-"""
 
 
 def advise_tolerations(subject: Subject) -> Iterator[Problem]:
@@ -154,10 +143,10 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
 
 def _only_tries_devices(container: Container, subject: Subject) -> bool:
     """Return whether a name, the image or the command of a container says that it runs a test or a benchmark."""
-    if any(map(_IS_TEST.search, (subject.metadata.name, container.name))):
+    if any(map(IS_TEST.search, (subject.metadata.name, container.name))):
         return True
     image = container.image.rpartition("/")[2]
-    return container.runs(_RUNS_TEST) or container.is_found_in(_RUNS_TEST, (image,))
+    return container.runs(RUNS_TEST) or container.is_found_in(RUNS_TEST, (image,))
 
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:

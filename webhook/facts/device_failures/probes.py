@@ -138,7 +138,9 @@ _SERVES_MODEL: Final = re.compile(
 )
 """Texts in the name, image, command or environment of a model server; fastapi-triton is a client of one."""
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
-"""Texts in the name of a variable that is not about a served model."""
+"""Texts in the name of a variable that do not mean a served model."""
+_IS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(tests?|bench(mark)?s?|smoke)(?![a-z])")
+"""Parts of the name of a server that a person starts to try it: no client sends requests."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
 """Texts in the name, namespace, label, image or command of a program that only simulates a server of models."""
 _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
@@ -340,10 +342,10 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     words = container.command_line
     if container.runs(silent) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
         return False
+    if _IS_TRIAL.search(subject.metadata.name) or _loads_model_later(container):
+        return False
     written = (f"{name}={value}" for name, value in container.environment.by_name().items())
     if container.is_found_in(_OF_FURTHER_NODE, written):
-        return False
-    if container.is_found_in(read_model_server_patterns().later, (f"{container.image} {words}",)):
         return False
     variables = (
         text
@@ -355,6 +357,18 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     mounts = (mount.mount_path for mount in container.volume_mounts)
     texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
     return container.is_found_in(_SERVES_MODEL, ("\n".join(texts),))  # no pattern goes on in the next line
+
+
+def _loads_model_later(container: Container) -> bool:
+    """Return whether a container runs a server that loads its models on request: by its image or command, or by its
+    name or the name of a port if these do not name another server.
+    """
+    patterns, image, words = read_model_server_patterns(), container.image, container.command_line
+    if container.is_found_in(patterns.later, (f"{image} {words}",)):
+        return True
+    names = (container.name, *(port.name for port in container.ports))
+    is_other = container.is_found_in(patterns.images, (image,)) or container.runs(patterns.commands)
+    return not is_other and container.is_found_in(patterns.later, ("\n".join(names),))
 
 
 def _pretends(container: Container, subject: Subject) -> bool:

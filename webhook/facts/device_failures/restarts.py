@@ -21,7 +21,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
-from webhook.facts.device_failures.types import DEVICE_FAILURES, VolcanoJobOrTask
+from webhook.facts.device_failures.types import DEVICE_FAILURES, IS_TEST, RUNS_TEST, VolcanoJobOrTask
 from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import types
@@ -107,8 +107,10 @@ _SEVERAL: Final = 2
 _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
-_SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl)(?![a-z])")
-"""A name of a job or container that only tries devices or their network for a minute, so that a second run is cheap."""
+_SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist|cifar[-_]?10)(?![a-z])")
+"""A name of a job or container that runs for a minute, to try devices or their network, or with a data set for lessons:
+a second run costs nothing.
+"""
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
@@ -187,10 +189,13 @@ def _count_devices_of_all_pods(subject: Subject) -> int:
 def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
     """Warn of a RayJob with several devices and no backoffLimit, unless an existing cluster or a person runs it.
 
-    A written 0 is its author's decision.
+    A written 0 is the decision of its author. A person starts a test or a benchmark again.
     """
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.has("backoffLimit"):
+        return
+    subject.deadline.spend_text(spec.entrypoint)
+    if IS_TEST.search(subject.metadata.name) or RUNS_TEST.search(spec.entrypoint):
         return
     if _count_devices_of_all_pods(subject) >= _SEVERAL:
         message = "is not set, so the first failure of the program or the head pod ends the RayJob"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from webhook.facts.volcano_objects.types import LifecyclePolicy
@@ -16,6 +17,18 @@ DEVICE_FAILURES: Final = RuleGroup(
     fails="disruption",
 )
 """What a workload with devices does when a node, a device or a container of it fails."""
+
+
+IS_TEST: Final = re.compile(
+    r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check|all[-_]?(reduce|gather))(?![a-z])"
+)
+"""Parts of the name of an object or of its container that only tests its devices or their network."""
+RUNS_TEST: Final = re.compile(
+    r"(?i)(?<![a-z])([nr]ccl[-_]?(tests?|bench)|(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv|broadcast"
+    r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"
+    r"|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
+)
+"""The same of a command. Nothing in it may be read from each of its places to its end: a user chooses the text."""
 
 
 class VolcanoJobOrTask(Typed):
