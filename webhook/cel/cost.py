@@ -1,4 +1,4 @@
-"""The limits of an evaluation: the API server's cost limits and a deadline. Knows no expressions.
+"""The limits of an evaluation: the API server's cost limits and a deadline.
 
 Two things are counted, and neither replaces the other:
 
@@ -41,7 +41,7 @@ OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 OVER_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 STEP = 1_000
-"""The cost of several expressions after which the clock is read: about a hundred iterations that do something."""
+"""After this cost, over several expressions, the clock is read: about a hundred ordinary iterations of a loop."""
 
 
 class LoopExceedsLimit(Exception):
@@ -59,7 +59,7 @@ class CostMeter:
         budget: the remaining cost for all expressions together; below zero if it was overspent.
         deadline: until when evaluation may run, or None.
 
-    `due` is the budget at which the clock is to be read again.
+    `due` is the budget at which the clock is read again.
     """
 
     __slots__ = ("budget", "cost", "deadline", "due", "limit", "spent")
@@ -80,7 +80,7 @@ class CostMeter:
         return self.budget < 0
 
     def start_expression(self, step: int) -> int:
-        """Begin an expression, and return the cost at which it must call check(); after that it must do so every
+        """Begin an expression, and return the cost at which it must first call check(), and then again after every
         `step`.
 
         Raises:
@@ -118,10 +118,10 @@ class CostMeter:
         return min(most, cost + step)
 
     def check_whole_loop_cost(self, cost: int, step: int) -> int:
-        """Check the cost of a whole loop before it runs; return as `check` the cost at which to check again.
+        """Check the cost of a whole loop before it runs; return the cost at which to check again, as `check` does.
 
         Raises:
-            Overrun: the loop's full cost is over the limit or the budget.
+            LoopExceedsLimit: the loop's full cost is over the limit or the budget.
             BudgetExceeded: the deadline has passed.
         """
         limit, budget, deadline = self.limit, self.budget, self.deadline
@@ -135,7 +135,7 @@ class CostMeter:
         return min(most, cost + step)
 
     def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:
-        """Return the elements for a loop; of many, an iterator that reads the clock after every hundred."""
+        """Return the elements for a loop; for many elements, an iterator that reads the clock after every hundred."""
         if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
             return elements
         return ClockCheckingIterator(elements, self.deadline)

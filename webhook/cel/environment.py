@@ -1,8 +1,8 @@
 """The names and functions of an expression: variables, structures, and the functions and syntax of one Kubernetes
 version.
 
-The first version of each library: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go, in each Overload's `since` and
-`until`; the versions of the macros are here. Knows no values and compiles nothing.
+The versions of functions are in the `since` and `until` of each Overload, the versions of macros are in this module.
+Source: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MACROS: Mapping[tuple[str, int, bool], Version] = {
     ("sortBy", 2, True): (1, 34),
 }
 _WITH_FUNCTIONS = frozenset(("math", "encoders", "format"))
-"""The extensions that are more than a macro."""
+"""The extensions that have functions, not only a macro."""
 
 _TYPE_NAMES: Mapping[str, Type] = {
     each.name: each for each in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST_DYN, MAP_DYN, NULL, STRING, TIMESTAMP, UINT)
@@ -78,23 +78,23 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
 
     Args:
         version: the Kubernetes version with these functions and macros.
-        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, and wins over the fields
-            of a shorter variable.
+        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, and takes precedence over
+            the fields of a shorter variable.
         structures: name of an object type -> its fields.
         container: the namespace in which unqualified names are looked up first; Kubernetes always has "".
         functions: functions in addition to the libraries.
-        mutation: offers `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as mutating policies
-            have them.
-        extensions: what cel-go has and Kubernetes leaves out: `math`, `encoders` (with string.reverse), `bindings`, and
-            `format`, the newer string.format.
-        escaped_fields: accept a.`b-c`; no Kubernetes version up to 1.36 does (apiserver v0.36.1 never sets cel-go's
-            EnableIdentifierEscapeSyntax).
+        mutation: whether it has `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as for
+            mutating policies.
+        extensions: parts of cel-go that Kubernetes leaves out: `math`, `encoders` (with string.reverse), `bindings`,
+            and `format`, the newer string.format.
+        escaped_fields: accept a.`b-c`, which no Kubernetes version up to 1.36 does (apiserver v0.36.1 never sets
+            cel-go's EnableIdentifierEscapeSyntax).
         homogeneous: refuse list and map literals with elements of several types, as Kubernetes does.
-        planned: refuse constants that are bound to fail, such as `int('x')`, as Kubernetes does when it plans a
-            program; otherwise they fail when they are reached.
-        macros: whether macros are macros; without them their calls are ordinary functions.
-        strict: report what the checker finds; otherwise only syntax errors are refused. Types that do not match become
-        dyn, and a wrong operand fails at evaluation. Kubernetes always checks.
+        planned: refuse constants that always fail, such as `int('x')`, as Kubernetes does when it plans a program;
+            otherwise they fail when they are evaluated.
+        macros: whether there are macros; otherwise their calls are calls of ordinary functions.
+        strict: report what the checker finds, as Kubernetes always does. Otherwise only syntax errors are refused:
+            types that do not match become dyn, and a wrong operand fails at evaluation.
     """
 
     version: Version = releases.DEFAULT

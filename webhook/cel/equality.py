@@ -41,7 +41,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
 
     Raises:
         NoSuchOverload: an opaque value is compared with a value of another type.
-        UnreadPartError: an object or a list is compared with a part that was not read.
+        UnreadPartError: an object or a list is compared with a part that is nested too deeply to be read.
     """
     kind = type(left)
     other = type(right)
@@ -64,7 +64,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         and isinstance(right, dict)
         and (hasattr(kind, "__missing__") or hasattr(other, "__missing__"))
     ):
-        return bool(left == right)  # a map that computes its own entries
+        return bool(left == right)  # a map that computes its entries
     if kind in _EVERY_MAP:
         return False
     if kind is Struct:
@@ -73,15 +73,15 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         return other is JSONPatch and _patch_operations_equal(left, right, deadline)
     if kind in TYPE_NAMES:
         return kind is other and bool(left == right)
-    if hasattr(kind, "has_same_value"):  # an optional; its value is compared as any other
+    if hasattr(kind, "has_same_value"):  # an optional; its value is compared like any other value
         return kind is other and bool(left.has_same_value(right, deadline))
     if other is not getattr(kind, "cel_equals", kind):
-        fail_with_no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
+        fail_with_no_such_overload()  # Kubernetes' opaque types on the left side refuse other types
     return bool(left == right)
 
 
 def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal; values that refuse to be compared are not. Used by `!=`, `in` and
+    """Return whether two values are equal; values that refuse a comparison are not equal. Used by `!=`, `in` and
     searches.
     """
     try:
@@ -91,11 +91,9 @@ def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = N
 
 
 def _all_pairs_equal(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
-    """Return whether all pairs are equal; pairs that refuse to be compared are skipped, as cel-go's lists and
-    maps do.
-    """
+    """Return whether all pairs are equal. Pairs that refuse a comparison are skipped, as in cel-go's lists and maps."""
     for left, right in zip(lefts if deadline is None else deadline.charge_for_items(lefts), rights, strict=True):
-        if type(left) is str and type(right) is str:  # as most leaves of objects are
+        if type(left) is str and type(right) is str:  # most leaves of objects are texts
             if left != right:
                 return False
             continue

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CHARACTER_S = 5e-6
 """Seconds to tokenize one character of an expression, including characters outside tokens."""
 _TOKEN_S = 4e-5
-"""Seconds to read and check a token, and as long again to generate its code; `1<2&&` and `'a'+`, many times, are the
+"""Seconds to read and check a token, and again to generate its code. Many repetitions of `1<2&&` and `'a'+` are the
 slowest.
 """
 _CHARACTER_BYTES = 250
@@ -48,7 +48,7 @@ def seconds_to_check(expression: str) -> float:
 
 
 class Program(Protocol):
-    """A compiled expression: immutable, and evaluated by any number of threads at once."""
+    """A compiled expression. It is immutable, so any number of threads may evaluate it at the same time."""
 
     @property
     def source(self) -> str:
@@ -96,7 +96,7 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """Compiles expressions. `name` is its value of `--cel-engine`. What it compiled may be kept by it."""
+    """Compiles expressions, and may cache them. `name` is its value of `--cel-engine`."""
 
     def __hash__(self) -> int: ...
 
@@ -119,7 +119,7 @@ class Engine(Protocol):
             expression: its text.
             environment: what it may use.
             expects: the types that its result may have.
-            deadline: of the review with the expression; None for an expression of the operator.
+            deadline: the deadline of the review with the expression; None for an expression of the operator.
 
         Raises:
             CompileError: with all issues.
@@ -130,10 +130,10 @@ class Engine(Protocol):
 
 
 class CompiledProgram:
-    """An expression as one Python function (compiler.py), which is generated when the expression is first evaluated.
+    """An expression as one Python function (compiler.py), which is generated before the first evaluation.
 
-    Reading and checking an expression takes a fifth of the time of generating its function, and finds all its mistakes.
-    A replay of one review loads all policies and evaluates few of them.
+    Reading and checking an expression finds all its mistakes, in a fifth of the time that its function takes. A replay
+    of one review loads all policies but evaluates few of them.
     """
 
     __slots__ = (
@@ -157,7 +157,7 @@ class CompiledProgram:
         self.result = checked.result
         self.variable_names = checked.names
         self._environment = environment
-        fold_constants(checked, source)  # for the mistakes that only constants show
+        fold_constants(checked, source)  # finds mistakes in constants
         self._checked: CheckedTree | None = checked
         self._run: CompiledFunction | None = None
         self._exact: CompiledFunction | None = None
@@ -177,7 +177,7 @@ class CompiledProgram:
             self._generate_function()
 
     def _generate_function(self) -> CompiledFunction:
-        """Generate the function and return it. Threads that meet here generate it twice; either one works."""
+        """Generate the function and return it. Two threads may both generate it; either function works."""
         checked = self._checked
         if self._run is None:
             assert checked is not None
@@ -197,7 +197,7 @@ class CompiledProgram:
     def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
         from webhook.cel.estimate.estimate import (
-            estimate_cost,  # only `policies check` needs it, and nothing else should wait for it
+            estimate_cost,  # imported here because only `policies check` needs it
         )
 
         cost = estimate_cost(self._checked or self._parse_and_check(), sizes, worst=worst)
@@ -232,7 +232,7 @@ class CompiledProgram:
         except MemoryError:
             raise BudgetExceeded("out of memory") from None
         except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
-            # a fault of a library, which upstream's evaluator too makes an error of the one expression
+            # # a fault of a library; upstream's evaluator also turns it into an error of this expression
             raise EvaluationPanic(str(error)) from error
         cost = meter.cost
         if cost > limit:
@@ -243,8 +243,8 @@ class CompiledProgram:
         return value
 
     def _evaluate_with_exact_cost(self, activation: Mapping[str, Any], limit: int, meter: CostMeter) -> Any:
-        """Evaluate with code that counts each iteration, for costs near the limit. Threads that meet here compile
-        twice; either result works.
+        """Evaluate with code that counts each iteration, for costs near the limit. Two threads may both compile it;
+        either result works.
         """
         if self._exact is None:
             if meter.deadline is not None:

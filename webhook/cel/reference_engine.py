@@ -1,19 +1,20 @@
-"""The second engine: cel-python behind the same interface. The only file that imports celpy.
+"""The second engine: cel-python behind the same interface.
 
-For comparison in tests and with `--cel-engine celpy`; about two thousand times slower than the compiled engine. Its own
-reader and interpreter decide values; ours add what cel-python 0.5 does not have: static types (so that both engines
-refuse the same policies), the API server's costs, and the list of what it cannot do:
+It is for comparison in tests and with `--cel-engine celpy`, and about two thousand times slower than the compiled
+engine. No other file imports celpy. cel-python reads and evaluates the expressions. This module adds what cel-python
+0.5 lacks: static types (so that both engines refuse the same policies), the API server's costs, and the list of what it
+cannot do:
 
-- optional values and syntax, two-variable macros, map with a filter, Object{…}, every Kubernetes and extension library:
-  refused when the expression is compiled
-- correct answers everywhere: it treats true as 1, gives list[-1] the last element, has() swallows errors, and numbers
-  of two classes do not compare
+- Optional values and syntax, two-variable macros, map with a filter, Object{…}, and all Kubernetes and extension
+  libraries are refused when the expression is compiled.
+- Some answers are wrong: true counts as 1, list[-1] is the last element, has() hides errors, and numbers of two types
+  cannot be compared.
 
-Only its interpreted runner is used: the transpiling one keeps the variables of one evaluation in module globals, where
-another thread finds them. Environments are not thread-safe either: each thread has its own. `duration` is our own,
-because that of the release needs exponential time on hostile text. A deadline is checked before an evaluation. The
-compiled engine, which counts the cost, also checks it during the evaluation. cel-python cannot check it. A server ends
-what is stuck there by killing the worker process that is stuck in it.
+Only its interpreting runner is used: the transpiling runner stores the variables of an evaluation in module globals,
+which all threads share. Environments are not thread-safe either, so each thread has its own. `duration` is our own,
+because cel-python's needs exponential time for hostile texts. The deadline is checked before an evaluation, and while
+the compiled engine counts the cost. cel-python cannot check it, so a server kills a worker process that is stuck in
+cel-python.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, CompileIssue, EvaluationError, ReviewPaused
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
-"""Macros that cel-python has, with one variable and one expression."""
+"""The macros of cel-python, each with one variable and one expression."""
 
 _STANDARD = frozenset(overload.name for overload in standard.FUNCTIONS)
 
@@ -74,7 +75,7 @@ _MESSAGES = (
 
 
 def unsupported_parts(checked: CheckedTree) -> list[tuple[int, str]]:
-    """Return the parts of an expression that cel-python cannot evaluate: offset and name."""
+    """Return the parts of an expression that cel-python cannot evaluate, each with offset and name."""
     names = []
     waiting = [checked.node]
     while waiting:
@@ -200,7 +201,7 @@ def _create_celpy_runner(source: str) -> Any:
 
 
 def _parse_duration(value: Any) -> Any:
-    """Implement duration() for cel-python, linear in the length of the text."""
+    """Implement duration() for cel-python, in time linear in the length of the text."""
     from celpy.evaluation import CELEvalError
 
     if isinstance(value, dt.timedelta):
@@ -264,7 +265,7 @@ def _converters_to_celpy() -> dict[type, Callable[[Any], Any]]:
 
 @lru_cache(maxsize=1)
 def _create_lazy_map_class() -> Any:
-    """Return a map class that computes an entry when an expression reads it, for `variables`."""
+    """Return the map class of `variables`, which computes an entry when an expression reads it."""
     from celpy import celtypes
     from celpy.evaluation import CELEvalError
 
@@ -279,7 +280,7 @@ def _create_lazy_map_class() -> Any:
             except BudgetExceeded:
                 raise
             except EvaluationError as error:
-                return CELEvalError(str(error))  # an error as a value is one that || and && may absorb
+                return CELEvalError(str(error))  # || and && may absorb an error that is a value
 
         def __contains__(self, key: object) -> bool:
             return str(key) in self.source

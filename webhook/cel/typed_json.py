@@ -1,8 +1,8 @@
 """Reads and writes CEL values and types as JSON that distinguishes them: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
 int)`.
 
-The format of the conformance corpora (tests/data/cel/README.md). Opaque values are encoded only: they have no literal
-form.
+The format of the conformance corpora (tests/data/cel/README.md). Opaque values can only be encoded, because they have
+no literal form.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def encode_value(value: Any) -> JSON:
 
 
 def canonical_json(typed: JSON) -> JSON:
-    """Return typed JSON with sorted maps and doubles as floats, to be compared with what `encode_value` returns."""
+    """Return typed JSON with sorted maps and doubles as floats, for comparison with results of `encode_value`."""
     if not isinstance(typed, dict):
         return typed
     if "map" in typed:
@@ -105,7 +105,7 @@ def _parse_type_prefix(text: str) -> tuple[Type, str]:
 
 
 def _parse_double(content: JSON) -> float:
-    return float(content)  # which reads NaN, Infinity and -Infinity too
+    return float(content)  # also reads NaN, Infinity and -Infinity
 
 
 def _encode_double(value: float) -> JSON:
@@ -123,7 +123,7 @@ def _encode_map(value: dict[Any, Any]) -> JSON:
 def _encode_struct(value: Struct) -> JSON:
     try:
         return {"opaque": value.name, "json": to_json(value)}
-    except EvaluationError:  # a field holds what JSON has no form for
+    except EvaluationError:  # a field has a value that JSON cannot express
         return {"opaque": value.name, "fields": {field: encode_value(content) for field, content in value.items()}}
 
 

@@ -1,16 +1,16 @@
 """The Python classes of CEL values; equality.py says when two values are equal.
 
 JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null,
-without any conversion. The classes here are the rest. A value's CEL type follows from its exact Python class
-(`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
+without any conversion. The other CEL types have classes in this module. A value's CEL type follows from its exact
+Python class (`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
 
     bool  bool          float  double       str    string     list    list               Timestamp  Duration
     int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
     NoneType null_type                                        Map     map, any keys      Struct     Object{…}
 
 Optionals are in library/optional_value.py. Classes of the libraries (Quantity, IP …) are opaque: they declare
-`cel_type: ClassVar[Type]`, define `__eq__` and `__hash__`, and `__str__` for people. Knows no functions. Source of the
-rules: cel-go v0.26.0 common/types; of objects: k8s.io/apiserver v0.36.1 pkg/cel/mutation/dynamic/objects.go and
+`cel_type: ClassVar[Type]`, define `__eq__` and `__hash__`, and `__str__` for people. The rules are those of cel-go
+v0.26.0 common/types, and for objects of k8s.io/apiserver v0.36.1 pkg/cel/mutation/dynamic/objects.go and
 pkg/cel/mutation/jsonpatch.go.
 """
 
@@ -34,7 +34,7 @@ _YEAR_ONE = -62_135_596_800
 
 
 class UInt(int):
-    """uint: a separate class of int. Arithmetic on it gives plain ints; wrap the result again."""
+    """uint, as a subclass of int. Arithmetic on it gives plain ints, so results must be wrapped again."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class UInt(int):
 class Timestamp:
     """A moment, in nanoseconds since 1970 UTC; years 1 to 9999.
 
-    `offset` is the zone it was written in, in seconds east of UTC: it shows when printed and has no other meaning.
+    `offset` is the zone in which it was written, in seconds east of UTC; only the printed form depends on it.
     """
 
     __slots__ = ("nanoseconds", "offset")
@@ -55,7 +55,7 @@ class Timestamp:
         self.offset = offset
 
     def __bool__(self) -> bool:
-        """Return whether it is not the first possible moment, which Go treats as unset."""
+        """Return False for the first possible moment, which Go treats as unset."""
         return self.nanoseconds != _YEAR_ONE * NANOSECONDS
 
     def __eq__(self, other: object) -> bool:
@@ -111,7 +111,7 @@ class Duration:
 
 
 class TypeValue:
-    """A type as a value: `type(1)`, `int`. Two are equal when their names are; parameters do not exist at run time."""
+    """A type as a value: `type(1)`, `int`. Types with equal names are equal; parameters do not exist at run time."""
 
     __slots__ = ("name",)
 
@@ -132,7 +132,7 @@ class TypeValue:
 
 
 class WrappedMapKey:
-    """A map key that Python would treat as equal to another key: true with 1, 1u with 1, 1.0 with 1."""
+    """A map key that Python would treat as equal to a key of another type: true and 1, 1u and 1, 1.0 and 1."""
 
     __slots__ = ("value",)
 
@@ -161,7 +161,7 @@ class Map(dict[Any, Any]):
 class DictWithEmptyMaps(dict[str, Any]):
     """A map with text keys that has an empty map for every other key.
 
-    Only a look-up gives it: `in`, loops, sizes and equality know what was put in.
+    Only a look-up returns this empty map; `in`, loops, sizes and equality see the stored keys alone.
     """
 
     __slots__ = ()
@@ -176,13 +176,13 @@ _PATCH_TEXTS: Final = ("op", "path", "from")
 class Struct(dict[str, Any]):
     """An object built by an expression: Object{…}, Object.spec{…}. `name` is its type's name.
 
-    Only a selection from a value that is known to be an object when the expression is checked reads its fields
-    (runtime.field_of). For everything else it has no fields, as upstream, where the value itself is not an indexer.
+    Its fields can be read only by a selection whose operand has this static type (runtime.field_of). Other code sees no
+    fields, as in the API server.
     """
 
     __slots__ = ("name",)
     cel_type: ClassVar[Type] = Type("type")
-    """The type that `type(x)` returns; upstream it is the type of a type."""
+    """The type that `type(x)` returns: the type of a type, as upstream."""
 
     def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(fields)
@@ -206,7 +206,7 @@ class JSONPatch(Struct):
         raise EvaluationError(f"unsupported indexer: {field}")
 
     def is_field_set(self, field: str) -> bool:
-        """Return whether a field is set: a text must not be empty, a value may be anything.
+        """Return whether a field is set: a text that is not empty, or any value of `value`.
 
         Raises:
             EvaluationError: an operation has no such field.
@@ -331,7 +331,7 @@ def map_key(key: Any) -> Any:
 
 
 def refuse_unhashable(value: Any) -> None:
-    """Panic as cel-go does where Go cannot use a value as the key of a map.
+    """Panic, as cel-go does, if Go cannot use a value as the key of a map.
 
     Raises:
         EvaluationPanic: Go cannot hash values of this type: bytes, and libraries' values that have a list inside.
@@ -357,7 +357,7 @@ ABSENT: Any = object()
 
 
 def map_find(value: dict[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT. Numbers of equal value match, except double keys (cel-go map.go)."""
+    """Return the value of a key, or ABSENT. Equal numbers match across types, except double keys (cel-go map.go)."""
     if type(key) is str:
         return value.get(key, ABSENT)
     return find_by_map_key(value, key) if type(value) is Map else ABSENT

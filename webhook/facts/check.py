@@ -1,4 +1,7 @@
-"""Runs the checks of a group that concern a subject, and returns what they report. subject.py declares checks."""
+"""Runs the checks of a group that concern a subject, and returns what they report.
+
+subject.py declares checks.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The packages of facts, with their modules, facts and checks. This is the only list of them: no package registers
-itself when it is imported.
+"""The packages of facts, with their modules, facts and checks.
+
+This is the only list of them: no package registers itself when it is imported.
 """
 
 from __future__ import annotations

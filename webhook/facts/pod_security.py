@@ -1,6 +1,7 @@
-"""Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release. Labels of a
-Namespace name the level, and perhaps the release. If they name no release, the release of the API server counts. That
-release is not known here, so only the demands of both the oldest and the newest release count.
+"""Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release.
+
+Labels of a Namespace name the level, and perhaps the release. If they name no release, the release of the API server
+counts. That release is not known here, so only the demands of both the oldest and the newest release count.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.
 """

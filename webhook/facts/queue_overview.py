@@ -1,5 +1,6 @@
-"""The queues of all schedulers of a cluster, as a flat list in the order of their trees. Parents come before their
-children. The list is flat because trees may be deeper than Python can recurse.
+"""The queues of all schedulers of a cluster, as a flat list in the order of their trees.
+
+Parents come before their children. The list is flat because trees may be deeper than Python can recurse.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Whether an update changes anything that checks of queues and queued jobs read. A stored object may break a rule, if
-it is older than the webhook or the rule. Controllers must still be able to write its status, finalizers and labels, and
-users must be able to delete it.
+"""Whether an update changes anything that checks of queues and queued jobs read.
+
+A stored object may break a rule, if it is older than the webhook or the rule. Controllers must still be able to write
+its status, finalizers and labels, and users must be able to delete it.
 """
 
 from __future__ import annotations

@@ -32,19 +32,19 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
     Args:
         node: the tree.
         result: the type of the whole.
-        names: the variables it reads, by their full names.
+        names: the full names of the variables that it reads.
         types: the type of each node; dyn if it is known only at run time.
-        references: the full name that a node refers to. An Ident or Select found here is a variable or, if the name is
-            among type_names, a type; a Select found here is not a selection. A Call with a target found here is a
-            function in a namespace: its target is part of the name. A StructNode's name is its type's. The variables of
-            comprehensions are not here.
-        overloads: the signatures that a call may come to: one when the types are known, all that fit otherwise.
-        candidates: the signatures among which a call chooses when it runs, if they are not the same: cel-go forgets
-            then what the checker has left of them, unless it has left only one.
-        planned: whether constants that fail refuse the expression (Environment.planned).
+        references: the full name that a node refers to. An Ident or Select in this table is a variable or a type, so
+            such a Select is not a selection. A Call with a target in this table is a function in a namespace, and the
+            target is a part of its name. For a StructNode, the name is the name of its type. Variables of
+            comprehensions are not in the table.
+        overloads: the possible signatures of a call: one if the types are known, otherwise all that fit.
+        candidates: the signatures among which a call chooses at run time, if they differ from `overloads`: unless the
+            checker left only one, cel-go then chooses among all signatures.
+        planned: whether an expression with failing constants is refused (Environment.planned).
         patterns: its constant patterns.
-        has_opaque: whether a value of type dyn may be one of a type that JSON has no values of, such as bytes or an IP
-            address: only if the expression makes one, or if a declared structure has a field of type dyn.
+        has_opaque: whether a value of type dyn may have a type that JSON lacks, such as bytes or an IP address. This is
+            possible only if the expression makes such a value, or if a declared structure has a field of type dyn.
     """
 
     node: Node
@@ -76,8 +76,8 @@ def parse_and_check(
     Args:
         source: its text.
         environment: what it may use.
-        expects: the types that its result may have, exactly; any when empty. dyn is a separate type here, as for
-            kube-apiserver: an expression that must be bool has to be bool for every input.
+        expects: the types that its result may have; any type if empty. As in kube-apiserver, dyn does not count as
+            bool: an expression that must be bool has to be bool for every input.
         patterns: where its constant patterns are compiled; None for an expression of a policy.
 
     Raises:
@@ -242,7 +242,7 @@ def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
         elif isinstance(value, str):
             checker.patterns.compiled_pattern(value)
     except BudgetExceeded:
-        raise  # the argument may be valid: it is too large, or there is no time to check it
+        raise  # it is too large or there is no time, so it may be valid
     except (EvaluationError, ValueError):
         return False
     return True

@@ -1,7 +1,7 @@
 """The type checker: resolves names, finds the signature of each call, and collects errors.
 
 The rules and the wording are cel-go v0.26's checker/checker.go. node_types.py has a handler for each kind of node, and
-inference.py unifies types. Knows no kind of node.
+inference.py unifies types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from webhook.cel.types import (
 from webhook.errors import EvaluationError
 
 _LOCAL_FIRST: Version = (1, 37)
-"""Since cel-go 0.27 a macro's variable hides longer names that begin with it, and `.x` never means one."""
+"""Since cel-go 0.27 a macro's variable hides longer names that begin with it. `.x` never means such a variable."""
 
 Handler: TypeAlias = "Callable[[TypeChecker, Any], Type]"
 """Returns the type of a node of one class, and notes it in the checker."""
@@ -36,9 +36,9 @@ Handler: TypeAlias = "Callable[[TypeChecker, Any], Type]"
 class TypeChecker:
     """Checks one tree once. Errors are collected; a failed node has the type ERROR, which fits every other type.
 
-    `handlers` has a function for each kind of node. A handler gives and notes the type of its node, and calls the
-    handlers of the nodes below directly, without a function in between: one Python frame per level keeps the deepest
-    tree within Python's default recursion limit.
+    `handlers` has a function for each kind of node. A handler returns and notes the type of its node, and calls the
+    handlers of the nodes below directly. With one Python frame for each level, the deepest tree stays within Python's
+    default recursion limit.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TypeChecker:
         return (*(".".join([*parts[:count], name]) for count in range(len(parts), 0, -1)), name)
 
     def type_of_name(self, name: str, node: Node) -> Type | None:
-        """Return the type of a variable, or type(T) for the name of a type, and note what the node refers to."""
+        """Return the type of a variable, or type(T) for the name of a type, and note the node's reference."""
         if self._local_first and name[0] != ".":
             first, dot, _ = name.partition(".")
             local = self._type_of_local_variable(first)
@@ -139,7 +139,7 @@ class TypeChecker:
     def _type_of_declared_field(self, structure: Structure, field: str, offset: int) -> Type:
         declared = structure.fields.get(field)
         if structure is JSON_PATCH and declared is None:
-            return Type("")  # it has any field, but no type for those that it does not know
+            return Type("")  # it accepts any field, but unknown fields have no type
         if declared is None and not structure.open:
             self.report_issue(f"undefined field '{field}'", offset)
             return ERROR
@@ -150,7 +150,7 @@ class TypeChecker:
     def type_of_fitting_overload(
         self, node: Node, name: str, overloads: Sequence[Overload], given: Sequence[Type], *, member: bool = False
     ) -> Type:
-        """Return the type of a call: that of the signature that fits, dyn when several fit with different results."""
+        """Return the result type of the signature that fits a call; dyn when several fit with different results."""
         inference, result, kept = self.inference, None, []
         for overload in overloads:
             if overload.hidden or overload.member is not member or len(overload.parameters) != len(given):

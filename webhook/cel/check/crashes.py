@@ -1,9 +1,8 @@
-"""Finds expressions that make kube-apiserver 1.36 panic, so that it does not answer, when a policy is created or
-evaluated.
+"""Finds expressions with which kube-apiserver 1.36 panics and does not answer when a policy is created or evaluated.
 
 These are faults of the API server. claimgate gives such expressions a value. Two are faults of cel-go v0.26.0:
-checker.go checkCreateList and checkCreateMap ask what an optional entry holds although its type is dyn, and
-interpreter/decorators.go builds a map of constants ahead although Go has no such key. The third is one of
+checker.go checkCreateList and checkCreateMap read the parameter of an optional entry's type although the type is dyn,
+and interpreter/decorators.go builds a map of constants in advance although Go has no such key. The third is a fault of
 k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct, and a list or a
 map can only hold a structpb.Value. Observed on kube-apiserver v1.36.2.
 """

@@ -1,9 +1,9 @@
 """Finds the parts of an expression that cel-go evaluates as constants when it plans a program.
 
 Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
-computed once and cost nothing. A failure then refuses the whole expression, even where `||` would absorb it: bad
-conversions, invalid patterns, keys that do not exist. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and
-planner.go, which the API server switches on (OptOptimize). `quantity('zzz')` is not folded: it fails when reached.
+computed once and cost nothing. A failure (a bad conversion, an invalid pattern, a missing key) then refuses the whole
+expression, even if `||` would absorb it. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and planner.go,
+which the API server turns on (OptOptimize). `quantity('zzz')` is not folded: it fails when it is evaluated.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _ConstantFolder:
                 values[id(node)] = [values[id(each)] for each in node.elements]
             case MapNode() if not any(entry.optional for entry in node.entries):
                 if all(id(part) in values for part in children(node)):
-                    # a key that Go cannot hash fails when it is reached: if it would be folded, upstream crashes
+                    # # a key that Go cannot hash fails at evaluation; folding it crashes upstream
                     with suppress(EvaluationPanic):
                         values[id(node)] = make_map((values[id(e.key)], values[id(e.value)]) for e in node.entries)
             case Call() if node.arguments:

@@ -1,7 +1,7 @@
-"""Unification of CEL's static types. Knows no expressions.
+"""Unification of CEL's static types.
 
 The rules are cel-go v0.26's checker/types.go: `dyn` and failed types fit everything, null fits opaque types,
-structures, timestamps and durations, type variables are bound to the more general of the types they meet.
+structures, timestamps and durations, and type variables are bound to the more general of the types that they meet.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TypeInference:
                 self._bound[name] = before
 
     def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
-        """Return types with their variables replaced, by the same keys; unbound variables become dyn.
+        """Return the types with their variables replaced, under the same keys; unbound variables become dyn.
 
         Nested types that several types share are replaced once: in lists of lists, each type contains all types below
         it.
@@ -98,7 +98,7 @@ class TypeInference:
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}
 
     def _final_type(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
-        """Return the final type; `known` has the types that were replaced before, by the identity of the old types."""
+        """Return the final type; `known` has the types that are already replaced, by the identity of the old types."""
         if not kind.parameters and kind.kind != "param":
             return kind
         before = known.get(id(kind))
@@ -116,7 +116,7 @@ class TypeInference:
         return kind
 
     def resolved_type(self, kind: Type, *, final: bool = False) -> Type:
-        """Return the type with its variables replaced; unbound variables become dyn when `final`."""
+        """Return the type with its variables replaced; unbound variables become dyn if `final`."""
         while kind.kind == "param":
             bound = self._bound.get(kind.name)
             if bound is None:

@@ -1,6 +1,6 @@
 """Finds which variables an expression reads: whole, or only the fields at some paths.
 
-Static: a field that is selected after a condition counts, whether the condition is true or not.
+The analysis is static: a field that is selected after a condition always counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 WHOLE: Final = ""
 """Marks a variable that is read as a whole, in place of a field name."""
 _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
-"""Operators that evaluate their other operands only depending on the first."""
+"""Operators whose first operand decides whether the others are evaluated."""
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -24,8 +24,9 @@ Path: TypeAlias = tuple[str, ...]
 class ReadPaths(Struct, frozen=True):
     """The variables and paths that an expression reads.
 
-    paths: each a variable and fields inside it, such as ("object", "spec", "replicas"); the value there is read whole.
-        always: the variables that every evaluation reads, with any values.
+    Args:
+        paths: each is a variable and fields inside it, such as ("object", "spec"); the whole value there is read.
+        always: the variables that every evaluation reads, whatever the values.
     """
 
     paths: frozenset[Path]
@@ -69,7 +70,7 @@ def _path_of_node(checked: CheckedTree, node: Node) -> Path:
 
 
 def _children_with_certainty(node: Node, is_certain: bool) -> Iterator[tuple[Node, bool]]:
-    """Yield the children of a node, each with whether every evaluation reaches it."""
+    """Yield the children of a node, each with True if every evaluation reaches it."""
     is_choice = isinstance(node, Macro) or (isinstance(node, Call) and node.function in _FIRST_ALONE)
     for index, each in enumerate(children(node)):
         yield each, is_certain and (index == 0 or not is_choice)

@@ -1,8 +1,8 @@
 """Compiles names, fields, indexes, has() and optional selections.
 
-A path `a.b[c].d` is one run of subscripts: on plain JSON their KeyError and TypeError are cel-go's errors. Cost: 1 for
-the path, 1 for every step that is tried; steps after an optional step count only if they find a value (cel-go v0.26.0
-interpreter/attributes.go, runtimecost.go).
+A path `a.b[c].d` is a chain of subscripts. On plain JSON, their KeyError and TypeError are cel-go's errors. The cost is
+1 for the path and 1 for every step that is tried; steps after an optional step count only if they find a value (cel-go
+v0.26.0 interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def path_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
 
 
 def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
-    """Return the code of has(operand.field), which costs its last step and not the 1 of a path."""
+    """Return the code of has(operand.field), which costs its last step, but not the 1 of a path."""
     writer = compiler.writer
     with writer.subtract_cost_of_unreached_parts() as part:
         part()
@@ -57,7 +57,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
         writer.add_fixed_cost(not optional)
         part()
     if is_conditional_expression(node.operand):
-        writer.add_fixed_cost(-1)  # cel-go takes back the 1 that it never counted for a conditional
+        writer.add_fixed_cost(-1)  # cel-go subtracts a 1 that it never counted for a conditional
     if optional:
         answer = writer.stored_in_variable(
             compiler.function_call(
@@ -81,7 +81,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
 
 
 def _path_start_code(compiler: ExpressionCompiler, node: Node) -> ValueCode:
-    """Return the code of the value that a path starts from, without the 1 that a whole path costs once."""
+    """Return the code of the value that a path starts from, without the 1 for the whole path."""
     if compiler.is_constant(node):
         return compiler.value_code(node)
     if isinstance(node, Ident):
@@ -119,7 +119,7 @@ def _is_optional_step(step: Select | Call) -> bool:
 
 
 def _is_built_by_expression(term: ValueCode) -> bool:
-    """Return whether a value is known to be an object that the expression itself builds."""
+    """Return whether a value is certainly an object that the expression itself builds."""
     return term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT
 
 

@@ -1,8 +1,8 @@
 """Compiles calls: a direct call where types are known, otherwise a table that chooses by the classes of the values.
 
-What a call costs is known by its signature, if the checker left only one, or else by the function's name (cel-go
+The cost of a call follows from its signature, if the checker left only one, otherwise from the function's name (cel-go
 v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call first counts 1,
-which is mostly what a failed call costs. The rest is added when sizes are known, before the call where generated code
+which is usually the cost of a failed call. The rest is added when sizes are known: before the call, if generated code
 can compute it. operators.py has the frequent operators.
 """
 
@@ -42,10 +42,10 @@ from webhook.cel.types import BOOL, INT, Type
 from webhook.errors import EvaluationError
 
 _STOPPING = frozenset(("find", "findAll"))
-"""Functions that, with a constant pattern, are not called if the evaluation of their text argument fails."""
+"""Functions that, with a constant pattern, are not called if their text argument fails."""
 _PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
-"""Functions of constants that are evaluated at compile time; one that fails is evaluated at run time, where `||` may
-absorb the error.
+"""Functions that are evaluated at compile time if their arguments are constants. If one fails, it is evaluated at run
+time, where `||` may absorb the error.
 """
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
 
@@ -84,7 +84,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
         return overload_call_code(compiler, node, _type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
         return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
-    # cel-go always evaluates one or two arguments. Of three or more it stops at the first that fails, without a call.
+    # # cel-go always evaluates one or two arguments. With three or more, it stops at the first failure, without a call.
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for each in arguments:
@@ -100,7 +100,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
 def _argument_codes(
     compiler: ExpressionCompiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]
 ) -> list[ValueCode]:
-    """Return the code of a call's arguments. A call with an argument that fails costs as much as with one of size 1."""
+    """Return the code of a call's arguments. A failed argument costs as much as an argument of size 1."""
     places = compiler.writer.places
     terms: list[ValueCode] = []
     starts = [len(places)]
@@ -130,7 +130,7 @@ def overload_call_code(compiler: ExpressionCompiler, node: Call, terms: list[Val
     """Return the code that chooses the fitting signature at run time, calls it and adds its cost."""
     candidates = compiler.overloads_chosen_at_run_time(node)
     if node.function in _STOPPING and _is_string_constant(terms[1].code):
-        candidates = tuple(replace(each, name="matches") for each in candidates)  # refuses the same values
+        candidates = tuple(replace(each, name="matches") for each in candidates)  # matches() refuses the same values
     signatures = CallSignatures(compiler.overloads_fitting_static_types(node), candidates)
     return signatures_call_code(compiler, signatures, terms, compiler.checked.type_of(node))
 
@@ -140,9 +140,7 @@ def _is_string_constant(value: ast.expr) -> bool:
 
 
 class CallSignatures(NamedTuple):
-    """The signatures of a call: those that fit its static types, and those between which the call chooses at run
-    time.
-    """
+    """The signatures of a call: `overloads` fit its static types; among `candidates` the call chooses at run time."""
 
     overloads: tuple[Overload, ...]
     candidates: tuple[Overload, ...]
@@ -171,7 +169,7 @@ def signatures_call_code(
     place = FailurePlace("call")
     if cost is not None and cost not in _COUNTED_BEFORE_CALL:
         place.cost, place.arguments = cost, tuple(values)
-    # any chosen implementation returns the type of its signature
+    # # every implementation returns the type of its signature
     sure = bool(candidates) and all(each.result == static for each in candidates)
     result = ValueCode(_implementation_call(compiler, candidates, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in _COUNTED_BEFORE_CALL:
@@ -259,8 +257,8 @@ def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
 
 
 def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list[Node]) -> ValueCode:
-    """Return the code of matches() with a constant pattern, which is compiled once; its cost is the text's times the
-    pattern's.
+    """Return the code of matches() with a constant pattern, which is compiled once. The cost of the text is multiplied
+    by that of the pattern.
     """
     pattern = compiler.constants[id(arguments[1])]
     measured = compiler.overloads_fitting_static_types(node)[0].resolved_cost is not None
@@ -302,7 +300,7 @@ def _extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
 
 
 def _count_cost_before_call(compiler: ExpressionCompiler, cost: Cost, terms: list[ValueCode]) -> list[ValueCode]:
-    """Count the cost of a call before it is made, by the sizes of its arguments; return code that may be used again."""
+    """Count the cost of a call before the call, by the sizes of its arguments; return code that may be reused."""
     count = _COUNTED_BEFORE_CALL.get(cost)
     if count is None:
         return [compiler.reusable_code(term) for term in terms]
@@ -314,7 +312,7 @@ def _count_no_cost(_: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueC
 
 
 def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
-    """Add the cost of walking over the first argument, beyond 1, before the call."""
+    """Add the cost of walking over the first argument before the call, without the counted 1."""
     target = compiler.reusable_code(terms[0])
     if not (target.sure and target.type.name == "string"):
         is_text = code.is_comparison_node(
@@ -345,17 +343,17 @@ _COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]],
     costs.cost_one: _count_no_cost,
     costs.walk_target_cost: _count_walk_cost_of_first_argument,
 }
-"""Cost functions whose value is computed by generated code before the call."""
+"""The cost functions that generated code computes before the call."""
 
 
-# ---- calls that end the whole evaluation (library/refusal.py) when an operand has failed
+# # ---- calls that end the whole evaluation (library/refusal.py) if an operand failed
 
 
 def _type_checked_argument_codes(
     compiler: ExpressionCompiler, overloads: Sequence[Overload], arguments: Sequence[Node]
 ) -> list[ValueCode]:
-    """Return the code of the arguments of a call that ends the evaluation if one has not the class that its
-    cost needs.
+    """Return the code of the arguments of a call that ends the evaluation if the class of an argument does not fit its
+    cost.
     """
     writer = compiler.writer
     terms: list[ValueCode] = []
@@ -376,7 +374,7 @@ def _type_checked_argument_codes(
 
 @contextmanager
 def collect_fatal_statements(compiler: ExpressionCompiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
-    """Write statements that end the whole evaluation when they fail, as cel-go's cost counting does."""
+    """Write statements that end the whole evaluation if they fail, as cel-go's cost counting does."""
     writer = compiler.writer
     writer.depth += 1
     writer.level += 1

@@ -1,8 +1,8 @@
 """Builds the syntax tree of generated Python code: expressions, statements, their cost and their error positions.
 
-Only literals, names generated here and references to bound constants ever get into the tree: no text of an expression
-does. A block is a run of code without a jump: its cost is added once, at its start. Code that can fail is on a separate
-line, so that the line number of an error tells its place, at no cost before an error.
+The tree contains only literals, names generated here and references to bound constants, never the text of an
+expression. A block is a run of code without a jump: its cost is added once, at its start. Each operation that can fail
+has its own line, so that the line number of an error identifies the operation. This costs nothing without an error.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from webhook.cel.types import Type
 _AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
 _LOAD, _STORE = ast.Load(), ast.Store()
 LIGHT = 20
-"""How much cost a loop may leave out before it checks the limit again: each iteration counts 1 to 12 at least."""
+"""The cost that a loop may add between two checks of the limit; each iteration costs at least 1 to 12."""
 _IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
 
 COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
 
 
 class ValueCode(Struct):
-    """A value's code. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is known to be its
-    static type's, not only declared to be. For an optional with its value, or ABSENT, in a variable: `raw` is that
-    variable, and `steps` the cost of an existing value, counted in one statement.
+    """The code of a value. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is certainly that
+    of its static type, which otherwise may only be declared. For an optional whose value, or ABSENT, is in a variable,
+    `raw` is this variable, and `steps` is the cost if there is a value, counted in one statement.
     """
 
     code: ast.expr
@@ -42,11 +42,11 @@ class ValueCode(Struct):
 
 
 class FailurePlace(Struct):
-    """The meaning of a line of generated code, with its values, and the counted cost to subtract if it fails.
+    """The operation on a line of generated code, with its values, and the counted cost to subtract if it fails.
 
-    cost and arguments: what a failed call costs instead of the 1 that was counted for it; the arguments are variables
-    and constants of the code. level: the number of handlers around it. kind "operand": the class of the first argument
-    decides on the text of the error, which `subject` is the function of; kind "key": the first argument is the key.
+    cost and arguments: they give the cost of a failed call, which replaces the counted 1; arguments are variables and
+    constants of the code. level: the number of error handlers around it. kind "operand": `subject` is the function that
+    makes the text of the error from the class of the first argument. kind "key": the first argument is the key.
     """
 
     kind: str
@@ -91,16 +91,14 @@ def comparison_node(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: 
 
 
 def is_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return the syntax tree of `left is right`; of two constants its result, since Python warns of the comparison."""
+    """Return the syntax tree of `left is right`, or its result for two constants, to avoid Python's warning."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is right.value)
     return comparison_node(left, ast.Is(), right)
 
 
 def is_not_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return the syntax tree of `left is not right`; of two constants its result, since Python warns of the
-    comparison.
-    """
+    """Return the syntax tree of `left is not right`, or its result for two constants, to avoid Python's warning."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is not right.value)
     return comparison_node(left, ast.IsNot(), right)
@@ -225,11 +223,15 @@ def dict_node(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
 class CodeWriter(Struct):
     """Collects the generated statements, their cost and the positions that can fail.
 
-    exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
-    too much before a loop ends early, so that it is only done if the limit is far enough (cost.Overrun).
-    lightest: what an iteration costs at least, of all loops; None without any.
-    moves: how many statements so far change the cost at run time; heavy: how many of them by much. depth: blocks that
-    Python counts as nested. level: handlers of errors around the code.
+    Args:
+        exact: loops count each iteration when it runs. Otherwise they count all iterations in advance, which is
+            cheaper. This may count too much for a loop that ends early, so it is done only if the limit is far enough
+            away (cost.LoopExceedsLimit).
+        lightest: the least cost of an iteration of any loop; None without loops.
+        moves: the number of statements so far that change the cost at run time.
+        heavy: the number of those that may change it by much.
+        depth: the nested blocks that Python counts.
+        level: the error handlers around the code.
     """
 
     exact: bool = False
@@ -286,10 +288,10 @@ class CodeWriter(Struct):
 
     @contextmanager
     def subtract_cost_of_unreached_parts(self) -> Iterator[Callable[[], None]]:
-        """Mark the parts of a construct that stops at its first failure, so that the cost of the parts after it is
+        """Mark the parts of a construct that stops at its first failure; the cost of the later parts is then
         subtracted.
 
-        What is yielded is called before each part and once after the last.
+        It yields a function, which the caller calls before each part and once after the last.
         """
         starts: list[tuple[int, int]] = []
         yield lambda: starts.append((len(self.places), self.total))

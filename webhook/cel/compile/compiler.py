@@ -17,7 +17,7 @@ of the function. Shape of the result:
             raise failure(x)
 
 KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors; their texts are made
-only when they surface (failure.py).
+only if the error is reported (failure.py).
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from webhook.deadline import STEP as ITERATIONS
 from webhook.errors import CompileError, CompileIssue
 
 LEAST_STEP = 1_000
-"""The least cost between two looks at the clock: a hundred iterations that do something, or some hundreds that do next
-to nothing. More frequent looks would take more than a hundredth of the time of a short loop.
+"""The least cost between two checks of the clock: a hundred ordinary iterations, or some hundred iterations that do
+nearly nothing. More frequent checks would take more than a hundredth of the time of a short loop.
 """
 NO_LOOP = 2**63
-"""The step of an expression without loops, which never looks at the clock."""
+"""The step of an expression without loops, which never checks the clock."""
 
 
 class CompiledFunction(Protocol):
-    """A compiled expression. `limit` is the cost at which it first looks at the clock."""
+    """A compiled expression. `limit` is the cost at which it first checks the clock."""
 
     step: int
 
@@ -69,12 +69,12 @@ def compile_tree(checked: CheckedTree, source: str, *, exact: bool = False) -> C
     """Compile a checked expression to a function.
 
     Raises:
-        CompileError: a constant fails (folding.py), or the expression is nested deeper than Python can compile.
+        CompileError: a constant fails (folding.py), or the expression is nested too deeply for Python's compiler.
     """
     try:
         return _compile_expression(checked, source, exact=exact)
     except RecursionError:
-        # a new thread begins with an empty stack
+        # # a new thread has an empty stack
         return _compile_in_thread(checked, source, exact=exact)
 
 

@@ -1,7 +1,7 @@
-"""What the code of every node is made with: the constants, the scope and the writer of one expression.
+"""The ExpressionCompiler, which has the constants, the scope and the writer of one expression.
 
-The other modules of this folder write the code of the nodes, one module for each kind of construct. They get the
-ExpressionCompiler, which calls them again for the nodes below. compiler.py lists them.
+The other modules of this folder write the code of nodes, one module for each kind of construct. They call the
+ExpressionCompiler, which calls them for the nodes below. compiler.py lists them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Handler: TypeAlias = "Callable[[ExpressionCompiler, Any], ValueCode]"
 """Returns the code of a node of one class, and counts its cost."""
 
 NESTED_BLOCKS = 13
-"""CPython allows 20 blocks inside each other in one function; a construct opens up to two at once, and handlers two."""
+"""CPython allows 20 nested blocks in a function. A construct opens up to two at once, and handlers two."""
 
 
 class ExpressionCompiler:
@@ -40,7 +40,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # the nodes of optionals with only their presence needed
+        self.unread: set[int] = set()  # nodes of optionals of which only the presence is needed
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error
@@ -63,8 +63,8 @@ class ExpressionCompiler:
         return terms
 
     def value_code_after(self, before: list[ValueCode], node: Node) -> ValueCode:
-        """Return the code of a value that is evaluated after others; if it needs statements, earlier values that may
-        fail are evaluated before them.
+        """Return the code of a value that is evaluated after other values. If it needs statements, earlier values that
+        may fail are evaluated before these statements.
         """
         body = self.writer.body
         start = len(body)
@@ -78,7 +78,9 @@ class ExpressionCompiler:
         return term
 
     def value_code_without_attribute_cost(self, node: Node) -> ValueCode:
-        """Return the code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
+        """Return the code of a branch of `? :` or of an index, without the 1 that an attribute costs elsewhere in
+        cel-go.
+        """
         term = self.value_code(node)
         if id(node) not in self.constants and is_attribute(node) and path_costs_one_extra(self, node):
             self.writer.add_fixed_cost(-1)
@@ -93,7 +95,7 @@ class ExpressionCompiler:
         return id(node) in self.constants
 
     def _inner_function_call(self, node: Node) -> ValueCode:
-        """Return the code of a node as a call of a new inner function, because Python limits nested blocks."""
+        """Return the code of a node in a new inner function, because Python limits nested blocks."""
         writer = self.writer
         identifier = writer.new_variable_name()
         depth, writer.depth = writer.depth, 0
@@ -115,7 +117,7 @@ class ExpressionCompiler:
         return ValueCode(self.writer.stored_in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
 
     def first_and_later_use(self, term: ValueCode) -> tuple[ast.expr, ast.expr]:
-        """Return the code for the first use of a value in an expression, and the code for later uses."""
+        """Return the code for the first use of a value, which assigns it, and the code for later uses."""
         if term.atom:
             return term.code, term.code
         identifier = self.writer.new_variable_name()
@@ -181,9 +183,7 @@ def is_attribute(node: Node) -> bool:
 
 
 def path_costs_one_extra(compiler: ExpressionCompiler, node: Node) -> bool:
-    """Return whether cel-go counts 1 for a path in addition to its steps, which it does unless the path starts with `?
-    :`.
-    """
+    """Return whether cel-go counts 1 for a path in addition to its steps: always, unless the path starts with `? :`."""
     return not is_conditional_expression(path_steps_and_start(compiler, node)[1])
 
 

@@ -1,7 +1,7 @@
 """Turns Python's exceptions in generated code into CEL errors, and computes the cost to subtract for them.
 
-Every operation of generated code that can fail has a unique line number; the table of places says what is tried
-there. Texts are cel-go v0.26.0's (interpreter/attributes.go resolutionError, common/types/err.go).
+Every operation of generated code that can fail has a unique line number; the table of places has the operation of each
+line. Texts are cel-go v0.26.0's (interpreter/attributes.go resolutionError, common/types/err.go).
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class FailurePlaces:
         """Return the cost to subtract for a failed operation; note where it failed, and release its frames.
 
         Raises:
-            BudgetExceeded: which nothing absorbs.
-            EvaluationPanic: which nothing absorbs either.
+            BudgetExceeded: nothing absorbs it.
+            EvaluationPanic: nothing absorbs it.
         """
         if isinstance(error, BudgetExceeded | EvaluationPanic):
             try:
                 raise error
             finally:
-                del error  # its traceback holds this frame: a circle would keep the whole review in memory for a while
+                del error  # its traceback refers to this frame; a cycle would keep the whole review in memory
         if "place" in error.__dict__:
             return 0
         trace = _innermost_generated_entry(error.__traceback__)
@@ -89,9 +89,9 @@ def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | N
 
 
 def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """Return the cost of a failed call beyond 1; None means an argument that failed, and counts as size 1.
+    """Return the cost of a failed call beyond 1. A value of None is an argument that failed, and counts as size 1.
 
-    Values that it cannot measure cost nothing more: cel-go itself breaks off there.
+    Values that cannot be measured add no cost, because cel-go itself stops there.
     """
     try:
         return cost(None, *values) - 1

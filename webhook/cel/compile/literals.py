@@ -1,4 +1,4 @@
-"""Compiles lists, maps and structures with optional elements and entries. Constant ones are folded before and cost
+"""Compiles lists, maps and structures with optional elements and entries. Constant literals are folded earlier and cost
 nothing.
 
 Cost: 10 for a list, 30 for a map, 40 for a structure (cel-go v0.26.0 common/cost.go).

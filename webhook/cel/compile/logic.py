@@ -1,8 +1,8 @@
 """Compiles `&&`, `||`, `!` and `? :`.
 
-Every operand of a chain of && or || is evaluated only if none before it has decided, and in a separate try if it can
-fail; the first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go evalAnd,
-evalOr). In Python 3.11 a try costs nothing until something is raised.
+An operand of a chain of && or || is evaluated only if no earlier operand decides the result, and in its own try if it
+can fail. The first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go
+evalAnd, evalOr). In Python 3.11 a try costs nothing until something is raised.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def _and_or_code(compiler: ExpressionCompiler, node: Call, *, decides: bool) -> 
 
 
 _NESTED = 8
-"""How many operands of a chain are nested; Python cannot compile much deeper code."""
+"""The most operands of a chain that are nested; Python cannot compile much deeper code."""
 
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    """Return statements in which each operand is nested in the condition that those before it have not decided."""
+    """Return statements in which each operand is nested in the condition that earlier operands have not decided."""
     undecided = code.is_not_comparison_node(result, code.constant_node(decides))
     inner: list[ast.stmt] = []
     for body in reversed(bodies):
@@ -146,7 +146,7 @@ def not_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def conditional_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of a ? b : c. Only the chosen branch is evaluated, and the condition's error is the result's."""
+    """Return the code of a ? b : c. Only the chosen branch is evaluated; an error of the condition is the result."""
     writer = compiler.writer
     test = code_checked_as_bool(compiler, compiler.value_code(node.arguments[0]))
     result = code.name_node(writer.new_variable_name())

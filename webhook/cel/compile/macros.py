@@ -7,9 +7,9 @@ expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulat
     exists      4 each, 1 at the end        filter       13 each kept, 1 at the end
     exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
 
-A loop's cost is counted before it starts, as if it ran through, and corrected when it ends early (code.CodeWriter on
-`exact`). So a loop of many rounds raises the bound for the next look at the clock (cost.py), reserves its time, and
-runs over a range that checks the clock; the bound is lowered again if the loop ends early.
+The full cost of a loop is counted before it starts, and corrected if the loop ends early (code.CodeWriter, `exact`). So
+a loop of many iterations raises the cost at which the clock is next read (cost.py), reserves its time, and runs over a
+range that checks the clock. If the loop ends early, this cost is lowered again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _LoopWriter:
         )
         if len(self.node.variables) == 2:
             pairs = compiler.function_call(runtime.iterated_pairs, operand.code, place=FailurePlace("call"))
-            if self.ends_early:  # which needs to know how many are left
+            if self.ends_early:  # the number of remaining elements must be known
                 is_map = code.is_comparison_node(
                     code.call_node(compiler.reference_to_object(type), operand.code), compiler.reference_to_object(dict)
                 )
@@ -71,7 +71,7 @@ class _LoopWriter:
         return value, value
 
     def variable_types(self) -> list[Type]:
-        """Return the static types of the loop's variables, as far as they follow from the type of the range."""
+        """Return the static types of the loop's variables, as far as the type of the range determines them."""
         static = self.compiler.checked.type_of(self.node.operand)
         if len(self.names) == 2:
             if static.name == "list":
@@ -95,7 +95,9 @@ class _LoopWriter:
         return term
 
     def _certainty_of_variable_classes(self) -> list[bool]:
-        """Return for each loop variable whether its class is known: indexes of a list, and texts of a constant list."""
+        """Return for each loop variable whether its class is certain: for indexes of a list, and for texts of a
+        constant list.
+        """
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)
@@ -142,14 +144,14 @@ class _LoopWriter:
         )
 
     def meter_check_statement(self, method: str, *more: ast.stmt) -> ast.stmt:
-        """Return a statement that asks the meter for a new limit when the cost exceeds the present one."""
+        """Return a statement that asks the meter for a new limit if the cost exceeds the present limit."""
         over = code.comparison_node(code.name_node(code.COST), ast.Gt(), code.name_node(code.LIMIT))
         arguments = code.name_node(code.COST), code.name_node(code.STEP)
         bound = code.call_node(code.attribute_node(code.name_node(code.METER), method), *arguments)
         return code.if_node(over, [code.assignment_node(code.LIMIT, bound), *more])
 
     def early_end_cost_statements(self, each: int, condition: int) -> list[ast.stmt]:
-        """Return statements that correct the cost of a loop that ends early: only the next condition is still
+        """Return statements that correct the cost of a loop that ends early, where only the next condition is still
         evaluated.
         """
         remaining = code.name_node(self.remaining)
@@ -161,7 +163,7 @@ class _LoopWriter:
                     )
                 )
             ]
-        # the remaining elements, which were all counted, less the condition of the next element
+        # # subtract the remaining elements, which were all counted, except the condition of the next element
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
         counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))
@@ -203,7 +205,7 @@ class _LoopBodyContext:
         writer.depth -= 2
         writer.level -= 1
         if heavy:
-            # what the body costs depends on the data: ask each time around
+            # # the cost of the body depends on the data, so it is checked in each iteration
             self.after.append(self.loop.meter_check_statement("check" if writer.exact else "check_whole_loop_cost"))
 
 
@@ -288,7 +290,7 @@ def _write_full_loop(
 ) -> None:
     """Write a loop that visits all elements and then fails with the first error of its body, as cel-go does.
 
-    kept: the cost of the kept elements, known afterwards.
+    kept: the cost of the kept elements, known only after the loop.
     """
     writer = compiler.writer
     error = writer.new_variable_name()
@@ -393,7 +395,7 @@ def _bind_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _sort_by_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
-    """Return the code of sortBy: it computes the keys as map() does, then sorts the list by them."""
+    """Return the code of sortBy, which computes the keys like map() and then sorts the list by them."""
     static = compiler.checked.type_of(node)
     sorted_by = list_of(compiler.checked.type_of(node.arguments[-1]))
     every = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")

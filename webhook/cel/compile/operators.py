@@ -32,18 +32,16 @@ from webhook.deadline import STEP as ITERATIONS
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _Equals: TypeAlias = "Callable[..., bool]"
 _EXACT = 2**53
-"""Below this every int is exactly a double, so that Python's exact comparison and cel-go's agree."""
+"""Every int below this number is exactly a double, so Python's exact comparison agrees with cel-go's."""
 
 
 def equality_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of a == b or a != b, which compares values of any types; it costs 1 for every 10 of the smaller
-    size.
-    """
+    """Return the code of a == b or a != b, for values of any types. It costs 1 for every 10 of the smaller size."""
     left, right = node.arguments
     if compiler.is_constant(left) and not compiler.is_constant(right):
         left, right = right, left
     compiler.writer.add_fixed_cost(1)
-    # only an opaque value on the left refuses to be compared
+    # # only an opaque value on the left can refuse a comparison
     equals = are_equal_without_error if node.function == "_!=_" or left is not node.arguments[0] else are_equal
     if _is_type_call(left, compiler) and type(compiler.constants.get(id(right))) is TypeValue:
         result = _type_comparison_code(compiler, left, compiler.constants[id(right)].name)
@@ -143,8 +141,8 @@ def _tenth_rounded_up(length: int) -> int:
 
 
 def _refund_statements_for_shorter_text(compiler: ExpressionCompiler, value: ast.expr, length: int) -> list[ast.stmt]:
-    """Return statements that subtract the cost of the characters by which a value is shorter than the text it is
-    compared with.
+    """Return statements that refund the cost of the missing characters when a value is shorter than the text next to
+    it.
     """
     size = code.name_node(compiler.writer.new_variable_name())
     is_text = code.is_comparison_node(
@@ -172,7 +170,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
     kind = type(value)
     plain = kind is str or (kind is int and abs(value) < _EXACT and value not in (0, 1))
     plain = plain or (kind is float and abs(value) < _EXACT and value not in (0.0, 1.0))
-    # true == 1 in Python, so 0 and 1 need to know that the other side is not a bool
+    # # true == 1 in Python, so for 0 and 1 the other side must not be a bool
     if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.comparison_node(term.code, ast.Eq(), code.constant_node(value))
     if kind is int and abs(value) < _EXACT:
@@ -188,7 +186,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
 
 
 def _write_comparison_cost(compiler: ExpressionCompiler, left: ast.expr, right: ast.expr) -> None:
-    """Write a statement that adds the cost of comparing two values by their sizes; short texts add nothing."""
+    """Write a statement that adds the cost of a comparison, by the sizes of both values; short texts add nothing."""
     writer = compiler.writer
     is_text = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), left), compiler.reference_to_object(str)
@@ -204,7 +202,7 @@ def _write_comparison_cost(compiler: ExpressionCompiler, left: ast.expr, right: 
 
 
 def _may_have_size(static: Type) -> bool:
-    """Return whether a value of this static type may have a size, and so be empty."""
+    """Return whether a value of this static type may have a size, so that it may be empty."""
     return static.name in _SIZED or static.kind == "object"
 
 
@@ -319,7 +317,7 @@ def _int_operation_code(
 
 
 def _concatenation_code(compiler: ExpressionCompiler, terms: list[ValueCode], static: Type) -> ValueCode:
-    """Return the code of text + text; Python refuses to add another value to a text."""
+    """Return the code of text + text; Python itself refuses to add any other value to a text."""
     writer = compiler.writer
     writer.add_fixed_cost(1)
     left, right = terms
@@ -337,9 +335,7 @@ _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 
 
 def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of `a in b`. A constant list of plain values becomes a set, whose look-up cel-go does not
-    count.
-    """
+    """Return the code of `a in b`. A constant list of plain values becomes a set; cel-go does not count its look-up."""
     left, right = node.arguments
     static = compiler.checked.type_of(right)
     if compiler.is_constant(right) and static.name == "list" and is_turned_into_set(compiler.constants[id(right)]):
@@ -358,7 +354,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
             place=FailurePlace("call"),
         )
         return ValueCode(answer, BOOL, sure=True)
-    compiler.writer.add_fixed_cost(1)  # also when the container fails, which then counts as one of size 1
+    compiler.writer.add_fixed_cost(1)  # also if the container fails, which then counts as size 1
     is_counted = len(overloads) == 1 and overloads[0].id == "in_list"
     if is_counted:
         container = compiler.reusable_code(container)
@@ -369,7 +365,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
         )
         compiler.writer.add_runtime_cost(code.binary_operation_node(length, ast.Sub(), code.constant_node(1)))
     if term.type.name == "string":
-        # a text equals nothing but texts, so Python's own look-up is right for lists and maps of anything
+        # # a text equals only texts, so Python's own look-up is right for all lists and maps
         container = compiler.reusable_code(container)
         kind = code.call_node(compiler.reference_to_object(type), container.code)
         classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))
@@ -390,7 +386,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def _may_be_opaque(compiler: ExpressionCompiler, term: ValueCode) -> bool:
-    """Return whether a value may have a type that JSON lacks; Python compares such values in its own way."""
+    """Return whether a value may have a type that JSON lacks; Python would compare such values differently."""
     static = term.type
     if static.kind == "opaque" or static.name == "bytes":
         return True

@@ -1,8 +1,8 @@
 """Compiles optionals: selections `a.?b[?c]`, optMap, optFlatMap, or, orValue, hasValue, optional.of and ofNonZeroValue.
 
-Most optionals are only tested for a value, so none is built: their value, or ABSENT, is in a variable (`Term.raw`), and
-the optional is built from it only if it is needed. Costs of selections: 1 for every step that finds something (cel-go
-v0.26.0 interpreter/attributes.go, runtimecost.go).
+Most optionals are only tested for a value, so they are not built. Their value, or ABSENT, is in a variable
+(`ValueCode.raw`), and the optional is built only if it is needed. A selection costs 1 for every step that finds a value
+(cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def presence_test(compiler: ExpressionCompiler, raw: ast.Name) -> ast.expr:
 
 
 def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -> ast.Name:
-    """Return a variable with the value of an optional, or ABSENT; any other value counts as an optional that has it."""
+    """Return a variable with the value of an optional, or ABSENT; any other value counts as an optional with this
+    value.
+    """
     return term.raw or compiler.writer.stored_in_variable(
         compiler.function_call(optional_value.value_or_absent, term.code)
     )
@@ -60,7 +62,7 @@ def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -
 def optional_path_steps_code(
     compiler: ExpressionCompiler, term: ValueCode, path: Sequence[Select | Call], part: Callable[[], None]
 ) -> ValueCode:
-    """Return the code of a path's steps from the first optional one on; after a step that finds nothing no key is
+    """Return the code of a path's steps from the first optional step on. After a step that finds nothing, no key is
     computed.
     """
     writer = compiler.writer
@@ -95,7 +97,9 @@ def _step_key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCo
 
 
 class _OptionalStep(Struct, frozen=True):
-    """Whether a step is the first of its path that may be absent, and how many steps before it are not counted yet."""
+    """Whether a step is the first of its path that may be absent, and the number of earlier steps that are not counted
+    yet.
+    """
 
     is_first: bool
     before: int
@@ -150,7 +154,7 @@ def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -
 
 
 def code_of_has_value(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
-    """Return the code of optional.hasValue(); None if the operand may be something else than an optional."""
+    """Return the code of optional.hasValue(); None if the operand may not be an optional."""
     if term.raw is None:
         return None
     compiler.writer.add_fixed_cost(1)
@@ -170,7 +174,7 @@ def optional_construction_code(compiler: ExpressionCompiler, node: Call, argumen
     if implementation is library.of_non_zero_value:
         value = code.if_else_node(
             value, value, compiler.function_call(runtime.non_zero_or_absent, value)
-        )  # a true value is not zero
+        )  # a value that Python counts as true is not zero
     return optional_code_of_variable(
         compiler, compiler.writer.assign_to_new_variable(value), compiler.checked.type_of(node)
     )
@@ -211,7 +215,7 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
     """Remove the statement that counts the steps of a selection; return its parts for a present and for an absent
     value.
 
-    It is the last statement, and the code that next reads the value has a branch for both cases.
+    It is the last statement, and the code that reads the value next has a branch for each case.
     """
     if not term.steps:
         return [], []
@@ -221,7 +225,7 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
 
 
 def _or_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: ValueCode) -> ValueCode:
-    """Return the code of or() or orValue() for a value that may not be optional; up to 1.36 such a value is the
+    """Return the code of or() or orValue() for a value of unknown type. Up to 1.36, a value that is not optional is the
     result.
     """
     writer = compiler.writer
@@ -247,7 +251,7 @@ def _or_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: Value
 
 
 def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
-    """Return the code of optMap or optFlatMap; each use of the variable costs what computing the target costs."""
+    """Return the code of optMap or optFlatMap; each use of the variable costs as much as the target."""
     writer = compiler.writer
     uses = _uses_variable(node.arguments[0], node.variables[0])
     before, moves, marker = writer.total, writer.moves, len(writer.body)
@@ -298,7 +302,7 @@ def converted_optional_code(compiler: ExpressionCompiler, node: Node, value: ast
 
 
 def _is_surely_optional(term: ValueCode) -> bool:
-    """Return whether a value is certain to be an optional."""
+    """Return whether a value is certainly an optional."""
     return term.sure and term.type.name == "optional_type"
 
 

@@ -1,8 +1,8 @@
 """Estimates the cost of calls and the size of their results from the sizes of their arguments.
 
-By overload, as in cel-go's libraries (v0.26.0 ext/lists.go, ext/sets.go), then by function, as in the API server
-(k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go checker/cost.go
-functionCost); any other call costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
+Formulas are looked up by overload, as in cel-go's libraries (v0.26.0 ext/lists.go, ext/sets.go), then by function, as
+in the API server (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go
+checker/cost.go functionCost). Any other call costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ADDRESS = Range(4, 16)
 
 
 class OverloadCall(Struct, frozen=True):
-    """A call with one of its overloads; the target is None for a global function. worst: see estimate()."""
+    """A call with one of its overloads; the target is None for a global function. `worst`: see `estimate_cost`."""
 
     function: str
     overload: Overload
@@ -126,7 +126,7 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
     "list_sets_contains_list": _create_estimator_of_set_function(1),
     "list_sets_intersects_list": _create_estimator_of_set_function(1),
     "list_sets_equivalent_list": _create_estimator_of_set_function(2),
-    # k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: lists of attributes have 48 values at most
+    # # k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: lists of attributes have at most 48 values
     "dra_includes_dyn_dyn": lambda _: (Range(0, 48), None),
 }
 
@@ -140,12 +140,12 @@ def _estimate_unit_cost(_: OverloadCall) -> Answer:
 
 def _estimate_authorizer_selector(call: OverloadCall) -> Answer:
     length = call.arguments[0].size_range
-    # 50 for each requirement, which is two characters at least
+    # # 50 for each requirement, which has at least two characters
     return _LIST + length.multiplied_by(WALK) + length.multiplied_by(0.5).multiplied_by(50), None
 
 
 def _size_of_elements(call: OverloadCall, container: NodeEstimate) -> Range | None:
-    """Return the size of a list's elements; None when the value is not known to be a list."""
+    """Return the size of a list's elements; None if the value may not be a list."""
     if not container.type.parameters:
         return None
     path = (*container.path, "@items") if container.path else ()
@@ -175,7 +175,7 @@ def _estimate_walk_keeping_size(call: OverloadCall) -> Answer:
 
 def _estimate_replace(call: OverloadCall) -> Answer:
     text, old, new = call.first.size_range, call.arguments[0].size_range, call.arguments[1].size_range
-    if old.least == 0:  # the new text goes around every character
+    if old.least == 0:  # the new text is inserted around every character
         most = (text + ONE).most * new.most + text.most
     elif new.most <= old.least:
         most = text.most
@@ -193,7 +193,7 @@ def _estimate_replace(call: OverloadCall) -> Answer:
 def _estimate_split(call: OverloadCall) -> Answer:
     most = call.first.size_range.most
     if len(call.arguments) > 1 and call.arguments[1].constant is not None:
-        most = call.arguments[1].constant % 2**64  # -1 is any number
+        most = call.arguments[1].constant % 2**64  # -1 means any number
     return call.first.size_range.multiplied_by(2 * WALK), Range(0, most)
 
 
@@ -334,9 +334,7 @@ def _estimate_comparison(call: OverloadCall) -> Answer:
 
 
 def _estimate_worst_starts_or_ends_with(call: OverloadCall) -> Answer:
-    """Estimate startsWith and endsWith: at run time the size of the text may be counted as well as that of the
-    affix.
-    """
+    """Estimate startsWith and endsWith: at run time the size of either the text or the affix is counted."""
     return call.first.size_range.multiplied_by(WALK) | call.arguments[0].size_range.multiplied_by(WALK), None
 
 
@@ -351,7 +349,7 @@ def _known_size_of_elements(call: OverloadCall) -> Range | None:
 
 
 def _estimate_worst_join(call: OverloadCall) -> Answer:
-    """Estimate join: at run time the result is counted twice, also for a value that is not known to be a list."""
+    """Estimate join: at run time the result is counted twice, even if the value may not be a list."""
     size = call.first.size_range * (_known_size_of_elements(call) or UNKNOWN)
     if call.arguments:
         size += call.arguments[0].size_range * call.first.size_range
@@ -359,7 +357,7 @@ def _estimate_worst_join(call: OverloadCall) -> Answer:
 
 
 def _estimate_worst_traversal(call: OverloadCall) -> Answer:
-    """Estimate a traversal. At run time all nested elements are counted, here only one level."""
+    """Estimate a traversal. At run time all nested elements count; the estimate counts only one level."""
     container = call.first
     element = ONE if container.type.name == "string" else _known_size_of_elements(call) or container.size_range
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
@@ -374,7 +372,7 @@ _WORST: Mapping[str, Callable[[OverloadCall], Answer]] = {
     "validate": _estimate_worst_format_validation,
     "join": _estimate_worst_join,
 }
-"""The estimates of functions for which cel-go's may be lower than the cost at run time."""
+"""The estimates of functions for which cel-go's estimate may be below the cost at run time."""
 _COMPARISONS = [f"{name}_{kind}" for name in ("less", "less_equals") for kind in ("string", "bytes")]
 _COMPARISONS += [f"{name}_{kind}" for name in ("greater", "greater_equals") for kind in ("string", "bytes")]
 _BY_OVERLOAD: Mapping[str, _Formula] = {
@@ -400,16 +398,16 @@ _Result: TypeAlias = Callable[[OverloadCall, NodeEstimate], NodeEstimate]
 
 
 def with_result_size(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
-    """Return the estimate of a call's result with the size and the entries that follow from its arguments.
+    """Return the estimate of a call's result, with the size and the entries that its arguments imply.
 
-    An optional counts as the value that it has.
+    An optional counts as its value.
     """
     known = _RESULTS.get(call.function)
     return part if known is None else known(call, part)
 
 
 def _with_size_of_first_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
-    """Return an estimate with the size of the first argument; an optional without a value counts 1."""
+    """Return an estimate with the size of the first argument; an optional without a value has the size 1."""
     size = None if call.first.size is None else call.first.size | Range(0, 1)
     return replace(part, size=size, entries=call.first.entries, path=call.first.path)
 

@@ -1,12 +1,12 @@
 """Estimates the least and the most that an expression may cost before any input is known.
 
 The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree once,
-with macros as cel-go expands them. The API server asks for such estimates if a CustomResourceDefinition has a
-schema; for admission policies it has no sizes, as every object is dyn, and only limits what is spent when they run. So
-without sizes most loops are UNBOUNDED. Two differences: results without a known size do not count as small where Go's
-arithmetic wraps around; and `worst` gives the cost of an evaluation where cel-go's estimate is below it: 1 for each
-field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of walked lists. Elements of
-elements are taken in one level deep. Comparisons of a size bound the operands behind them (guards.py).
+with macros as cel-go expands them. The API server uses such estimates if a CustomResourceDefinition has a schema. For
+admission policies it has no sizes, because every object is dyn, and limits only the cost at run time. So without sizes
+most loops are UNBOUNDED. There are two differences from cel-go. Results without a known size do not count as small
+where Go's arithmetic wraps around. And `worst` gives the cost of an evaluation where cel-go's estimate is lower: 1 for
+each field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of walked lists. Nested
+elements are counted one level deep. Comparisons of a size limit the operands after them (guards.py).
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ _LIST, _MAP, _STRUCT = range_of_value(10), range_of_value(30), range_of_value(40
 
 
 def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
-    """Return the range of the cost of a checked expression; `bounded` says whether its upper end is a real bound.
+    """Return the range of the cost of a checked expression; its `is_bounded` says whether the upper end is a real
+    bound.
 
     Args:
         checked: the expression.
-        sizes: what is known of the inputs.
-        worst: where cel-go's estimate is below what is counted when it runs, give what is counted.
+        sizes: the known sizes of the inputs.
+        worst: use the cost at run time where cel-go's estimate is below it.
 
-    An expression that is nested too deeply to be walked over gets no bounds.
+    An expression that is nested too deeply to be walked has no bound.
     """
     try:
         return CostEstimator(checked, sizes, worst=worst).estimate_node(checked.node).cost
@@ -59,7 +60,7 @@ def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bo
 
 
 class CostEstimator:
-    """Estimates one expression. `scope` holds the variables of the macros around the current node."""
+    """Estimates one expression. `scope` has the variables of the macros around the current node."""
 
     def __init__(self, checked: CheckedTree, sizes: Sizes | None, *, worst: bool) -> None:
         self.checked = checked
@@ -69,7 +70,7 @@ class CostEstimator:
         self.guards = SizeGuards()
 
     def estimate_node(self, node: Node) -> NodeEstimate:
-        """Return the estimated cost of a node and what is known of its value."""
+        """Return the estimated cost of a node, with the known properties of its value."""
         estimated: NodeEstimate = _HANDLERS[type(node)](self, node)
         most = self.guards.bound_of(node)
         if most is None or estimated.size_range.most <= most:
@@ -77,7 +78,7 @@ class CostEstimator:
         return replace(estimated, size=Range(min(estimated.size_range.least, most), most))
 
     def estimate_operands(self, operands: Sequence[Node], *, is_true: bool) -> list[NodeEstimate]:
-        """Return the estimates of operands, each of which is evaluated if those before it are true, or false."""
+        """Return the estimates of operands; each is evaluated only if all earlier operands are `is_true`."""
         if not self.worst:
             return [self.estimate_node(each) for each in operands]
         before, estimated = self.guards, []
@@ -88,7 +89,7 @@ class CostEstimator:
         return estimated
 
     def with_known_size(self, part: NodeEstimate) -> NodeEstimate:
-        """Return the part with its size, if the sizes of inputs or its type tell it."""
+        """Return the part with its size, if it is known from the sizes of inputs or from its type."""
         static = part.type
         if self.worst and static.name == "optional_type":
             static = static.parameters[0]
@@ -139,7 +140,7 @@ class CostEstimator:
         )
 
     def estimate_with_variables(self, node: Node, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
-        """Return the estimate of a node that sees more variables."""
+        """Return the estimate of a node in whose scope there are more variables."""
         before, self.scope = self.scope, {**self.scope, **variables}
         guards, self.guards = self.guards, self.guards.without_names(variables)
         estimated = self.estimate_node(node)
@@ -200,7 +201,7 @@ def _estimate_selection(estimator: CostEstimator, node: Select) -> NodeEstimate:
 
 
 def _worst_case_path_cost(estimator: CostEstimator, operand: Node) -> Range:
-    """Return 1 in the worst case for a path that does not start with a variable, else nothing."""
+    """Return 1 in the worst case for a path that does not start with a variable, otherwise 0."""
     is_path = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _PATHS)
     return ONE if estimator.worst and not is_path else NOTHING
 
@@ -295,7 +296,7 @@ _MAP_SO_FAR = NodeEstimate(Type("map"), ONE, NOTHING, EntrySizes("map", NOTHING,
 
 
 def estimate_macro(estimator: CostEstimator, node: Macro) -> NodeEstimate:
-    """Return the estimate of a macro by its expansion in cel-go."""
+    """Return the estimate of a macro, from its expansion in cel-go."""
     if node.name in ("optMap", "optFlatMap"):
         return _estimate_opt_map(estimator, node)
     if node.name == "bind":
@@ -370,7 +371,7 @@ def _estimate_map_or_filter_step(
 def _estimate_transform_map_step(
     estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
 ) -> NodeEstimate:
-    """Estimate the step of transformMap and transformMapEntry; the first one evaluates the key once more."""
+    """Estimate the step of transformMap and transformMapEntry; transformMap also evaluates the key."""
     value = estimator.estimate_with_variables(node.arguments[-1], variables)
     step = NodeEstimate(Type("map"), value.cost + range_of_value(3 if node.name == "transformMap" else 2))
     if len(node.arguments) == 1:

@@ -1,7 +1,7 @@
-"""Finds the sizes that a comparison implies for the operands after it: in `x.size() > 8 || …`, x has 8 at most.
+"""Finds the sizes that a comparison implies for later operands: after `x.size() > 8 || …`, the size of x is at most 8.
 
-An evaluation goes from left to right and stops at the first operand that decides, so an operand of `||` is evaluated
-only if all before it are false, or fail. An expression with a failing size() has no size. Knows trees, no costs.
+An evaluation goes from left to right and stops at the first operand that decides. So an operand of `||` is evaluated
+only if all earlier operands are false or fail. An expression whose size() fails has no size.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, 
 
 _MOST_IF_FALSE: Final[Mapping[str, int]] = {"_>_": 0, "_>=_": -1}
 _MOST_IF_TRUE: Final[Mapping[str, int]] = {"_<=_": 0, "_<_": -1}
-"""The number to add to the right side of a comparison with a size, to get the greatest size."""
+"""The number to add to the right side of a comparison with a size, to get the largest size."""
 _MIRRORED: Final[Mapping[str, str]] = {"_>_": "_<_", "_>=_": "_<=_", "_<_": "_>_", "_<=_": "_>=_"}
 
 
 class SizeGuards(Struct):
-    """The greatest sizes of some parts of an expression, by their text, at any place.
+    """The largest sizes of some parts of an expression, by the text of the part.
 
-    `names` are the identifiers in each part: a macro that declares one of them means another value by it.
+    `names` are the identifiers in each part. Inside a macro that declares one of them, the size does not apply.
     """
 
     most: dict[int, int] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class SizeGuards(Struct):
         return self.most.get(self._number(node)) if self.most else None
 
     def with_operand_decided(self, operand: Node, *, is_true: bool) -> SizeGuards:
-        """Return the guards if an operand is known to be true, or false."""
+        """Return the guards after an operand that is `is_true`."""
         most, names = dict(self.most), dict(self.names)
         for part, size in _sizes_known(operand, is_true=is_true):
             number = self._number(part)
@@ -49,7 +49,7 @@ class SizeGuards(Struct):
         return SizeGuards(most, self.names, self._numbers, self._number_of_node)
 
     def _number(self, node: Node) -> int:
-        """Return a number that parts have in common which are written alike; each node is visited once."""
+        """Return a number that all parts with the same text share; each node is visited once."""
         known = self._number_of_node.get(id(node))
         if known is None:
             what = (type(node), _own_text(node), *[self._number(each) for each in children(node)])
@@ -58,9 +58,7 @@ class SizeGuards(Struct):
 
 
 def _own_text(node: Node) -> object:
-    """Return the sizes that a node itself implies; a map, a structure or a list with optional elements is like no other
-    one.
-    """
+    """Return the text of a node itself; maps, structures and lists with optional elements are never equal to others."""
     match node:
         case Literal():
             return type(node.value), repr(node.value)
@@ -79,7 +77,7 @@ def _own_text(node: Node) -> object:
 
 
 def _sizes_known(operand: Node, *, is_true: bool) -> Iterator[tuple[Node, int]]:
-    """Yield parts of an operand with their greatest sizes, if the operand is true, or false."""
+    """Yield parts of an operand with their largest sizes, if the operand is `is_true`."""
     if not isinstance(operand, Call):
         return
     if operand.function == "!_":

@@ -1,4 +1,4 @@
-"""Ranges of sizes and costs of values before the evaluation. Knows no expressions.
+"""Ranges of sizes and costs of values before the evaluation.
 
 The arithmetic is that of cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate): nothing exceeds UNBOUNDED, which
 also means "no bound is known".
@@ -63,10 +63,10 @@ def _capped_product(value: int, factor: float) -> int:
 
 
 Sizes: TypeAlias = "Callable[[tuple[str, ...], Type], Range | None]"
-"""The size of an input: called with its path and static type, returns None if the size is unknown.
+"""Returns the size of an input from its path and static type; None if the size is unknown.
 
-A path begins with the variable; then come field names, `@items` and `@indices` of lists, `@values` and `@keys` of maps.
-It is () for a computed value.
+A path is the variable, followed by field names, `@items` and `@indices` of lists, `@values` and `@keys` of maps. It is
+() for a computed value.
 """
 
 
@@ -93,7 +93,7 @@ class NodeEstimate(Struct, frozen=True):
 
     @property
     def size_range(self) -> Range:
-        """Return the size, or the unknown range when it is not known."""
+        """Return the size, or the unknown range if it is not known."""
         return UNKNOWN if self.size is None else self.size
 
 

@@ -1,10 +1,11 @@
-"""The functions of the language, one file per library, each gated by the Kubernetes version that brought it.
+"""The functions of the language, with one file for each library, and the Kubernetes versions that have each function.
 
 A library is a module with `FUNCTIONS: tuple[Overload, ...]`, after k8s.io/apiserver and cel-go libraries of the same
-name. Which exists since when: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go. Its docstring shows each function's
-signature with examples that a test evaluates: `expression // value`, or `expression // error: how its text begins`.
+name. Its docstring shows each function's signature with examples that a test evaluates: `expression // value`, or
+`expression // error: how its text begins`. Source of the versions: k8s.io/apiserver v0.36.1
+pkg/cel/environment/base.go.
 
-Modules are imported on first use: a program that only prints its help pays nothing for them.
+Modules are imported on first use, so that a program that only prints its help does not import them.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ LIBRARIES = (
 """Module names, in the order in which their overloads of one name are tried."""
 
 TYPES = ("net.IP", "net.CIDR")
-"""Opaque types with names that are values in an expression (`type(x) == net.IP`), both since 1.30; the names of other
-opaque types are undeclared, as in the API server.
+"""Opaque types whose names are values in an expression (`type(x) == net.IP`), both since 1.30. As in the API server,
+the names of other opaque types are not declared.
 """
 
 

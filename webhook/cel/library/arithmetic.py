@@ -68,12 +68,12 @@ def add_strings_or_bytes(deadline: Deadline, left: Any, right: Any) -> Any:
 
 
 def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]:
-    """Return list + list; if one list is empty, return the other list. cel-go counts 1 for any lists, so their size is
-    bounded here.
+    """Return list + list; if one list is empty, return the other list. cel-go counts 1 for lists of any size, so the
+    size is bounded here.
     """
     if not left or not right:
         return left or right
-    deadline.spend((len(left) + len(right)) // 8)  # copied by C
+    deadline.spend((len(left) + len(right)) // 8)  # C copies the elements
     costs.refuse_above_bound(len(left) + len(right), costs.MAX_ELEMENTS)
     return lists.record_concatenation(left + right)
 

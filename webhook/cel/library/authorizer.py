@@ -1,8 +1,8 @@
 """Authorization checks: kubernetes.authz, since 1.27; selectors since 1.31.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer; outside a cluster it
-is a table (Decisions). A question that the table does not answer is an error, never a guess. The examples
-suppose the user `alice` and the decisions
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer; outside a cluster it is a
+list of decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the
+user `alice` and the decisions
 
     - {verb: get, resource: secrets, namespace: team, allowed: true, reason: "RBAC: allowed"}
     - {verb: get, path: /healthz, allowed: false}
@@ -20,7 +20,7 @@ kubernetes.authorization.Authorizer.group(string) -> kubernetes.authorization.Gr
     authorizer.group(dyn(1)) // error: no such overload
 
 kubernetes.authorization.Authorizer.serviceAccount(string, string) -> kubernetes.authorization.Authorizer
-    The same questions for the service account of a namespace and name.
+    An authorizer for the service account with this namespace and name.
 
     authorizer.serviceAccount('team', 'robot').group('apps').resource('web').check('create').allowed() // true
     authorizer.serviceAccount('team', 'Robot') // error: Invalid service account name
@@ -57,7 +57,7 @@ kubernetes.authorization.ResourceCheck.labelSelector(string) -> kubernetes.autho
     authorizer.group('').resource('pods').labelSelector(dyn(1)) // error: no such overload
 
 kubernetes.authorization.PathCheck.check(string) -> kubernetes.authorization.Decision
-    The same of a ResourceCheck. A check costs 350,000: two fit into one expression.
+    ResourceCheck has the same function. A check costs 350,000, so one expression can have two.
 
     authorizer.path('/healthz').check('get').reason() // ''
     authorizer.path('/metrics').check('get') // error: authorizer: no decision is given
@@ -105,15 +105,15 @@ RESOURCE_CHECK = opaque_type("kubernetes.authorization.ResourceCheck")
 DECISION = opaque_type("kubernetes.authorization.Decision")
 
 CHECK_COST = 350_000
-"""Source: cost.go; two checks fit into the per-expression limit of 1,000,000."""
+"""Source: cost.go. Two checks fit within the limit of 1,000,000 for an expression."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationQuestion:
-    """A question whether a user may do something. Either `path` is set, or `resource`.
+    """The question whether a user may do something. Either `path` or `resource` is set.
 
-    `user` is the sender of the request, or with `is_service_account` a user that a policy names, of whom only the name
-    is known.
+    `user` is the sender of the request. With `is_service_account` it is a user that a policy names; only the name is
+    known.
     """
 
     user: str = ""
@@ -135,7 +135,7 @@ class AuthorizationQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationDecision:
-    """The answer to a question. `error` is None when the authorizer had none."""
+    """The answer to a question. `error` is None if the authorizer reported no error."""
 
     cel_type: ClassVar[Type] = DECISION
 
@@ -145,7 +145,7 @@ class AuthorizationDecision:
 
 
 class Authorizer(Protocol):
-    """Answers questions; raises an EvaluationError for those it cannot answer."""
+    """Answers questions; raises an EvaluationError for questions that it cannot answer."""
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision on one question."""
@@ -168,7 +168,7 @@ class ListedAuthorizer:
 
     Args:
         entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
-            labelSelector, each of which may be left out to mean any, and allowed, reason, error.
+            labelSelector (a missing key matches any value), with allowed, reason and error.
     """
 
     def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
@@ -178,7 +178,7 @@ class ListedAuthorizer:
         """Return the decision of the first entry that matches the question.
 
         Raises:
-            NoDecision: no entry fits, so that the answer is not known.
+            NoDecision: no entry matches, so the answer is not known.
         """
         for entry in self._entries:
             if all(getattr(question, _KEYS[key]) == value for key, value in entry.items() if key in _KEYS):
@@ -189,7 +189,7 @@ class ListedAuthorizer:
 
 
 class UnansweredQuestion(ReviewPaused):
-    """Stops the review until this question has an answer."""
+    """Stops the evaluation of a review until this question has an answer."""
 
     def __init__(self, question: AuthorizationQuestion) -> None:
         super().__init__(str(question))
@@ -200,11 +200,11 @@ class PausingAuthorizer:
     """An Authorizer with the answers so far; any other question stops the evaluation with UnansweredQuestion.
 
     Args:
-        known: a decision for each question, or why it has none.
+        known: the decision on each question, or the reason why there is none.
         most: how many questions one review may ask.
 
     Attributes:
-        unanswered: why questions got no answer, each reason once.
+        unanswered: the reasons why questions have no answer, each reason once.
     """
 
     def __init__(self, known: Mapping[AuthorizationQuestion, AuthorizationDecision | str], most: int) -> None:
@@ -216,7 +216,7 @@ class PausingAuthorizer:
         """Return the decision on a question that was answered; raise UnansweredQuestion for a new one.
 
         Raises:
-            UnansweredQuestion: it is not.
+            UnansweredQuestion: the question is new.
             EvaluationError: the question has no decision, or the review has asked too often.
         """
         known = self._known.get(question)
@@ -234,7 +234,7 @@ class PausingAuthorizer:
 
 
 NO_DECISIONS: Authorizer = ListedAuthorizer(())
-"""The authorizer without answers: every value that depends on a check is unknown."""
+"""The authorizer without decisions: every check fails with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class AuthorizerValue:
     question: AuthorizationQuestion
 
     def with_question_fields(self, **parts: str) -> AuthorizationQuestion:
-        """Return the same check with further fields of its question set."""
+        """Return the question with some of its fields set."""
         return replace(self.question, **parts)  # type: ignore[arg-type]  # texts alone
 
 
@@ -323,8 +323,8 @@ def _create_selector_function(part: str) -> Callable[[ResourceCheck, str], Resou
 
 
 def _selector_cost(_: Any, __: ResourceCheck, selector: str) -> int:
-    """Return the cost of a selector: a list, the walk over the text, and a structure with a list for every second
-    character (selectorCostEstimate).
+    """Return the cost of a selector: a list, a walk over the text, and for every second character a structure with a
+    list (selectorCostEstimate).
     """
     length = costs.counted_size(selector)
     return costs.LIST + ceil(length * costs.STRING) + ceil(ceil(length * 0.5) * 50.0)

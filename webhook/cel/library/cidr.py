@@ -20,14 +20,14 @@ string(net.CIDR) -> string
     [{}].map(m, string(dyn(m))) // error: no such overload
 
 net.CIDR.containsIP(net.IP) -> bool
-    The same with a string that holds the address.
+    The argument may be a string with the address.
 
     cidr('192.168.0.0/24').containsIP(ip('192.168.0.1')) // true
     cidr('192.168.0.0/24').containsIP('192.168.1.1') // false
     cidr('192.168.0.0/24').containsIP('no') // error: no such overload
 
 net.CIDR.containsCIDR(net.CIDR) -> bool
-    The same with a string that holds the range.
+    The argument may be a string with the range.
 
     cidr('192.168.0.0/16').containsCIDR(cidr('192.168.10.0/24')) // true
     cidr('192.168.0.0/16').containsCIDR('192.0.0.0/8') // false
@@ -71,7 +71,7 @@ CIDR_TYPE = opaque_type("net.CIDR")
 _PREFIX = "network address parse error during conversion from string: "
 _BITS = re.compile(r"0|[1-9][0-9]*")
 _LARGEST = 2**63 - 1
-"""The largest number that Go reads as a number at all."""
+"""The largest number that Go can read."""
 _MOST_DIGITS = len(str(_LARGEST))
 
 
@@ -153,7 +153,7 @@ def is_cidr(text: str) -> bool:
 
 
 def contains_ip(range_: CIDR, value: IP) -> bool:
-    """Return whether the address is in the range; false when one is IPv4 and the other IPv6."""
+    """Return whether the address is in the range; False if one is IPv4 and the other IPv6."""
     address = value.address
     if address.version != range_.address.version:
         return False
@@ -161,8 +161,8 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
-    """Return whether the address in the text is in the range; any other text fails with `no such overload`, as
-    upstream.
+    """Return whether the address in the text is in the range. As upstream, a text without an address fails with `no
+    such overload`.
     """
     try:
         value = parse_ip(text)
@@ -201,7 +201,7 @@ def _contains_cidr_cost(_: Any, range_: Any, other: Any) -> int:
 
 
 def _with_parsing_cost(cost: Cost) -> Cost:
-    """Return a cost function that adds the cost of reading the argument, which is a text."""
+    """Return a cost function that adds the cost of reading the text argument."""
     return lambda result, range_, text: cost(result, range_, text) + costs.walk_cost(text)
 
 

@@ -103,7 +103,7 @@ def string_to_uint(text: str) -> UInt:
 
 
 def string_to_double(text: str) -> float:
-    """Return the double in a text, as Go's ParseFloat does: decimal, hexadecimal, `Inf`, `NaN`; fail for one out of
+    """Return the double in a text, as Go's ParseFloat does: decimal, hexadecimal, `Inf`, `NaN`; fail if it is out of
     range.
     """
     if _DECIMAL.fullmatch(text):
@@ -149,7 +149,7 @@ def int_to_timestamp(seconds: int) -> Timestamp:
 
 
 def refuse_int_to_duration(_: int) -> Duration:
-    """Fail: the function is declared, but no int converts (cel-go Int.ConvertToType has no duration)."""
+    """Fail: the function is declared, but converts no int (cel-go Int.ConvertToType has no duration)."""
     raise conversion_error("int", DURATION.name)
 
 
@@ -159,7 +159,7 @@ def bool_to_string(value: bool) -> str:
 
 
 def double_to_string(value: float) -> str:
-    """Return a double as Go's %g prints it: the fewest digits; with an exponent below 1e-4 and from 1e6 on."""
+    """Return a double as Go's %g prints it: with the fewest digits, and with an exponent below 1e-4 and from 1e6 on."""
     if math.isinf(value) or math.isnan(value):
         return plain_double_text(value)
     if value == 0 or 1e-4 <= abs(value) < 1e6:
@@ -201,7 +201,7 @@ def format_key_for_message(value: Any) -> str:
 
 
 _MOST_SHOWN: Final = 100
-"""How many elements of a list or map an error message names; naming all could take a tenth of a second in each
+"""The most elements of a list or map that an error message names. Naming all could take a tenth of a second in each
 iteration.
 """
 

@@ -1,7 +1,7 @@
 """The parts of call costs: the size of a value, the cost of walking over it, and bounds on what a call may produce.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go actualSize and traversalCost, cel-go v0.26.0 common/cost.go.
-Floating point on purpose, and in cel-go's order: its costs have its rounding.
+Costs are computed in floating point and in cel-go's order, to get the same rounding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_ELEMENTS = 1_000_000
 
 EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
-_MAPS = frozenset((dict, Map))  # objects made by Object{…} have no size upstream
+_MAPS = frozenset((dict, Map))  # upstream, objects built by Object{…} have no size
 _SIZED = frozenset((str, bytes, list, *_MAPS))
 
 
@@ -47,7 +47,7 @@ def walk_cost(value: Any, times: float = STRING) -> int:
 
 
 def traversal_cost(value: Any, deadline: Deadline) -> int:
-    """Return the cost of walking over a value and everything inside it; computing it is such a walk itself."""
+    """Return the cost of walking over a value and everything inside it. The computation walks over all of it."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)

@@ -1,7 +1,7 @@
-"""Declares a function of a library: its signatures, the version that brought it, its implementation and its cost.
+"""Declares a function of a library: its signatures, the first version that has it, its implementation and its cost.
 
 A library is one file with a module constant `FUNCTIONS: tuple[Overload, ...]`. The checker reads the signatures, the
-compiler the implementations, the meter the costs; `library/__init__.py` lists the files. Nothing registers itself.
+compiler the implementations, the meter the costs; `library/__init__.py` lists the files.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Version: TypeAlias = tuple[int, int]
 """A Kubernetes version: (1, 36)."""
 
 Cost: TypeAlias = Callable[..., int]
-"""Called with the result and then the argument values (target first); gives the call's cost in cel-go's units.
+"""Called with the result and then the argument values (target first); returns the call's cost in cel-go's units.
 
-The result is None when the call failed: a failed call costs too. Source of every formula: k8s.io/apiserver v0.36.1
+The result is None if the call failed; a failed call costs too. Source of every formula: k8s.io/apiserver v0.36.1
 pkg/cel/library/cost.go CallCost, cel-go v0.26.0 ext/lists.go and ext/sets.go, and interpreter/runtimecost.go costCall
 for the standard functions. Without a cost function a call costs 1.
 """
@@ -34,15 +34,15 @@ class Overload(Struct, frozen=True):
     checked. since: first Kubernetes version whose environment has it; until: first version that lacks it.
 
     metered: the implementation walks something of a length that a user chooses, in Python or in more than a millisecond
-    of C. It takes the Deadline before the values and charges what it really walks (webhook/deadline.py).
+    of C. It gets the Deadline before the values, and charges what it walks (webhook/deadline.py).
 
-    is_literal: the arguments are literals, and the call is tried when an expression is checked: what it raises refuses
-    the expression.
+    is_literal: the arguments are literals, and the call is tried when an expression is checked. If it raises an error,
+    the expression is refused.
 
-    hidden: no expression is checked against it; it is only there when a call with values of unknown types runs.
+    hidden: the checker does not use it; it is only for calls at run time with values of unknown types.
 
-    resolved_cost takes the place of cost if the checker left this overload as the only candidate: cel-go knows some
-    costs by overload, and a call on dyn values that several overloads could take has no overload before it runs.
+    resolved_cost replaces cost if this overload is the only candidate that the checker left. cel-go knows some costs by
+    overload, and a call on dyn values that fit several overloads has no overload before it runs.
     """
 
     name: str

@@ -1,10 +1,10 @@
 """Chooses the implementation of a call by the classes of its values, where their types are not known at compile time.
 
-A Dispatch is one dictionary per called function, filled as classes turn up: `table[type(a), type(b)](a, b)`. Where one
-of the signatures is metered, every implementation in its table takes the Deadline first.
+A dispatch table is one dictionary for each called function, filled when classes first occur: `table[type(a),
+type(b)](a, b)`. If one of the signatures is metered, every implementation in its table takes the Deadline first.
 
 For a list that must have elements of some type, the first element is checked, as cel-go does at run time (common/types
-IsAssignableRuntimeType): the type that the checker has inferred for a dyn value need not be true.
+IsAssignableRuntimeType), because the type that the checker infers for a dyn value may be wrong.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def class_fits_parameter(parameter: Type, kind: type) -> bool:
         return True
     classes = _CLASSES.get(parameter.name)
     if classes is not None:
-        # activations may have maps of special classes, which fill themselves
+        # # activations may have maps of special classes, which compute their entries
         return kind in classes or (parameter.name == "map" and issubclass(kind, dict) and not issubclass(kind, Struct))
     if parameter.kind == "object":
         return issubclass(kind, dict)
@@ -53,21 +53,21 @@ def class_fits_parameter(parameter: Type, kind: type) -> bool:
 
 
 def has_element_type(parameter: Type) -> bool:
-    """Return whether the first element of a value decides if it fits the parameter."""
+    """Return whether the first element of a value decides whether the value fits the parameter."""
     if parameter.name not in _HOLDERS:
         return False
     return any(each.kind != "param" and each.name != "dyn" for each in parameter.parameters)
 
 
 def depends_on_elements(overload: Overload) -> bool:
-    """Return whether a signature depends on more than the classes of the values."""
+    """Return whether a signature depends on elements of the values, not only on the classes of the values."""
     if overload.name in SINGLETONS or overload.name in UNGUARDED:
         return False
     return any(map(has_element_type, overload.parameters))
 
 
 def value_fits_parameter(parameter: Type, value: Any) -> bool:
-    """Return whether a parameter accepts a value, by its class and that of its first element."""
+    """Return whether a parameter accepts a value, by the classes of the value and of its first element."""
     if not class_fits_parameter(parameter, type(value)):
         return False
     if not value or not has_element_type(parameter):

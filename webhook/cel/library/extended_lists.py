@@ -1,23 +1,23 @@
-"""More of lists: ext.Lists v3, since 1.34.
+"""More functions of lists: ext.Lists v3, since 1.34.
 
 Source: cel-go v0.26.0 ext/lists.go.
 
 list(T).slice(int, int) -> list(T)
-    From the first index up to, not including, the second.
+    The elements from the first index up to the second, which is not included.
 
     [1, 2, 3, 4].slice(1, 3) // [2, 3]
     [1].slice(0, 0) // []
     [1, 2].slice(1, 3) // error: cannot slice(1, 3), list is length 2
 
 list(list(T)).flatten() -> list(T)
-    One level of nesting less.
+    The list with one level of nesting less.
 
     [[1], [2, 3]].flatten() // [1, 2, 3]
     [[[1]], [[2]]].flatten() // [[1], [2]]
     dyn({}).flatten() // error: no such overload
 
 list(dyn).flatten(int) -> list(dyn)
-    So many levels of nesting less.
+    The list with so many levels of nesting less.
 
     [[[1]], [[2, 3]]].flatten(2) // [1, 2, 3]
     [[1]].flatten(0) // [[1]]
@@ -30,7 +30,7 @@ list(T).sort() -> list(T)                           T comparable
     dyn([dyn(1), dyn('a')]).sort() // error: list elements must have the same type
 
 list(T).sortBy(name, expression) -> list(T)         a macro
-    Sorted by the value of the expression for each element, which it sees under the name.
+    Sorted by the value of the expression for each element; the name stands for the element.
 
     [{'n': 2}, {'n': 1}].sortBy(e, e.n) // [{'n': 1}, {'n': 2}]
     [1, 2, 3].sortBy(i, -i) // [3, 2, 1]
@@ -50,7 +50,8 @@ list(T).reverse() -> list(T)
     dyn('abc').reverse() // error: no such overload
 
 lists.range(int) -> list(int)
-    0 up to, not including, the number. Over a million elements no budget would pay for: that is refused at once.
+    The numbers from 0 up to the number, which is not included. More than a million elements exceed every budget and are
+    refused at once.
 
     lists.range(3) // [0, 1, 2]
     lists.range(-1) // []
@@ -75,7 +76,7 @@ from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 COPIED = 8
-"""How many elements of a list C copies in one unit of work."""
+"""The number of list elements that C copies in one unit of work."""
 
 # ---- ext.Lists
 
@@ -118,7 +119,7 @@ def sort(deadline: Deadline, values: list[Any]) -> list[Any]:
 
 
 def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list[Any]:
-    """Return the elements in ascending order of their keys, which the second list holds; sortBy calls this."""
+    """Return the elements in ascending order of their keys in the second list; sortBy calls this function."""
     if len(values) != len(keys):
         raise EvaluationError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "
@@ -141,7 +142,7 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
 
 
 def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
-    """Return the order in which Go sorts up to 12 numbers, some of them NaN; some order of more numbers."""
+    """Return the order in which Go sorts up to 12 numbers with NaN among them; more numbers get an order of our own."""
     if len(keys) > 12:
         return indexes_in_ascending_order(
             deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.charge_for_items(keys)]
@@ -157,7 +158,7 @@ def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
 
 def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
     """Return the list with only the first of each group of equal elements."""
-    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
+    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² for n²/2 comparisons
     kept = []
     for value in deadline.charge_for_items(values):
         if value not in seen:
@@ -186,9 +187,9 @@ def numbers_below(deadline: Deadline, number: int) -> list[int]:
 
 
 PART: Final = 2_000
-"""How many keys are sorted in one call of C: less than a millisecond."""
+"""The number of keys that are sorted in one call of C, in less than a millisecond."""
 _DRAWN: Final = 500
-"""How many sampled keys divide the others into parts; a part of more than PART keys is divided again."""
+"""The number of sampled keys, which divide all keys into parts. A part with more than PART keys is divided again."""
 
 
 _LONG: Final = 64
@@ -198,10 +199,10 @@ _LONG: Final = 64
 def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]:
     """Return the indexes of the keys in ascending order of the keys; equal keys keep their order.
 
-    Python's own sort is one call of C that nothing interrupts. A long list of keys is therefore divided into parts by
-    random keys (a sample sort), and Python sorts each part. This takes about the same time and gives the same order,
-    because equal keys go into one part in their order. Long texts are numbered first: a list may have the same text a
-    hundred thousand times, and a comparison reads all of it.
+    Nothing can interrupt Python's own sort, which is one call of C. So random keys divide a long list of keys into
+    parts (a sample sort), and Python sorts each part. This takes about the same time and gives the same order, because
+    equal keys go into one part in their order. Long texts are first replaced by their ranks: a list may have the same
+    text a hundred thousand times, and each comparison would read the whole text.
     """
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > _LONG * len(keys)
@@ -209,7 +210,7 @@ def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]
 
 
 def _ranks_of_texts(deadline: Deadline, texts: list[Any]) -> list[int]:
-    """Return numbers in the order of the texts, so that equal texts are compared only once."""
+    """Return the rank of each text, so that equal texts are compared only once."""
     each_once = list(dict.fromkeys(deadline.charge_for_items(texts)))
     order = _sorted_indexes(deadline, each_once)
     numbers = {each_once[place]: number for number, place in enumerate(deadline.charge_for_items(order))}
@@ -233,9 +234,9 @@ def _sorted_indexes(deadline: Deadline, keys: list[Any]) -> list[int]:
 
 def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
     """Divide the places into parts with ascending keys; return each part and whether all its keys are equal."""
-    drawn = Random(len(places)).sample(places, _DRAWN)  # noqa: S311 - nothing is kept secret by it
+    drawn = Random(len(places)).sample(places, _DRAWN)  # noqa: S311 - no secret depends on it
     bounds = sorted({keys[place] for place in drawn})
-    if len(bounds) == 1:  # so that most keys are equal
+    if len(bounds) == 1:  # most keys are equal
         return _partitioned_by_pivot(deadline, keys, places, bounds[0])
     parts: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
     for place in deadline.items_with_clock_checks(places):

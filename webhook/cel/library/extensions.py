@@ -1,4 +1,4 @@
-"""What cel-go has and Kubernetes leaves out in every version, for cel-spec's conformance only.
+"""Functions of cel-go that no version of Kubernetes has, for the conformance tests of cel-spec only.
 
 Sources: cel-go v0.26.0 ext/math.go, ext/encoders.go, ext/strings.go version 3, ext/formatting_v2.go (ext.Strings
 version 4).
@@ -6,7 +6,7 @@ version 4).
 math
 
     math.greatest(number, …) -> number, math.least(number, …) -> number
-        Of one or more numbers of any kinds, or of a list. The parser makes a list of three and more.
+        Of one or more numbers of any kinds, or of a list. The parser makes a list of three or more numbers.
     math.ceil(double) -> double, math.floor, math.round (half away from zero), math.trunc
     math.isInf(double) -> bool, math.isNaN, math.isFinite
     math.abs(number) -> number, math.sign(number) -> number, math.sqrt(number) -> double
@@ -22,8 +22,8 @@ encoders
 format
 
     string.format(list(dyn)) -> string
-        As newer cel-go versions have it: nothing is quoted, no thousands are separated, numbers of every kind fit every
-        clause for numbers. Kubernetes keeps the older one.
+        As in newer versions of cel-go: nothing is quoted, thousands are not separated, and every clause for numbers
+        accepts every kind of number. Kubernetes keeps the older function.
 """
 
 from __future__ import annotations
@@ -127,14 +127,14 @@ def square_root(value: float) -> float:
 
 
 def shift_left(value: int, bits: int) -> int:
-    """Return the bits shifted left; those beyond 64 are lost."""
+    """Return the bits shifted left; bits beyond 64 are lost."""
     _check_shift_offset("Left", bits)
     result = (int(value) << bits) & UINT_MAX if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _as_signed_int64(result)
 
 
 def shift_right(value: int, bits: int) -> int:
-    """Return the bits shifted right; zeros come in from above."""
+    """Return the bits shifted right, filled with zeros."""
     _check_shift_offset("Right", bits)
     result = (int(value) & UINT_MAX) >> bits if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _as_signed_int64(result)

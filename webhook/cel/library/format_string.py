@@ -1,7 +1,7 @@
 r"""'…'.format([…]): ext.Strings v2, since 1.29. Source: cel-go v0.26.0 ext/formatting.go.
 
 string.format(list(dyn)) -> string
-    Each `%` clause takes the next element. A literal text with a literal list is checked before it ever runs.
+    Each `%` clause uses the next element. A literal text with a literal list is checked before the expression runs.
 
     %s  any text, number, bool, bytes, null, type, duration, timestamp, list or map
     %d  int or uint                 %b  int, uint or bool in binary
@@ -65,7 +65,7 @@ class FormatClause(Struct, frozen=True):
 
 
 class FormatProblem(ValueError):
-    """The error for a format text that is invalid or has more clauses than there are arguments."""
+    """The error for a format text that is invalid or has more clauses than arguments."""
 
 
 def split_into_clauses(text: str, count: int) -> Iterator[str | FormatClause]:
@@ -73,10 +73,10 @@ def split_into_clauses(text: str, count: int) -> Iterator[str | FormatClause]:
 
     Args:
         text: the format text.
-        count: how many arguments there are.
+        count: the number of arguments.
 
     Raises:
-        FormatProblem: when a clause is reached that has no argument or cannot be read.
+        FormatProblem: the next clause has no argument or cannot be read.
     """
     place = used = 0
     while (start := text.find("%", place)) >= 0:
@@ -107,7 +107,7 @@ def _parse_clause(text: str, place: int) -> tuple[FormatClause, int]:
 def _parse_precision(text: str, place: int) -> tuple[int | None, int]:
     if text[place] != ".":
         return None, place
-    end = _DIGITS.match(text, place + 1).end()  # type: ignore[union-attr]  # it matches nothing as well
+    end = _DIGITS.match(text, place + 1).end()  # type: ignore[union-attr]  # it also matches an empty text
     prefix = "could not parse formatting clause: error while parsing precision: "
     if end == len(text):
         raise FormatProblem(f"{prefix}could not find end of precision specifier")

@@ -1,8 +1,8 @@
 """Formats texts and numbers as Go does where CEL shows it: strconv.Quote and golang.org/x/text/message's %f and %e.
 
-Kubernetes' CEL formats numbers with x/text in the en-US locale, oddities included: thousands separators, `×10⁰⁴`, a
-precision that is a width in %e, and numbers kept in too few bits. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0,
-x/text v0.33), where expressions may rely on the exact bits.
+Kubernetes' CEL formats numbers with x/text in the en-US locale, including its oddities: thousands separators, `×10⁰⁴`,
+a precision that is a width in %e, and numbers stored in too few bits. Observed in k8s.io/apiserver v0.36.1 (cel-go
+v0.26.0, x/text v0.33), where expressions may rely on the exact bits.
 """  # noqa: RUF002
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]|[^\x00-\x7f]+')
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NO_VERB = "%!(NOVERB)"
 _LARGEST_PARSED = 10_000_009
-"""The largest number that x/text's parsenum reads; it stops when the digits so far are over a million."""
+"""The largest number that x/text's parsenum reads; it stops when the number so far is over a million."""
 
 _MOST_DIGITS = 1100
-"""More digits than any double has behind the point, which is 1074."""
+"""More than the 1074 digits that a double can have after the point."""
 
 
 def quote_as_go(text: str, deadline: Deadline | None = None) -> str:
@@ -64,10 +64,10 @@ def fixed_notation(value: float, precision: int) -> str:
         return _NO_VERB
     if (special := _text_of_nan_or_infinity(value)) is not None:
         return special
-    kept = precision & 0xFFFF  # x/text keeps it as an int16 for rounding …
+    kept = precision & 0xFFFF  # x/text stores the precision as int16 for rounding
     text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest_decimal(value):,}"
     whole, _, fraction = text.partition(".")
-    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # … and as a uint8 for padding
+    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # and as uint8 for padding
     if value == 0:
         whole = "0"
     return f"{whole}.{fraction}" if fraction else whole

@@ -58,7 +58,7 @@ net.IP.isLinkLocalUnicast() -> bool
     dyn('fe80::1').isLinkLocalUnicast() // error: no such overload
 
 net.IP.isGlobalUnicast() -> bool
-    Neither unspecified, loopback, multicast, link-local nor broadcast; private addresses are global here.
+    The address is not unspecified, loopback, multicast, link-local or broadcast; private addresses count as global.
 
     ip('10.0.0.1').isGlobalUnicast() // true
     ip('255.255.255.255').isGlobalUnicast() // false
@@ -170,7 +170,7 @@ def is_ip(text: str) -> bool:
 
 
 def is_canonical(text: str) -> bool:
-    """Return whether an address is written as it would be printed."""
+    """Return whether an address is written in its printed form."""
     return str(parse_ip(text)) == text
 
 
@@ -200,7 +200,7 @@ def is_link_local_unicast(value: IP) -> bool:
 
 
 def is_global_unicast(value: IP) -> bool:
-    """Return whether an address is not a special one, as Go's netip.Addr.IsGlobalUnicast decides."""
+    """Return whether an address is global unicast, as Go's netip.Addr.IsGlobalUnicast decides."""
     return not (
         is_unspecified(value)
         or value.address == _BROADCAST
@@ -210,7 +210,7 @@ def is_global_unicast(value: IP) -> bool:
     )
 
 
-# ---- why a text is not an address, in the words of Go's netip.ParseAddr
+# # ---- why a text is not an address, in the wording of Go's netip.ParseAddr
 
 
 _FIRST_SIGN: Final = re.compile("[.:%]")
@@ -224,7 +224,7 @@ _IPV4_AFTER_END = "too many hex fields to fit an embedded IPv4 at the end of the
 
 
 class _AddressMistake(Exception):
-    """The mistake in an address, and the text from there on, which may be empty."""
+    """The mistake in an address, and the rest of the text from the mistake on, which may be empty."""
 
     def __init__(self, reason: str, rest: str = "") -> None:
         super().__init__(reason)
@@ -234,8 +234,8 @@ class _AddressMistake(Exception):
 def address_error(text: str, deadline: Deadline | None = None) -> str:
     """Return the error of Go's ParseAddr for a text that is not an address; "" when Go accepts the text.
 
-    Reads from the left and names the first mistake; the rest of the text from there on is quoted where Go does. Source:
-    net/netip/netip.go of Go 1.26. Nothing here reads more than some forty characters of a text.
+    The error names the first mistake from the left, and quotes the rest of the text if Go does. Source:
+    net/netip/netip.go of Go 1.26. At most some forty characters of a text are read.
     """
     try:
         _check_address(text)

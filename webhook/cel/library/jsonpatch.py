@@ -3,7 +3,7 @@
 Source: k8s.io/apiserver v0.36.1 pkg/cel/library/jsonpatch.go.
 
 jsonpatch.escapeKey(string) -> string
-    A key as one step of a JSON Pointer: `~` becomes `~0`, `/` becomes `~1`.
+    The key as one step of a JSON Pointer: `~` becomes `~0`, `/` becomes `~1`.
 
     jsonpatch.escapeKey('nvidia.com/gpu') // 'nvidia.com~1gpu'
     jsonpatch.escapeKey('a~b/c') // 'a~0b~1c'

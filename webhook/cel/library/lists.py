@@ -1,8 +1,8 @@
-"""Lists: kubernetes.lists, always there; includes since 1.37. More of them are in extended_lists.py.
+"""Lists: kubernetes.lists, in all versions; includes since 1.37. extended_lists.py has more functions.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/lists.go; cel-go v0.26 common/types/list.go (concatList.Value,
-NewStringList) for Go's types. Comparable are int, uint, double, bool, duration, timestamp, string and bytes; on a list
-of dyn the first element says which overload runs.
+NewStringList) for Go's types. int, uint, double, bool, duration, timestamp, string and bytes are comparable. On a list
+of dyn, the first element decides which overload runs.
 
 list(T).isSorted() -> bool                          T comparable
 
@@ -46,16 +46,16 @@ list(T).lastIndexOf(T) -> int
     dyn({}).lastIndexOf(1) // error: no such overload
 
 dyn.includes(dyn) -> bool                           since 1.37
-    The list has an equal element, or the value is equal.
+    Whether the list has an equal element, or a value that is not a list is equal.
 
     [1, 2, 3].includes(2) // true
     [1, 2, 3].includes(4) // false
     'model-a'.includes('model-a') // true
     (1 / 0).includes(1) // error: division by zero
 
-Also records which lists have another Go type in cel-go than a list literal has, for code that converts values to Go's.
-A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any with Go's own values; split, findAll
-and validate make a []string. A list is recognized by its identity, and only inside `record_origins`.
+The module also records which lists have a different Go type in cel-go than list literals, for code that converts values
+to Go's. A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any with Go's own values; split,
+findAll and validate make a []string. Lists are recognized by identity, and only inside `record_origins`.
 """
 
 from __future__ import annotations
@@ -91,9 +91,7 @@ _ZEROS: dict[type, Any] = {int: 0, UInt: UInt(0), float: 0.0, Duration: Duration
 
 
 def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
-    """Return whether no element is greater than the next one; elements without an order are skipped, as
-    upstream does.
-    """
+    """Return whether no element is greater than the next. As upstream, elements without an order are skipped."""
     _require_comparable_first(values)
     previous: Any = None
     for place, value in enumerate(deadline.charge_for_items(values)):
@@ -139,7 +137,7 @@ def _sum_uints(values: Iterable[UInt]) -> UInt:
 
 def _sum_doubles(values: Iterable[float]) -> float:
     total = 0.0
-    for value in values:  # not sum(): newer Pythons correct its rounding, Go does not
+    for value in values:  # not sum(), which corrects rounding in newer versions of Python, unlike Go
         total += value
     return total
 
@@ -157,7 +155,7 @@ _SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
 
 
 def create_min_or_max_function(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
-    """Return min or max: an element replaces the candidate if comparing the candidate with it gives `worse`."""
+    """Return min or max. An element replaces the candidate if compare(candidate, element) is `worse`."""
 
     def extreme_of_list(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
@@ -184,7 +182,7 @@ def _require_comparable_first(values: list[Any]) -> None:
 
 
 def _order_or_none(left: Any, right: Any) -> int | None:
-    """Return how two values compare; None if they have no order."""
+    """Return the order of two values; None if they have no order."""
     try:
         return compare(left, right)
     except EvaluationError:
@@ -209,7 +207,7 @@ def _indexes_of_equal(deadline: Deadline, values: list[Any], item: Any, order: r
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
-    """Return whether the list has an equal element, or whether a target that is not a list is equal itself."""
+    """Return whether a list has an equal element, or a target that is not a list is equal."""
     if type(target) is list:
         return index_of(deadline, target, item) >= 0
     return are_equal(target, item, deadline)

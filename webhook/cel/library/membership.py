@@ -1,4 +1,4 @@
-"""Fast membership tests under CEL's equality, by buckets of values that could be equal.
+"""Fast membership tests with CEL's equality, by buckets of values that may be equal.
 
 Two equal values always share a bucket: numbers by their value as a double, texts and bytes by themselves, lists and
 maps by their length, everything else by its type. Inside a bucket CEL's own equality decides.
@@ -21,7 +21,7 @@ _PLAIN = _PRIMITIVE | {bytes}
 
 
 def hash_bucket(value: Any) -> Any:
-    """Return the bucket of a value: hashable, and the same for values that are equal."""
+    """Return the bucket of a value: a hashable key that is the same for equal values."""
     kind = type(value)
     if kind in NUMBERS:
         return ("number", float(value))
@@ -42,7 +42,7 @@ def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
     members: dict[tuple[type, Any], None] = {}
     for value in values:
         kind = type(value)
-        if kind is not float or not isnan(value):  # which is in no set
+        if kind is not float or not isnan(value):  # NaN is in no set
             members[kind, value] = None
         if kind is float and value.is_integer():
             members |= {(other, other(value)): None for other, least, most in _WHOLE if least <= value < most}
@@ -66,9 +66,9 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
 
 
 class ValueSet:
-    """A collection with membership tests of about one step each.
+    """A collection in which a membership test takes about one step.
 
-    Comparisons are charged to the Deadline, and counted: no more are made than the API server's cost limit pays for.
+    Comparisons are charged to the Deadline and counted: there are never more than the API server's cost limit allows.
     """
 
     __slots__ = ("_buckets", "_comparisons", "_deadline", "_most")

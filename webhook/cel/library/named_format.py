@@ -4,21 +4,21 @@ Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/format.go, apimachinery pkg/ut
 pkg/api/validate/content, kube-openapi pkg/validation/strfmt. All patterns run on RE2.
 
 format.named(string) -> optional_type(kubernetes.NamedFormat)
-    One of dns1123Label, dns1123Subdomain, dns1035Label, the three with Prefix behind (a name that will be continued),
-    qualifiedName, labelValue, uri, uuid, byte, date and datetime; absent for any other name.
+    One of dns1123Label, dns1123Subdomain, dns1035Label, these three names followed by Prefix (for a name that will be
+    continued), qualifiedName, labelValue, uri, uuid, byte, date and datetime; absent for any other name.
 
     format.named('uuid').hasValue() // true
     format.named('email').hasValue() // false
     format.named(dyn(1)) // error: no such overload
 
 format.dns1123Label() -> kubernetes.NamedFormat
-    The same for each of the other names: format.dns1123Subdomain(), format.uri() …
+    Every other name has such a function too: format.dns1123Subdomain(), format.uri() …
 
     format.dns1123Label() == format.named('dns1123Label').value() // true
     format.dns1123Label().validate(dyn(1)) // error: no such overload
 
 kubernetes.NamedFormat.validate(string) -> optional_type(list(string))
-    What is wrong with a text, absent when nothing is.
+    The faults of a text; absent if there are none.
 
     format.dns1123Label().validate('my-label') // optional.none()
     format.dns1123Label().validate('my.label').value() // ['must not contain dots']
@@ -194,7 +194,7 @@ def validate_format(deadline: Deadline, declared: NamedFormat, text: str) -> Opt
 
 
 def validate_format_before_1_35(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
-    """Return the same as validate in the wording before 1.35."""
+    """Return the problems in the wording before 1.35."""
     problems = [_wording_before_1_35(problem) for problem in declared.problems_of(text, deadline)]
     return Optional(lists.record_string_list(problems)) if problems else NONE
 

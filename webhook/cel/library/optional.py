@@ -2,8 +2,8 @@
 
 Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on a value that is not optional.
 The syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap belong to the language. `or` and
-`orValue` evaluate their argument only when they need it: the compiler ensures this, the implementations here are what
-is left.
+`orValue` evaluate their argument only if they need it. The compiler ensures this, so the functions here get evaluated
+values.
 
 optional.of(T) -> optional_type(T)
 
@@ -11,7 +11,7 @@ optional.of(T) -> optional_type(T)
     optional.of(1 / 0) // error: division by zero
 
 optional.ofNonZeroValue(T) -> optional_type(T)
-    Absent for zero, false, null, the empty text, list or map.
+    Absent for zero, false, null, and an empty text, list or map.
 
     optional.ofNonZeroValue('') // optional.none()
     optional.ofNonZeroValue('a') // optional.of('a')
@@ -33,7 +33,7 @@ optional_type(T).value() -> T
     {'a': 1}.?b.value() // error: optional.none() dereference
 
 optional_type(T).or(optional_type(T)) -> optional_type(T)
-    The first that has a value. Up to 1.36 a value that is not optional is returned unchanged.
+    The first optional that has a value. Up to 1.36 a value that is not optional is returned unchanged.
 
     optional.none().or(optional.of(2)).value() // 2
     optional.of(1).or(optional.of(1 / 0)).value() // 1
@@ -59,13 +59,13 @@ list(T).last() -> optional_type(T)
     dyn('ab').last() // error: no such overload
 
 optional.unwrap(list(optional_type(T))) -> list(T)
-    The values of those that have one.
+    The values of the optionals that have a value.
 
     optional.unwrap([optional.of(1), optional.none(), optional.of(3)]) // [1, 3]
     optional.unwrap(dyn([1])) // error: no such overload
 
 list(optional_type(T)).unwrapOpt() -> list(T)
-    The same as a member.
+    optional.unwrap as a member function.
 
     [optional.of(1), optional.none()].unwrapOpt() // [1]
     dyn([1]).unwrapOpt() // error: no such overload
@@ -107,11 +107,11 @@ _GO_TYPES: Final = {
 
 
 def convert_branch_value_as_go(value: Any) -> Any:
-    """Return the value of an optional that `? :`, optMap or optFlatMap gives, converted to Go and back as cel-go does.
+    """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back as in cel-go.
 
-    Upstream a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(): an optional
-    inside it is its own value, a type its name, and a value that is opaque to Go has no way back (cel-go v0.26.0
-    interpreter/attributes.go relativeAttribute.Resolve, applyQualifiers).
+    In cel-go a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(). This replaces
+    an optional inside it by its value and a type by its name. A value that is opaque to Go cannot be converted back
+    (cel-go v0.26.0 interpreter/attributes.go relativeAttribute.Resolve, applyQualifiers).
 
     Raises:
         EvaluationError: the value cannot be converted back.
@@ -145,7 +145,7 @@ def empty_optional() -> Optional:
 
 
 def value_of(optional: Optional) -> Any:
-    """Return the value of an optional; fail when it has none."""
+    """Return the value of an optional; fail if it has no value."""
     if not optional.present:
         raise EvaluationError("optional.none() dereference")
     return optional.value

@@ -1,7 +1,7 @@
 """Optional values, and the selections that return them: `a.?b`, `a[?k]` and `has(a.b)`.
 
-A selection from an optional gives an optional, so that the class and the selection know each other. The functions of
-the library are in optional.py. Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
+A selection from an optional returns an optional, so the class and the selection need each other. The functions of the
+library are in optional.py. Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct,
 
 
 class Optional:
-    """optional.of(value), or NONE. `present` says which; `value` of an absent one is None and means nothing."""
+    """optional.of(value), or NONE if `present` is False; its `value` is then None and has no meaning."""
 
     __slots__ = ("present", "value")
     cel_type: ClassVar[Type] = optional_of(DYN)
@@ -94,7 +94,7 @@ def value_or_absent_at(value: Any, key: Any) -> Any:
         return map_find(value, key)
     if kind is JSONPatch and type(key) is str:
         return value[key] if value.is_field_set(key) else ABSENT
-    if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
+    if isinstance(value, dict) and kind is not Struct:  # not the API server's Object{…}
         return value[key] if is_field_present(value, key) else ABSENT
     refuse_unread_part(value)
     return ABSENT
@@ -114,7 +114,7 @@ def value_or_absent(value: Any) -> Any:
 
 
 def is_field_present(value: Any, field: str) -> bool:
-    """Return whether a value has a field: false for values without any fields; a list is an error."""
+    """Return whether a value has a field; False for values without fields, an error for a list."""
     kind = type(value)
     if kind in MAPS:
         return field in value
@@ -127,7 +127,7 @@ def is_field_present(value: Any, field: str) -> bool:
     if kind is list:
         list_index(field)
     if isinstance(value, dict):
-        # a map that fills itself has the keys that a lookup returns
+        # # a map that computes its entries has the keys that a look-up finds
         return field in value or (hasattr(kind, "__missing__") and _has_key(value, field))
     refuse_unread_part(value)
     return False

@@ -1,11 +1,12 @@
 """Compiles regular expressions to RE2 programs: policies' patterns once, users' patterns within bounds.
 
 Nothing interrupts RE2 while it compiles or searches, and a pattern of ten characters may become a program of 8 MB. RE2
-bounds a program by a given amount of memory, and stops as soon as it needs more. So a pattern of a user is first tried
-in little memory, which always takes a few milliseconds, and then in much memory if there is time, which the event loop
-never has. A pattern that is still too large is not evaluated: Go accepts patterns of up to 128 MB.
+limits the memory of a program, and stops as soon as it needs more. So a user's pattern is first compiled with little
+memory, which takes at most a few milliseconds. If that fails and there is time, it is compiled with much memory; the
+event loop never has this time. A pattern that is still too large is not evaluated, although Go accepts patterns of up
+to 128 MB.
 
-The times were measured with google-re2 1.1 on 10,000 random patterns, nested, counted, with classes of Unicode
+The times were measured with google-re2 1.1 on 10,000 random patterns with nesting, counts and classes of Unicode
 (tests/cel/test_patterns.py generates them).
 """
 
@@ -23,21 +24,19 @@ from webhook.errors import TooLargeToCompile
 from webhook.text.caches import TwoGenerationCache
 
 SMALL_BYTES: Final = 32 << 10
-"""The memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5."""
+"""The memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5 ms."""
 LARGE_BYTES: Final = 8 << 20
-"""The memory of any other program: RE2's own default. Compiling takes 50 to 150 ms, a second at worst."""
+"""The memory of any other program: RE2's default. Compiling takes 50 to 150 ms, at worst a second."""
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
-"""Seconds to read a character of a pattern, which RE2 needs with any amount of memory …"""
+"""Seconds that RE2 needs to read a character of a pattern, with any amount of memory."""
 _COSTLY_S: Final = 1.5e-4
-"""… and to read a class of Unicode, or all but some characters, which are hundreds of ranges, or a count of up to
-1,000.
-"""
+"""Seconds to read a class of Unicode or a negated class, which have hundreds of ranges, or a count of up to 1,000."""
 _COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
-"""Seconds for a byte of a text and an instruction, where RE2 has no memory for its automaton; most patterns need a
+"""Seconds for each byte of a text and each instruction if RE2 has no memory for its automaton. Most patterns need a
 hundredth of this time.
 """
 _MOST_CONSTANT: Final = 24 << 20
@@ -64,10 +63,10 @@ class Pattern:
     """A compiled pattern.
 
     Attributes:
-        search: RE2's match call; takes `unanchored`, the text as bytes, where to begin and where to end.
+        search: RE2's match call; it takes `unanchored`, the text as bytes, and the places of begin and end.
         unanchored: its first argument.
-        bytes: what it takes at most, with what RE2 remembers while it searches.
-        step_s: how long a byte of a text may take at worst; 0 of a policy's own, which is trusted.
+        bytes: the most memory that it takes, including RE2's memory during a search.
+        step_s: the most seconds for a byte of a text; 0 for a pattern of a policy, which is trusted.
         text: the pattern, unchanged.
     """
 
@@ -115,10 +114,10 @@ class PatternTable:
     __slots__ = ("_deadline", "_found")
 
     def __init__(self, deadline: Deadline | None = None) -> None:
-        """Create an empty collection.
+        """Create an empty table.
 
         Args:
-            deadline: of the review in which a user's expression came; None for an expression of a policy.
+            deadline: the deadline of the review with the user's expression; None for an expression of a policy.
         """
         self._deadline = deadline
         self._found: dict[str, Pattern] = {}
@@ -148,13 +147,13 @@ class PatternTable:
 
 
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
-"""The patterns that compiled policies hold; `find` looks its constant pattern up here at run time."""
+"""The patterns of compiled policies; `find` looks up its constant pattern here at run time."""
 _ANSWERS: Final[TwoGenerationCache[tuple[str, str], bool | None]] = TwoGenerationCache(2 << 20)
 _KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 20)
 
 
 def compile_policy_pattern(text: str) -> Pattern:
-    """Return the compiled pattern of a policy; its author runs the server.
+    """Return the compiled pattern of a policy, whose author is trusted.
 
     Raises:
         ValueError: the text is not a pattern, or the pattern is too large.
@@ -166,7 +165,7 @@ def compile_policy_pattern(text: str) -> Pattern:
 
 
 def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
-    """Return the compiled pattern that a user may have written, within small bounds of memory and time.
+    """Return the compiled pattern of a user, within small bounds of memory and time.
 
     Raises:
         ValueError: not a pattern; the text is Go's.
@@ -211,7 +210,7 @@ def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pat
         what, _, part = program.error().decode(errors="replace").partition(": ")
         error = _NoMemoryError if what.startswith(_TOO_LARGE) else ValueError
         raise error(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
-    if "\\C" in _ESCAPES.findall(text):  # any byte: RE2 has this, and Go and so the API server do not
+    if "\\C" in _ESCAPES.findall(text):  # \C matches any byte in RE2; Go does not have it
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
     read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
     return kind(text, program, private_api.unanchored_flag(), most_bytes + read)

@@ -29,7 +29,7 @@ def check_installed_version() -> None:
     """Check that the installed google-re2 has the private parts that are used.
 
     Raises:
-        DependencyChanged: a search cannot be made any more, or says something else.
+        DependencyChanged: a search fails, or returns a different result.
     """
     try:
         from re2 import Options

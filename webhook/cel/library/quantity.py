@@ -52,21 +52,21 @@ kubernetes.Quantity.asInteger() -> int
     quantity('1500m').asInteger() // error: cannot convert value to integer
 
 kubernetes.Quantity.isInteger() -> bool
-    asInteger() would succeed: false for '1000m' of any value.
+    Whether asInteger() would succeed: false for every amount with the suffix m.
 
     quantity('50k').isInteger() // true
     quantity('1000m').isInteger() // false
     dyn(1).isInteger() // error: no such overload
 
 kubernetes.Quantity.add(kubernetes.Quantity) -> kubernetes.Quantity
-    The same with an int. Up to 1.36 a sum may be on the left of `==` but not on its right.
+    The argument may be an int. Up to 1.36 a sum may be on the left of `==` but not on the right.
 
     quantity('50k').add(quantity('20k')) == quantity('70k') // true
     quantity('50k').add(20) == quantity('50020') // true
     quantity('1').add(dyn('1')) // error: no such overload
 
 kubernetes.Quantity.sub(kubernetes.Quantity) -> kubernetes.Quantity
-    The same with an int.
+    The argument may be an int.
 
     quantity('50k').sub(quantity('20k')) == quantity('30k') // true
     quantity('50k').sub(20) == quantity('49980') // true
@@ -112,9 +112,7 @@ class Quantity:
 
 
 class ComputedQuantity(Quantity):
-    """The result of add and sub, which Go holds as a reference, so that the API server rejects it on the right
-    of `==`.
-    """
+    """The result of add and sub. In Go it is a pointer, so the API server rejects it on the right of `==`."""
 
     __slots__ = ()
     cel_equals: ClassVar[type] = Quantity
@@ -138,7 +136,7 @@ def compare_quantities(left: Quantity, right: Quantity) -> int:
 
 
 def is_less(left: Quantity, right: Quantity) -> bool:
-    """Return whether the left quantity is less, with one call less than compare() for amounts of one scale."""
+    """Return whether the left quantity is less. For amounts of the same scale this is faster than compare()."""
     mine, theirs = left.amount, right.amount
     return mine.unscaled < theirs.unscaled if mine.scale == theirs.scale else mine.compare(theirs) < 0
 
@@ -176,8 +174,8 @@ def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
 
 
 def sub_int(left: Quantity, right: int) -> ComputedQuantity:
-    """Return the quantity less a whole number; the least int64 is added if that fits, as in Go, since it is its own
-    negative.
+    """Return the quantity minus a whole number. As in Go, the least int64 is added if the sum fits, because it is its
+    own negative.
     """
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:

@@ -1,15 +1,15 @@
 """The errors of calls with values of wrong types: `no such overload`, and what panics in cel-go.
 
-Most functions of cel-go check what they are given against their signatures, and name the call in their refusal. The
-operators and a few functions accept every value that implements an operation instead (a singleton with an operand
-trait): their refusal has no arguments, and no name either if the first value implements the operation or is a text, a
+Most functions of cel-go check their arguments against their signatures, and name the call in the error. The operators
+and a few functions instead accept every value that implements an operation (a singleton with an operand trait). Their
+error names no arguments. It also does not name the function if the first value implements the operation or is a text, a
 timestamp or a duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go
 evalUnary and evalBinary, common/types/types.go.
 
-The cost of a few calls is counted with a function that expects a list and panics on another value. This happens after
-the call in any case, also if its argument has failed: `object.spec.missing.distinct()` stops the whole evaluation, and
-no `||` absorbs it. This applies only if the checker has left one signature, because other calls count 1. Source: cel-go
-v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
+For a few calls, the function that counts the cost expects a list, and panics on any other value. It runs after every
+call, even if an argument failed: `object.spec.missing.distinct()` stops the whole evaluation, and no `||` absorbs this.
+This applies only if the checker left one signature, because other calls cost 1. Source: cel-go v0.26.0 ext/lists.go
+trackListSelfCompare, trackListFlatten.
 """
 
 from __future__ import annotations
@@ -54,15 +54,13 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
     "type": _ANY,
     "dyn": _ANY,
 }
-"""The functions with one implementation for all signatures, and the classes of the first value that it accepts; the
+"""The functions with one implementation for all signatures, and the classes of the first value that it accepts. The
 static types of their arguments are ignored at run time.
-
-The types that the checker has found for their arguments do not matter at run time.
 """
 UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
-"""Functions with values that are not checked against their signatures (decls.DisableTypeGuards)."""
+"""Functions whose values are not checked against their signatures (decls.DisableTypeGuards)."""
 _NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
-"""Functions with errors that do not contain their name."""
+"""Functions whose errors do not contain their name."""
 _RECEIVERS = frozenset((str, Timestamp, Duration))
 
 
@@ -75,14 +73,14 @@ def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
     operands = SINGLETONS.get(name)
     if operands is None and name not in UNGUARDED:
         raise NoSuchOverload(f"no such overload: {name}({', '.join(map(type_name_in_error, values))})")
-    if name == "flatten":  # which has its own message
+    if name == "flatten":  # this error has its own message
         target, *given = map(_type_with_parameters, values)
         raise NoSuchOverload(f"no such overload: {target}.flatten({', '.join(given)})")
     raise no_such_overload_error(name, type(values[0]))
 
 
 def no_such_overload_error(name: str, kind: type) -> NoSuchOverload:
-    """Return the error of a function that does not check its values; it depends on the class of the first one alone."""
+    """Return the error of a function that does not check its values. It depends only on the first value's class."""
     if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
         return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}")
@@ -95,7 +93,7 @@ def _type_with_parameters(value: Any) -> str:
 
 
 def type_name_in_error(value: Any) -> str:
-    """Return the name of a value's type in errors: for an Object{…} its own name."""
+    """Return the name of a value's type in errors; for an Object{…}, the name of its own type."""
     return value.name if isinstance(value, Struct) else type_name(value)
 
 
@@ -120,7 +118,7 @@ GO_NAMES: Final[Mapping[type, str]] = {
     Struct: "*dynamic.ObjectVal",
     JSONPatch: "*mutation.JSONPatchVal",
 }
-"""The Go types of values as an error names them (%T); a class that is not listed may have its own as `go_type`."""
+"""The Go types of values as errors name them (%T). Other classes may have the Go type as `go_type`."""
 _ADDERS = frozenset((int, UInt, float, str, bytes, Duration, Timestamp))
 
 
@@ -179,7 +177,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
         try:
             raise error
         finally:
-            del error  # its traceback holds this frame: a circle
+            del error  # otherwise its traceback and this frame would refer to each other
     raise EvaluationPanic("interface conversion: *types.Err is not traits.Lister: missing method Add")
 
 
@@ -193,5 +191,5 @@ def panic_for_failed_int(error: Exception) -> NoReturn:
         try:
             raise error
         finally:
-            del error  # its traceback holds this frame: a circle
+            del error  # otherwise its traceback and this frame would refer to each other
     raise EvaluationPanic("interface conversion: ref.Val is *types.Err, not types.Int")

@@ -1,7 +1,7 @@
 r"""Regular expressions in RE2's syntax and linear time: kubernetes.regex, and the function `matches`.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/regex.go. RE2 through its lowest call: the public `search` of
-google-re2 costs ten times as much. How a pattern is compiled, and within which bounds, is in patterns.py.
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/regex.go. RE2 is called through its lowest interface, because the
+public `search` of google-re2 takes ten times as long. patterns.py compiles patterns within bounds.
 
 string.find(string) -> string
     The first match, '' if there is none.
@@ -11,14 +11,14 @@ string.find(string) -> string
     ['('].map(p, 'abc'.find(p)) // error: Illegal regex: error parsing regexp: missing closing ): `(`
 
 string.findAll(string) -> list(string)
-    All matches that do not overlap.
+    All matches, which do not overlap.
 
     '123 abc 456'.findAll('[0-9]+') // ['123', '456']
     'abc'.findAll('[0-9]+') // []
     ['*'].map(p, 'abc'.findAll(p)) // error: Illegal regex: error parsing regexp: missing argument to repetition
 
 string.findAll(string, int) -> list(string)
-    As many matches at most; a negative number means all.
+    At most so many matches; a negative number means all.
 
     '1 2 3'.findAll('[0-9]', 2) // ['1', '2']
     '1 2 3'.findAll('[0-9]', -1) // ['1', '2', '3']
@@ -39,19 +39,18 @@ from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 MAX_SCANNED = 500_000_000
-"""The most bytes that findAll may have to scan in the worst case, when each match reads to the end of the text, before
-…
+"""findAll stops after MAX_SECONDS if it has scanned more bytes than this, supposing that each match reads to the end of
+the text.
 """
 
 MAX_SECONDS = 1.0
-"""… it must not have taken longer than this many seconds. A text with many short matches stays far below its worst
-case.
-"""
+"""The most seconds for findAll after MAX_SCANNED. A text with many short matches stays far below the worst case."""
 
 MAX_STEPS = 40_000_000
-"""Characters of a text times those of its pattern that the per-expression limit of 1,000,000 pays for (apply_pattern).
+"""The most characters of a text times those of its pattern that the limit of 1,000,000 for an expression allows
+(apply_pattern).
 
-RE2 takes as many steps if a pattern is too large for its automaton: a search above the budget is not started.
+RE2 needs so many steps if a pattern is too large for its automaton. A search above this number is not started.
 """
 
 
@@ -89,7 +88,7 @@ def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> li
 
 
 def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
-    """Yield the matches from left to right; an empty one directly after a match is skipped (Go regexp.FindAll)."""
+    """Yield the matches from left to right. An empty match directly after a match is skipped (Go regexp.FindAll)."""
     _refuse_costly_match(text, pattern)
     try:
         compiled = compile_user_pattern(pattern, deadline)
@@ -104,7 +103,7 @@ def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator
     while position <= size:
         if scanned > MAX_SCANNED and time.thread_time() - begun > MAX_SECONDS:
             raise BudgetExceeded(costs.EXCEEDED)
-        deadline.spend(2 + (size - position) // (10 * CHARACTERS))  # most searches end long before the text does
+        deadline.spend(2 + (size - position) // (10 * CHARACTERS))  # most searches end long before the end of the text
         start, end = search(unanchored, data, position, size)[0]
         if start < 0:
             return

@@ -1,6 +1,6 @@
 """Functions that generated code calls: access, iteration, construction, and costs that depend on sizes.
 
-Every function takes any values and gives a value or raises cel-go's error. Sources: cel-go v0.26.0
+Every function accepts any values, and returns a value or raises cel-go's error. Sources: cel-go v0.26.0
 interpreter/attributes.go (refQualify), interpreter/interpretable.go (folds, constructors), ext/comprehensions.go.
 """
 
@@ -78,12 +78,12 @@ def value_at_key(value: Any, key: Any) -> Any:
 
 
 def non_zero_or_absent(value: Any) -> Any:
-    """Return the value, or ABSENT when it is zero or empty."""
+    """Return the value, or ABSENT if it is zero or empty."""
     return ABSENT if is_zero(value) else value
 
 
 def field_of(value: Any, field: str) -> Any:
-    """Return a field of Object{…}: null when it was not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
+    """Return a field of Object{…}; null if it is not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
     kind = type(value)
     if kind is Struct:
         return _as_plain_map(value.get(field))
@@ -134,12 +134,12 @@ def iterated_pairs(value: Any) -> Collection[tuple[Any, Any]]:
 
 
 def cost_if_element_remains(remaining: Iterator[Any], more: int) -> int:
-    """Return `more` if the iterator has a next element, else 0: the cost of that element's condition."""
+    """Return `more`, the cost of the next element's condition, if the iterator has a next element, otherwise 0."""
     return more if remaining.__length_hint__() else 0  # type: ignore[attr-defined]
 
 
 def append_optional_element(value: Any, target: list[Any]) -> None:
-    """Append the value of an optional, if it has one, to the list; used for [?value]."""
+    """Append the value of an optional to the list, if there is a value; used for [?value]."""
     if type(value) is not Optional:
         raise EvaluationError(
             f"cannot initialize optional list element from non-optional value {format_key_for_message(value)}"
@@ -175,13 +175,13 @@ def build_structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
 
 
 def insert_entries(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
-    """Add the entries of a map for transformMapEntry; fail when a key comes twice."""
+    """Add the entries of a map for transformMapEntry; fail if a key is already there."""
     if type(more) not in MAPS:
         raise_no_such_overload("cel.@mapInsert", {}, more)
-    deadline.spend(len(more) // 8)  # its keys are copied by C
+    deadline.spend(len(more) // 8)  # C copies the keys
     for key, value in map_items(more) if len(more) <= STEP else deadline.items_with_clock_checks(map_items(more)):
         if type(key) in UNHASHABLE:
-            deadline.check_clock()  # it is compared as a whole
+            deadline.check_clock()  # the whole key is compared
         if find_by_map_key(entries, key) is not ABSENT:
             raise EvaluationError(f"insert failed: key {format_key_for_message(key)} already exists")
         entries[map_key(key)] = (key, value)
@@ -205,7 +205,7 @@ def size_of(value: Any) -> int:
 
 
 def one_if_sized(value: Any) -> int:
-    """Return 1 for a value with a type that has a size, otherwise 0: a comparison with an empty value costs 1 less."""
+    """Return 1 if the value's type has a size, otherwise 0; a comparison with an empty value costs 1 less."""
     return 1 if type(value) in _SIZED else 0
 
 

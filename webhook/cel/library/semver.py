@@ -9,7 +9,7 @@ semver(string) -> kubernetes.Semver
     semver('1.0') // error: No Major.Minor.Patch elements found
 
 semver(string, bool) -> kubernetes.Semver
-    With true it is also lenient: a leading `v`, leading zeros and missing numbers are forgiven.
+    With true it is lenient: a leading `v`, leading zeros and missing numbers are accepted.
 
     semver('v1.01', true) == semver('1.1.0') // true
     semver('v1.0', false) // error: No Major.Minor.Patch elements found
@@ -52,7 +52,7 @@ kubernetes.Semver.isLessThan(kubernetes.Semver) -> bool
     semver('1.0.0').isLessThan(dyn('2.0.0')) // error: no such overload
 
 kubernetes.Semver.compareTo(kubernetes.Semver) -> int
-    -1, 0 or 1; the build does not count.
+    -1, 0 or 1; the build is ignored.
 
     semver('1.0.0-alpha').compareTo(semver('1.0.0-1')) // 1
     semver('1.2.3+a').compareTo(semver('1.2.3+b')) // 0

@@ -1,4 +1,4 @@
-"""Functions that treat lists as sets: ext.Sets. Source: cel-go v0.26.0 ext/sets.go. Order and repetition do not matter.
+"""Functions that treat lists as sets: ext.Sets. Order and repetition do not matter. Source: cel-go v0.26.0 ext/sets.go.
 
 sets.contains(list(T), list(T)) -> bool
     Every element of the second list is in the first.

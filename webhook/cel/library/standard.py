@@ -109,13 +109,14 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)
-    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # a map that computes its own entries
+    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # a map that computes its entries
         return type(value) is str and value in container
     return fail_with_no_such_overload()
 
 
 def contains_or_panic_if_unhashable(deadline: Deadline, value: Any, container: Any) -> bool:
-    """Return whether a map or list that the expression built contains a value; some values panic as keys of a Go map.
+    """Return whether a map or list that the expression built contains a value; panic for values that cannot be keys in
+    Go.
 
     Raises:
         EvaluationPanic: Go cannot look for a value of this type in a map.

@@ -18,7 +18,7 @@ string.indexOf(string) -> int
     'a'.indexOf(dyn(1)) // error: no such overload
 
 string.indexOf(string, int) -> int
-    The same from a place on. Before 1.32 a place behind the text is an error.
+    The first occurrence at or after a place. Before 1.32 a place behind the text is an error.
 
     'hello mellow'.indexOf('ello', 2) // 7
     'hello'.indexOf('o', 20) // -1
@@ -33,7 +33,7 @@ string.lastIndexOf(string) -> int
     'a'.lastIndexOf(dyn(1)) // error: no such overload
 
 string.lastIndexOf(string, int) -> int
-    The same, for occurrences that begin at or before a place.
+    The last occurrence that begins at or before a place.
 
     'hello mellow'.lastIndexOf('ello', 6) // 1
     'hello mellow'.lastIndexOf('ello', 20) // -1
@@ -70,7 +70,7 @@ string.replace(string, string) -> string
     'a'.replace('a', dyn(1)) // error: no such overload
 
 string.replace(string, string, int) -> string
-    As many times at most; a negative number means every time.
+    At most so many times; a negative number means every time.
 
     'hello hello'.replace('he', 'we', 1) // 'wello hello'
     'hello hello'.replace('he', 'we', -1) // 'wello wello'
@@ -84,7 +84,7 @@ string.split(string) -> list(string)
     'a'.split(dyn(1)) // error: no such overload
 
 string.split(string, int) -> list(string)
-    Into as many parts at most; a negative number means all, 0 none.
+    Into at most so many parts; a negative number means all parts, 0 none.
 
     'a,b,c'.split(',', 2) // ['a', 'b,c']
     'a,b,c'.split(',', 0) // []
@@ -92,27 +92,27 @@ string.split(string, int) -> list(string)
     'a'.split(',', dyn('1')) // error: no such overload
 
 string.substring(int) -> string
-    From a place on.
+    The text from a place to the end.
 
     'tacocat'.substring(4) // 'cat'
     'abc'.substring(3) // ''
     'abc'.substring(4) // error: index out of range: 4
 
 string.substring(int, int) -> string
-    From the first place up to, not including, the second.
+    The text from the first place up to the second, which is not included.
 
     'tacocat'.substring(0, 4) // 'taco'
     'abc'.substring(2, 1) // error: invalid substring range. start: 2, end: 1
     'abc'.substring(0, 9) // error: index out of range: 9
 
 string.trim() -> string
-    Without white space at both ends, as Unicode defines it.
+    The text without white space at both ends, as Unicode defines it.
 
     '  \n abc \t'.trim() // 'abc'
     dyn(1).trim() // error: no such overload
 
 strings.quote(string) -> string
-    In double quotes, special characters escaped.
+    The text in double quotes, with special characters escaped.
 
     strings.quote('say "hi"') // '"say \\"hi\\""'
     strings.quote('a\nb') // '"a\\nb"'
@@ -134,7 +134,7 @@ from webhook.errors import EvaluationError, NoSuchOverload
 
 _QUOTED = str.maketrans({**ESCAPES, **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}})
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""The characters of Go's unicode.IsSpace; Python's strip() also takes the separators U+001C to U+001F."""
+"""The characters of Go's unicode.IsSpace. Python's strip() also removes the separators U+001C to U+001F."""
 
 
 def _out_of_range_error(place: int) -> EvaluationError:
@@ -158,7 +158,7 @@ def index_of(text: str, part: str, start: int = 0) -> int:
 
 
 def index_of_strict(text: str, part: str, start: int = 0) -> int:
-    """Return index_of's result, but fail for a start outside the text, even ''.indexOf('a'), as before 1.32."""
+    """Return index_of's result, but fail for a start outside the text, even for ''.indexOf('a'), as before 1.32."""
     if part and not 0 <= start < len(text):
         raise _out_of_range_error(start)
     return index_of(text, part, start)
@@ -295,16 +295,16 @@ def quote(deadline: Deadline, text: str) -> str:
 
 # ---- long texts piece by piece
 
-# Python splits and replaces in one call of C, which takes a tenth of a second for a few megabytes with a part at every
-# character. So the clock is read between pieces: a piece ends where the part is found, so that the results of the
-# pieces are the result of the text. A part that can overlap itself, such as `aa`, stays in one call, because it occurs
-# at most half as often.
+# # Python splits and replaces in one call of C, which takes a tenth of a second for a few megabytes with a part at
+# every character. So long texts are handled in pieces, and the clock is read between them. A piece ends where the part
+# is found, so the pieces together give the same result. A part that can overlap itself, such as `aa`, is handled in one
+# call, because it occurs at most half as often.
 
 
 _LONG: Final = 20_000
-"""How many characters are split or replaced in one call: less than a millisecond."""
+"""The characters that are split or replaced in one call, in less than a millisecond."""
 _CHARACTERS: Final = _LONG // STEP
-"""How many characters C splits in one unit of work, where every character may begin a part."""
+"""The characters that C splits in one unit of work if a part may begin at every character."""
 
 
 def _split_in_pieces(deadline: Deadline, text: str, part: str) -> list[str]:
@@ -338,7 +338,7 @@ def _may_overlap_itself(part: str) -> bool:
 
 
 def _text_pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
-    """Yield the text in pieces, each longer than _LONG but the last; the part is between the pieces."""
+    """Yield the text in pieces, with the part between them; all except the last are longer than _LONG."""
     start = 0
     while start >= 0:
         deadline.spend(STEP + 1)
@@ -391,7 +391,7 @@ def _search_overloads(
 def _rewriting_overload(
     name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
 ) -> Overload:
-    """Return the overload of a function with a result that is computed from the whole text."""
+    """Return the overload of a function that computes its result from the whole text."""
     return _method_overload(
         name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice_cost, metered=True
     )

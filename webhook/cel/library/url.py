@@ -19,14 +19,14 @@ kubernetes.URL.getScheme() -> string
     dyn('/path').getScheme() // error: no such overload
 
 kubernetes.URL.getHost() -> string
-    With the port.
+    The host with the port.
 
     url('https://a.example:80/').getHost() // 'a.example:80'
     url('https://[::1]:80/').getHost() // '[::1]:80'
     dyn('/path').getHost() // error: no such overload
 
 kubernetes.URL.getHostname() -> string
-    Without port and brackets.
+    The host without port and brackets.
 
     url('https://a.example:80/').getHostname() // 'a.example'
     url('https://[::1]:80/').getHostname() // '::1'
@@ -73,9 +73,10 @@ from webhook.errors import EvaluationError
 
 # ---- the syntax, as Go's net/url reads and writes it
 
-# Rules: Go 1.26 net/url, with its defaults of that version: colons in a host are strict for http and https, at most
-# 10,000 query parameters. Python's urllib follows other rules: it accepts almost every text as a URL. Every walk over a
-# text is one search of a regular expression or one call of C, in windows between which the Deadline reads the clock.
+# # The rules are those of Go 1.26 net/url with its defaults: strict colons in the host for http and https, at most
+# 10,000 query parameters. Python's urllib has other rules: it accepts almost every text as a URL. Every walk over a
+# text is a search of a regular expression or a call of C on a piece of the text; the Deadline reads the clock between
+# pieces.
 
 MAX_PARAMETERS = 10_000
 
@@ -94,7 +95,7 @@ _KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
 
 
 def _pattern_of_forbidden_host_characters(escapes: Iterable[int]) -> re.Pattern[str]:
-    """Return a pattern for what a host must not contain: ASCII characters, and percent escapes of some bytes."""
+    """Return a pattern for what a host must not contain: some ASCII characters, and percent escapes of these bytes."""
     characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
     bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
     return re.compile(f"[{characters}]|%(?i:{bytes_})")
@@ -227,8 +228,8 @@ def replace_invalid_utf8(text: str) -> str:
 
 
 def _first_match(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the first match of a pattern of up to three characters, searching in pieces and reading the clock between
-    them.
+    """Return the first match of a pattern of at most three characters. The text is searched in pieces, and the clock is
+    read between them.
     """
     for start in range(0, len(text), PIECE):
         if start:
@@ -325,7 +326,9 @@ def _check_port(port: str) -> None:
 
 
 def _decode_host_escapes(deadline: Deadline, text: str, *, zone: bool = False) -> str:
-    """Decode percent escapes in a host: of bytes outside ASCII only, and `%25`; a zone also takes host characters."""
+    """Decode percent escapes in a host. Only bytes outside ASCII and `%25` may be escaped, in a zone also host
+    characters.
+    """
     escape = _first_match(deadline, _BAD_ESCAPE, text)
     wrong = _first_match(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
     if wrong and not (escape and escape.start() <= wrong.start()):
@@ -343,7 +346,7 @@ def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str
         raise BadUrl(f"invalid URL escape {quote_as_go(bad[0])}")
     if plus:
         text = text.replace("+", " ")
-    # quoted-printable text is read by C, and differs in its sign alone
+    # # C decodes quoted-printable text, which differs only in the escape sign
     escaped = text.encode("utf-8", "surrogateescape").replace(b"=", b"%3D").replace(b"%", b"=")
     return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 
@@ -361,7 +364,7 @@ def _percent_encoded(character: str) -> str:
 
 
 def _escaped_as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
-    """Return the original escaped form if all its characters are allowed, otherwise the usual form."""
+    """Return the escaped form as written if all its characters are allowed, otherwise the usual escaped form."""
     allowed = kept | _KEPT_AS_WRITTEN
     if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw
@@ -386,7 +389,7 @@ class URL:
 
     @property
     def go_text(self) -> str:
-        """Return the URL as Go writes it; for a long URL this was computed when it was parsed."""
+        """Return the URL as Go writes it; for a long URL it is computed when the URL is parsed."""
         return self.parts.go_text(Deadline()) if self._written is None else self._written
 
     def __eq__(self, other: object) -> bool:

@@ -1,6 +1,6 @@
 """One open bracket while an expression is parsed: operands that wait for their operators, items, ternaries.
 
-Precedence is settled here, and nodes are built from what a bracket held. Knows no tokens.
+This module applies the precedence of operators, and builds the nodes of brackets.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class BracketFrame(Struct):
     """The operands, operators and items that were read in one bracket so far.
 
     shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished
-    expressions (a map's keys and values alternate); operators and operands are the stacks of the current expression,
-    and conditions are its ternaries: offset, condition, and the first branch once that was read. nesting counts the
-    `relation` and `calc` rules of the grammar that are open, this frame's own included.
+    expressions (a map's keys and values alternate); operators and operands are the stacks of the current expression.
+    conditions are its ternaries: offset, condition, and the first branch after it is read. nesting counts the open
+    `relation` and `calc` rules of the grammar, including this frame's own.
     """
 
     shape: str
@@ -57,15 +57,15 @@ class BracketFrame(Struct):
         return relations, calculations
 
     def is_at_item_start(self) -> bool:
-        """Return whether nothing of the current item was read."""
+        """Return whether the current item has no token yet."""
         return not (self.operands or self.operators or self.conditions)
 
     def is_empty(self) -> bool:
-        """Return whether nothing at all was read in the bracket."""
+        """Return whether the bracket has no token yet."""
         return self.is_at_item_start() and not self.items and not self.optional
 
     def may_close_without_item(self) -> bool:
-        """Return whether the bracket may close where an item could begin: it is empty, or a comma trails."""
+        """Return whether the bracket may close where an item could begin: it is empty, or ends with a comma."""
         if not self.is_at_item_start() or len(self.items) in self.optional:
             return False
         return not self.items if self.shape == "call" else self.shape == "list" or self.is_reading_key()
@@ -92,7 +92,7 @@ class BracketFrame(Struct):
             operands.append(Call(offset, function, None, arguments))
 
     def finish_item(self) -> int:
-        """Combine everything that was read of an item into one node. Returns the number of ternaries in it."""
+        """Combine all parts of the item into one node. Returns the number of ternaries in it."""
         self.reduce_operators(0)
         node = self.operands.pop()
         count = len(self.conditions)
@@ -104,7 +104,7 @@ class BracketFrame(Struct):
         return count
 
     def build_node(self) -> Node:
-        """Return the node of a closed bracket; a call is returned as if it were not a macro."""
+        """Return the node of a closed bracket; macros are still calls here."""
         items = tuple(self.items)
         match self.shape:
             case "call":

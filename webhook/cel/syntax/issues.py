@@ -1,7 +1,7 @@
 """Collects the issues of one expression while it is read and checked.
 
 An expression can have as many mistakes as characters, and cel-go repeats the mistakes of an operand that a macro
-contains twice. So the first hundred issues are kept, and the others are counted.
+contains twice. So only the first hundred issues are kept, and the others are counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class IssueList:
         self.count += 1
 
     def repeat_since(self, count: int) -> None:
-        """Add all issues again that were found after the first so many."""
+        """Add all issues after the first `count` again."""
         again = self.count - count
         self.kept += self.kept[count : count + _MOST_KEPT - len(self.kept)]
         self.count += again

@@ -2,7 +2,7 @@
 grammar.
 
 The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
-prefixes, escapes checked while reading. A character that begins no token is noted, and the lexer continues after it.
+prefixes, escapes checked while reading. The lexer notes a character that begins no token, and continues after it.
 
 Values are numbers within 64 bits, strings and bytes with their escapes; rules and wording: cel-go v0.26
 parser/unescape.go and the literals of parser/parser.go.
@@ -52,15 +52,17 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_identifier(text: str) -> bool:
-    """Return whether CEL reads the text as one name that is not reserved, as kubernetes v1.36 asks of variables too."""
+    """Return whether CEL reads the text as a name that is not reserved; kubernetes v1.36 also requires this of
+    variables.
+    """
     return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED
 
 
 class TokenColumns(Struct):
     """The tokens of one source, as three parallel columns that end with an END token.
 
-    kinds hold the token's spelling for operators and keywords, else `name`, `int`, `uint`, `double`, `string`, `bytes`,
-    `escaped`; texts its spelling in the source; offsets its first character, from 0. unread is text that is not a
+    kinds: the spelling of operators and keywords, otherwise `name`, `int`, `uint`, `double`, `string`, `bytes` or
+    `escaped`. texts: the spelling in the source. offsets: the first character, from 0. unread: text that is not a
     token, with its offset.
     """
 
@@ -173,7 +175,7 @@ def _uint_value(text: str) -> UInt:
 
 
 def _whole_number(digits: str, kind: str) -> int:
-    if len(digits) > 40:  # too large for 64 bits unless led by zeros, and int() refuses thousands of digits
+    if len(digits) > 40:  # too large for 64 bits without leading zeros, and int() refuses thousands of digits
         digits = digits.lstrip("0") if digits[:2] != "0x" else "0x0" + digits[2:].lstrip("0")
         if len(digits) > 40:
             raise ValueError(f"invalid {kind} literal")
@@ -197,6 +199,6 @@ LITERALS: dict[str, Callable[[str], object]] = {
     "false": lambda _: False,
     "null": lambda _: None,
 }
-"""The function that reads each kind of token; it raises ValueError with the complaint. A minus sign may lead a
-number.
+"""The function that reads each kind of token; it raises ValueError with a message. Numbers may begin with a minus
+sign.
 """

@@ -1,7 +1,7 @@
-"""Turns calls of macros into macro nodes. Knows their shapes and their errors, no types.
+"""Turns calls of macros into macro nodes.
 
-Wording and order of the checks: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/comprehensions.go,
-ext/lists.go (sortBy), ext/bindings.go.
+The wording and the order of the checks are those of cel-go v0.26 parser/macro.go, cel/library.go (optMap),
+ext/comprehensions.go, ext/lists.go (sortBy), ext/bindings.go.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MacroError(Exception):
 
 
 def expand_macro(offset: int, name: str, target: Node | None, arguments: tuple[Node, ...]) -> Node | None:
-    """Return the node of a call that has a macro's shape; None when it is an ordinary call after all.
+    """Return the macro node of a call that has a macro's shape; None if it is an ordinary call.
 
     Raises:
         MacroError: the first argument that does not fit.

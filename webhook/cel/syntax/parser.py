@@ -1,14 +1,14 @@
-"""Parses tokens to a tree. Knows the grammar and the macros' shapes; no types, no functions.
+"""Parses tokens to a tree. This module knows the grammar and the shapes of macros, but no types and no functions.
 
-The grammar is cel-go's CEL.g4 (v0.26). Brackets are kept on an explicit stack instead of Python's, so that no
-expression can exhaust the interpreter's. The two limits on depth are cel-go's (parser/parser.go), both 250:
+The grammar is cel-go's CEL.g4 (v0.26). Open brackets are on an explicit stack, so that no expression can exhaust
+Python's stack. The two limits on depth are cel-go's (parser/parser.go), both 250:
 
 - while reading: nested `expr`, `relation` and `calc` rules; brackets and ternaries nest `expr`, the right side of a
   comparison nests `relation`, the right side of arithmetic `calc`;
 - in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other.
 
-A syntax error ends the reading. Text with correct grammar and other mistakes (a reserved name, a number out of range, a
-macro's arguments) is collected. The texts of syntax errors are those of ANTLR 4, which generates cel-go's parser.
+A syntax error ends the parsing. Other mistakes, in text with correct grammar, are collected (a reserved name, a number
+out of range, a macro's arguments). The texts of syntax errors are those of ANTLR 4, which generates cel-go's parser.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def parse(source: str, environment: Environment | None = None) -> Node:
 
     Args:
         source: the text of the expression.
-        environment: decides which macros and which syntax there are; the default version's when not given.
+        environment: decides which macros and which syntax exist; by default those of the default version.
 
     Raises:
         CompileError: with all issues found, in order of their place.
     """
     if not source.isascii():
-        # a lone surrogate cannot come from valid UTF-8; Go reads the broken bytes as U+FFFD
+        # # a lone surrogate is not valid UTF-8; Go reads such bytes as U+FFFD
         source = source.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if len(source) > SIZE_LIMIT:
         message = f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
@@ -55,11 +55,11 @@ _DEFAULT = Environment()
 
 
 class _SyntaxError(Exception):
-    """Ends the parsing; the issue has been recorded before."""
+    """Ends the parsing; its issue is already recorded."""
 
 
 class _Parser:
-    """Parses one source once. `_expecting` says whether an operand must come next."""
+    """Parses one source once. `_expecting`: whether an operand must come next."""
 
     def __init__(self, source: str, environment: Environment) -> None:
         self._source = source
@@ -152,7 +152,7 @@ class _Parser:
         self._push_node(Literal(offset, value))
 
     def _read_sign_run(self, sign: str, offset: int) -> None:
-        """Read a run of one sign. cel-go drops pairs, and a single minus becomes part of a number."""
+        """Read a run of equal signs. As in cel-go, pairs are dropped, and a single minus becomes part of a number."""
         count = 0
         while self._kinds[self._next] == sign:
             self._next += 1
@@ -176,7 +176,7 @@ class _Parser:
     # After an operand
 
     def _read_operator(self) -> Node | None:
-        """Read one token after an operand; return the tree when it ended the expression, else None."""
+        """Read one token after an operand. Return the tree if the token ends the expression, otherwise None."""
         kind, offset = self._kinds[self._next], self._offsets[self._next]
         binary = BINARY.get(kind)
         if kind == ".":
@@ -227,7 +227,7 @@ class _Parser:
             self._require_optional_syntax("'[?'", offset)
 
     def _read_binary_operator(self, precedence: int, function: str, offset: int) -> None:
-        # a chain of && or || stays open, to become one call
+        # # operands of a chain of && or || are collected for one call
         self._frame.reduce_operators(precedence + 1 if precedence <= AND else precedence)
         self._frame.operators.append((precedence, function, offset))
         self._next += 1
@@ -404,7 +404,7 @@ _STARTS: Final = (
     "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 )
 _AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
-"""The tokens that may follow an operand, by the shape of the frame; for other shapes, the closing bracket."""
+"""The tokens that may follow an operand, by the shape of the frame. In other shapes, only the closing bracket may."""
 _OPERATORS = frozenset(
     {
         "_?_:_", "_[_]", "_[?_]", "@in", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_",

@@ -1,8 +1,8 @@
-"""Rewrites trees: replaces free names, and replaces named expressions by their definitions. Knows scopes, no types.
+"""Rewrites trees: replaces free names, and replaces named expressions by their definitions.
 
-A named expression (`variables.x`) is lazy: it fails only where it is used. Written out, it must not fail anywhere else.
-So it is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only where that expression
-cannot have a value without it; elsewhere it is written out at its place.
+A named expression (`variables.x`) is lazy: it fails only where it is used. The rewritten expression must not fail in
+other places. So the value is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only if
+every evaluation of the expression needs the value. Otherwise the definition replaces the variable.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def macro_bound_names(tree: Node) -> frozenset[str]:
 
 
 def replace_nodes(node: Node, given: Callable[[Node], Node | None]) -> Node:
-    """Return a tree in which the results of `given` replace nodes; the replacements are not searched again."""
+    """Return a tree in which the results of `given` replace nodes; nodes inside the replacements are not replaced."""
     made = given(node)
     if made is not None:
         return made
@@ -112,7 +112,7 @@ class VariableInliner:
 
     Args:
         definitions: name -> expression; each expression may use earlier names.
-        local: name -> the name to bind the value to; none of these may be used otherwise.
+        local: name -> the name to which its value is bound; nothing else may use these names.
     """
 
     def __init__(self, definitions: Mapping[str, Node], local: Mapping[str, str]) -> None:
@@ -125,7 +125,7 @@ class VariableInliner:
         """Return the expression without variables.
 
         Raises:
-            TooLargeToCompile: too much would have to be written out.
+            TooLargeToCompile: the expression would become too long.
         """
         self._written = 0
         return self._inline_with_bound_names(node, _NONE)
@@ -148,7 +148,7 @@ class VariableInliner:
 
     def _inline_children(self, node: Node, known: frozenset[str]) -> Node:
         name = variable_read_by(node)
-        if name in known:  # every variable is, that is needed here: _inline has bound it
+        if name in known:  # the caller has bound every variable that is needed here
             return Ident(node.offset, self._local[name])
         lazy = _lazy_child_indexes(node)
         parts = [
@@ -181,7 +181,7 @@ def variable_read_by(node: Node) -> str:
 
 
 def _lazy_child_indexes(node: Node) -> range:
-    """Return the indexes of the children that may not be evaluated, or with a failure that another child may absorb."""
+    """Return the indexes of the children that may not be evaluated, or whose failure another child may absorb."""
     count = len(children(node))
     if isinstance(node, Macro):
         return range(1, count)

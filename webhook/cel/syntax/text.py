@@ -1,7 +1,7 @@
-"""Writes a tree as source text, which the parser reads back as the same tree, offsets aside.
+"""Writes a tree as source text, which the parser reads back as the same tree with other offsets.
 
-On one line, with no more brackets than the grammar needs: what was read in 250 brackets is written in as many at most.
-Uses an explicit list instead of Python's stack, as the parser does.
+The text is one line, with no more brackets than the grammar needs, so it is never nested more deeply than the original.
+Like the parser, the module uses an explicit list instead of Python's stack.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def source_text(node: Node) -> str:
 
 
 def _precedence(node: Node) -> int:
-    """Return the precedence of the outermost operator of a node; no number comes before a dot or after a sign."""
+    """Return the precedence of a node's outermost operator. A number needs brackets before a dot or after a sign."""
     if isinstance(node, Literal):
         return _SIGN if isinstance(node.value, int | float) and not isinstance(node.value, bool) else _MEMBER
     if not isinstance(node, Call):

@@ -2,8 +2,9 @@
 
 - Tolerations keep pods on nodes and devices that have failed. A toleration without a key and with the operator Exists
   matches every taint. Device taints: KEP-5055.
-- Another pod should replace a failed pod, with other devices and an image that is already on the node. restarts.py has
-  the rules of controllers, probes.py those of servers, and nccl.py those of NCCL.
+- Another pod should replace a failed pod, with other devices and an image that is already on the node.
+
+restarts.py has the rules of controllers, probes.py those of servers, and nccl.py those of NCCL.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/;
 https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/

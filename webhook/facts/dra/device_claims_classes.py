@@ -1,5 +1,6 @@
-"""Checks that the DeviceClasses of claims and of extended resources exist. A class that a driver installs counts as
-existing. Each class is looked up once.
+"""Checks that the DeviceClasses of claims and of extended resources exist.
+
+A class that a driver installs counts as existing. Each class is looked up once.
 """
 
 from __future__ import annotations

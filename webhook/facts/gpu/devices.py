@@ -1,5 +1,6 @@
-"""The catalogue of device names: devices.yaml, read once, looked up by name. A name that no row matches is not a known
-device, and the nearest known name is suggested.
+"""The catalogue of device names: devices.yaml, read once, looked up by name.
+
+A name that no row matches is not a known device, and the nearest known name is suggested.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The longest name that a JobSet may have, and keys of JobSet's labels and annotations that JobSet does not read. The
-names of jobs and pods and the label of the coordinator begin with the JobSet's name. They have at most 63 characters:
-the job `<name>-<job>-<replica>`, the pod `<name>-<job>-<replica>-<pod>-abcde` of an indexed job with completions, the
-label's value `<name>-<job>-<replica>-<pod>.<subdomain>`, and the claim `<template>-<name>`. A misspelled key changes
-nothing, and JobSet does not report it.
+"""The longest name that a JobSet may have, and keys of JobSet's labels and annotations that JobSet does not read.
+
+The names of jobs and pods and the label of the coordinator begin with the JobSet's name. They have at most 63
+characters: the job `<name>-<job>-<replica>`, the pod `<name>-<job>-<replica>-<pod>-abcde` of an indexed job with
+completions, the label's value `<name>-<job>-<replica>-<pod>.<subdomain>`, and the claim `<template>-<name>`. A
+misspelled key changes nothing, and JobSet does not report it.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go, pkg/controllers/volume_claim_policy.go,
 api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go.

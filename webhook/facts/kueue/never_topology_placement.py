@@ -1,5 +1,6 @@
-"""Problems of jobs whose pods do not fit on the nodes of the required topology. Pods that may be placed in another
-cluster, or on nodes that do not exist yet, are not reported.
+"""Problems of jobs whose pods do not fit on the nodes of the required topology.
+
+Pods that may be placed in another cluster, or on nodes that do not exist yet, are not reported.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Rules of Kueue for amounts of a ClusterQueue or a Cohort: quotas, borrowing, lending, fair sharing, and cohorts. With
-a cycle of cohorts, the ClusterQueue stays active, but every job waits. This was observed.
+"""Rules of Kueue for amounts of a ClusterQueue or a Cohort: quotas, borrowing, lending, fair sharing, and cohorts.
+
+With a cycle of cohorts, the ClusterQueue stays active, but every job waits. This was observed.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas, validateLimit and
 validateFairSharing, cohort_webhook.go, pkg/cache/hierarchy and pkg/cache/scheduler.

@@ -1,6 +1,7 @@
-"""Releases of Kueue that change the results of these checks, and releases of Trainer that do not fit Kueue's. Changes
-behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know. Kueue 0.14 is
-left out there, because 0.14.0 to 0.14.4 cannot be distinguished from 0.14.5.
+"""Releases of Kueue that change the results of these checks, and releases of Trainer that do not fit Kueue's.
+
+Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know. Kueue
+0.14 is left out there, because 0.14.0 to 0.14.4 cannot be distinguished from 0.14.5.
 
 Source: kubernetes-sigs/kueue@ff69552e config/components and pkg, pkg/controller/jobs/trainjob among them, with their
 history; kubeflow/trainer branches release-2.0 to release-2.3.

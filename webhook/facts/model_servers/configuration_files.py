@@ -1,6 +1,7 @@
-"""Settings of a server in a file that `--config` names, if the file is a key of a ConfigMap among the audited files. In
-vLLM and SGLang the command line overrides the file, in trtllm-serve the file overrides the command line. If the file is
-in an image or in an unknown ConfigMap, the settings are not known.
+"""Settings of a server in a file that `--config` names, if the file is a key of a ConfigMap among the audited files.
+
+In vLLM and SGLang the command line overrides the file, in trtllm-serve the file overrides the command line. If the file
+is in an image or in an unknown ConfigMap, the settings are not known.
 
 Source: vllm-project/vllm vllm/utils/argparse_utils.py@00da11e3; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.

@@ -1,6 +1,7 @@
-"""How many GPUs a container has for processes that use one GPU each. `nvidia.com/gpu`, `amd.com/gpu`, and claims of
-whole GPUs with a fixed count are counted. Other accelerators, shares, slices, and devices that a LimitRange or a claim
-may add cannot be compared with processes.
+"""How many GPUs a container has for processes that use one GPU each.
+
+`nvidia.com/gpu`, `amd.com/gpu`, and claims of whole GPUs with a fixed count are counted. Other accelerators, shares,
+slices, and devices that a LimitRange or a claim may add cannot be compared with processes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Compares the port of a model server with the probes of its container, the Services of its pod, and other servers in
-the pod. A probe of a port where nothing listens never succeeds. A port counts only if the command line or the server's
-default sets it, and no other container of the pod may listen on it.
+the pod.
+
+A probe of a port where nothing listens never succeeds. A port counts only if the command line or the server's default
+sets it, and no other container of the pod may listen on it.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.

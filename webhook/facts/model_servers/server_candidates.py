@@ -1,5 +1,6 @@
-"""Which containers may start a model server, by words in their images and commands; and the group of rules. Few
-containers have such a word. All other modules of model servers are about these containers.
+"""Which containers may start a model server, by words in their images and commands; and the group of rules.
+
+Few containers have such a word. All other modules of model servers are about these containers.
 """
 
 from __future__ import annotations

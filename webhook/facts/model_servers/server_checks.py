@@ -1,5 +1,6 @@
-"""The checks of one model server, in a whole container or in a part that a controller merges. processes.py compares
-processes with GPUs, and refused_arguments.py reports refused arguments. This module checks:
+"""The checks of one model server, in a whole container or in a part that a controller merges.
+
+processes.py compares processes with GPUs, and refused_arguments.py reports refused arguments. This module checks:
 
 - GPUs that the container hides from itself, and GPUs of other pods that it sees. Variables of the container and of its
   command set this (gpu/visible_devices.py).

@@ -1,5 +1,7 @@
-"""Words of a command that the server reads differently than intended. An item of `args` is one word. Only a shell
-expands `$NAME`; the kubelet expands `$(NAME)`. Words after the script of `sh -c` are the parameters of the script.
+"""Words of a command that the server reads differently than intended.
+
+An item of `args` is one word. Only a shell expands `$NAME`; the kubelet expands `$(NAME)`. Words after the script of
+`sh -c` are the parameters of the script.
 """
 
 from __future__ import annotations

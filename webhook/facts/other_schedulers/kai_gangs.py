@@ -1,6 +1,7 @@
-"""Which pods KAI starts together, and the least number of GPUs that they request. KAI makes one group of the pods of a
-training job, of a JobSet, of a Ray cluster, and of each group of a LeaderWorkerSet. Pods of other kinds start one by
-one. A Job starts as many pods together as its annotation says.
+"""Which pods KAI starts together, and the least number of GPUs that they request.
+
+KAI makes one group of the pods of a training job, of a JobSet, of a Ray cluster, and of each group of a
+LeaderWorkerSet. Pods of other kinds start one by one. A Job starts as many pods together as its annotation says.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins.
 """

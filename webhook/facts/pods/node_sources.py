@@ -1,7 +1,9 @@
-"""Finds signs that a cluster may get new nodes. If an autoscaler may add a node, the absence of a resource on all
-current nodes proves nothing. Node groups of Cluster Autoscaler, GKE and EKS Auto Mode are not objects of the cluster,
-so a sign is enough. Without an autoscaler, the current nodes are all nodes. Sources: kubernetes/autoscaler@55c37cd5eb,
-kubernetes-sigs/karpenter@226646810, documentation of GKE and EKS.
+"""Finds signs that a cluster may get new nodes.
+
+If an autoscaler may add a node, the absence of a resource on all current nodes proves nothing. Node groups of Cluster
+Autoscaler, GKE and EKS Auto Mode are not objects of the cluster, so a sign is enough. Without an autoscaler, the
+current nodes are all nodes. Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810,
+documentation of GKE and EKS.
 """
 
 from __future__ import annotations

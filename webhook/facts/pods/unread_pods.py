@@ -1,6 +1,7 @@
-"""Finds the parts of an object that become pods but are not read, so that nothing is known about these pods. Some
-controllers create pods from fields that are not pod templates. Other kinds have no row in the workload table. In both
-cases the pods are not known, which differs from having no pods.
+"""Finds the parts of an object that become pods but are not read, so that nothing is known about these pods.
+
+Some controllers create pods from fields that are not pod templates. Other kinds have no row in the workload table. In
+both cases the pods are not known, which differs from having no pods.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """LLMInferenceServices: what KServe refuses of their parallelism, and how many pods form a group.
 
 The number of pods of a group is data divided by dataLocal, rounded down, and at least one. The shipped presets pass
-tensor, data and dataLocal to vLLM, but no preset passes pipeline. The configurations that an LLMInferenceService names
-in baseRefs are merged as KServe merges them. Later configurations override earlier ones, and the object itself
-overrides all. Containers are merged by their names. A configuration is in the namespace of the object, or in that of
-KServe. KServe's own presets, which all of these override, are not merged here.
+tensor, data and dataLocal to vLLM, but no preset passes pipeline.
+
+The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Later configurations
+override earlier ones, and the object itself overrides all. Containers are merged by their names. A configuration is in
+the namespace of the object, or in that of KServe. KServe's own presets, which all of these override, are not merged
+here.
 
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
 llm_inference_service_types_func.go GetSize; config/llmisvcconfig; kserve/kserve@00bd5d06

@@ -1,7 +1,9 @@
 """The checks of values with a type that their field does not have, and of values that the CustomResourceDefinition
-refuses. No API server and no controller can decode a value of the wrong type. All other checks need a decoded object,
-so only these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An
-API server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
+refuses.
+
+No API server and no controller can decode a value of the wrong type. All other checks need a decoded object, so only
+these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An API
+server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The mistakes in an MPIJob that the operators refuse, and cases in which mpirun ends because of too few slots. Neither
-operator has a webhook for MPIJobs, so the controller reports what it refuses in an event. Source:
+"""The mistakes in an MPIJob that the operators refuse, and cases in which mpirun ends because of too few slots.
+
+Neither operator has a webhook for MPIJobs, so the controller reports what it refuses in an event. Source:
 kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
 kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c, which
 use no more than the slots of the hostfile unless an option of mpirun allows it.

@@ -1,5 +1,6 @@
-"""Computes what a gang needs at the same time, to compare it with the capability of its queue. The scheduler never
-admits a PodGroup whose minResources exceed the capability. Source: volcano-sh/volcano@ed72c7c815a9
+"""Computes what a gang needs at the same time, to compare it with the capability of its queue.
+
+The scheduler never admits a PodGroup whose minResources exceed the capability. Source: volcano-sh/volcano@ed72c7c815a9
 pkg/controllers/job/job_controller_actions.go calcPGMinResources, pkg/scheduler/plugins/{proportion,capacity}. Free
 capacity of nodes and guarantees of other queues are not considered.
 """

@@ -1,7 +1,8 @@
-"""Rules for Pods that Volcano schedules, and for the queue that a pod or a workload of another project names. With
-these mistakes, pods are placed without their gang, or never. The Helm chart leaves the webhook for Pods off. Volcano
-makes a PodGroup for a Pod that names none, and only then is the queue checked. The webhook refuses a PodGroup with a
-missing or closed queue, and the pods wait. It accepts a queue with children.
+"""Rules for Pods that Volcano schedules, and for the queue that a pod or a workload of another project names.
+
+With these mistakes, pods are placed without their gang, or never. The Helm chart leaves the webhook for Pods off.
+Volcano makes a PodGroup for a Pod that names none, and only then is the queue checked. The webhook refuses a PodGroup
+with a missing or closed queue, and the pods wait. It accepts a queue with children.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup, pkg/webhooks/admission/podgroups and
 pkg/webhooks/admission/pods/validate/admit_pod.go; the batch schedulers of ray-project/kuberay, kubernetes-sigs/lws and
