@@ -232,7 +232,7 @@ class CompiledProgram:
         except MemoryError:
             raise BudgetExceeded("out of memory") from None
         except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
-            # # a fault of a library; upstream's evaluator also turns it into an error of this expression
+            # a fault of a library; upstream's evaluator also turns it into an error of this expression
             raise EvaluationPanic(str(error)) from error
         cost = meter.cost
         if cost > limit:

@@ -1,16 +1,16 @@
-"""The effects of a rule, and their sources: the list of them (`EFFECTS`), and their order.
+"""The effects of a rule (`EFFECTS`), and their sources.
 
-The deciding source; a later source wins over an earlier one:
+A later source overrides an earlier source:
 
 1. The catalogue: the level of the rule's record.
-2. The binding: its validationActions limit every rule of its policy. Under [Warn] no rule denies.
+2. The binding: its validationActions limit every rule of its policy. With [Warn] no rule denies.
 3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
-   separated by spaces, commas or line ends. A rule that several lists name is treated by the strictest.
+   separated by spaces, commas or line ends. If several lists name a rule, the strictest list counts.
 
-4. The configuration file: `levels` of groups and rules; the level of a rule wins over the level of its group.
+4. The configuration file: `levels` of groups and rules; the level of a rule overrides the level of its group.
 
-So params and the configuration choose what a rule does, and never more than the binding allows. A configuration also
-sets keys of params (`params`, `releases`): then its lists of rules replace those of the ConfigMap.
+So params and the configuration choose the action of a rule, within the limit of the binding. A configuration also sets
+keys of params (`params`, `releases`); then its lists of rules replace those of the ConfigMap.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from webhook.rules.decisions import ValidationAction
 from webhook.text.caches import TwoGenerationCache
 
 Action: TypeAlias = Literal["Deny", "Warn", "Audit", "Advice", "Off"]
-"""The action for a problem, as expressions see it."""
+"""The action for a problem, as expressions name it."""
 Level: TypeAlias = Literal["deny", "warn", "audit", "advice", "off"]
-"""The same as records and params write it."""
+"""The action for a problem, as records and params name it."""
 Chosen: TypeAlias = Mapping[str, Action]
 """The chosen levels of some rules, by their ids."""
 
 
 class LevelEffect(Struct, frozen=True):
-    """The effect of a level: the action that expressions see, and in words what happens at admission and in reports."""
+    """The effect of a level: the action that expressions see, and texts about its effect on requests and reports."""
 
     action: Action
     at_admission: str
@@ -66,21 +66,21 @@ EFFECTS: Final[Mapping[Level, LevelEffect]] = MappingProxyType(
 """Every level, the strictest first."""
 LEVELS: Final[tuple[Level, ...]] = tuple(EFFECTS)
 REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
-"""The actions that make a decision, the strictest first."""
+"""The actions with which a problem becomes a decision, the strictest first."""
 
 OFF_IN_QUOTES: Final = 'write `"off"` in quotes, because YAML reads off as false'
 OTHER_LISTS: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
-"""Names of lists that are not actions but that people write, with the fix: `ignore` is the old name of `off`."""
+"""Wrong names of lists that people write, each with the fix: `ignore` is the old name of `off`."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
 _CHARACTER_S: Final = 2e-7
-"""To cut a character of a list into ids; a ConfigMap may have a megabyte of them."""
+"""Seconds to split a character of a list into ids; the lists of a ConfigMap may have a megabyte."""
 _ID_BYTES: Final = 150
 _KEPT: Final[TwoGenerationCache[tuple[str, ...], Chosen | None]] = TwoGenerationCache(2 << 20)
 
 
 def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
-    """Return the rules that a param names, with what is done about each.
+    """Return the rules that a param names, each with its action.
 
     Raises:
         Exception: the deadline's, if there is no time to read them.
@@ -114,8 +114,8 @@ def _rule_ids_in_text(text: str) -> Iterator[str]:
 
 
 def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
-    """Return what is done about a problem of a rule: its level, unless a decider names the rule; the last of them that
-    names the rule.
+    """Return the action for a problem of a rule: that of the last decider that names the rule, otherwise that of its
+    level.
     """
     for decided in reversed(deciders):
         if rule in decided:
@@ -124,7 +124,7 @@ def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
 
 
 def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """Return what a binding with these actions does about problems for which an action was decided."""
+    """Return the actions for a problem with this decided action, as far as the actions of the binding allow them."""
     if decided == "Deny":
         return allowed
     if decided == "Warn":
@@ -138,7 +138,7 @@ def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[Valid
 
 
 def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
-    """Yield the mistakes in the lists of a param with their fields: unknown rules, and lists of no action."""
+    """Yield the mistakes in the lists of a param with their fields: unknown rules, and lists that name no action."""
     data = _data_of_param(param)
     yield from (
         (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in OTHER_LISTS.items() if name in data

@@ -1,5 +1,5 @@
-"""The catalogue of rules: the meaning of each problem code, the component that refuses such an object, and the
-explanation for users.
+"""The catalogue of rules: the meaning of each problem code, the component that refuses such objects, and the
+explanation.
 
 A rule of checks is a record in the module of its function (rule.py). The row of a package in webhook/facts/packages.py
 names the modules with its rules. Policies that have only CEL declare the rules of their validations in `rules.yaml`
@@ -29,7 +29,7 @@ def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
 
 
 class UnlistedRuleError(KeyError):
-    """A check reports a rule that no listed module has; the text says how to mend this in the sources."""
+    """A check reports a rule that no listed module has. The text says how to fix this in the sources."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class UnlistedRuleError(KeyError):
 
 
 class LazyCatalogue(Mapping[str, Rule]):
-    """A catalogue of some groups that is read on the first look-up of a rule: it has rules, so it is never empty.
+    """A catalogue of some groups, which is read on the first look-up of a rule. It is never empty.
 
     Args:
         read: reads the catalogue.
@@ -77,10 +77,10 @@ class LazyCatalogue(Mapping[str, Rule]):
 
 
 def catalogue_of_rules(rules: Iterable[Rule]) -> Catalogue:
-    """Return rules by their ids; two with one id are refused.
+    """Return rules by their ids.
 
     Raises:
-        InputError: an id that several rules have.
+        InputError: several rules have the same id.
     """
     by_id: dict[str, Rule] = {}
     twice = [rule.id for rule in rules if by_id.setdefault(rule.id, rule) is not rule]

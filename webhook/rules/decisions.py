@@ -1,8 +1,8 @@
 """Decisions, verdicts and explanations, in the API server's closed vocabularies.
 
 A Decision is the answer of one policy; a Verdict is enforced. Audit reads decisions, the server reads the verdict. The
-evaluation itself records an Explanation (evaluation/trace.py), which `claimgate replay --explain` prints. So it cannot
-differ from the decision. Evaluates nothing.
+evaluation itself records an Explanation (evaluation/trace.py), so that it cannot differ from the decision. `claimgate
+replay --explain` prints it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Outcome: TypeAlias = Literal[
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
 """The severities of policies, the worst first; "" means no severity."""
 REASON_CODES: Mapping[str, int] = {
-    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
+    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is only here
     "Unauthorized": 401,
     "Forbidden": 403,
     "Invalid": 422,
@@ -59,8 +59,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
         reason: the cause of the outcome in the policy or the request: the part that did not match, the condition, the
             rules.
         unmet_condition: the name of the matchCondition that is false, "" if none is.
-        elapsed_s: how long it was evaluated. A value that several policies need is computed for the first of them.
-        cost: what its expressions cost, in the units of the API server's cost model.
+        elapsed_s: the time of its evaluation. A value that several policies need is computed for the first of them.
+        cost: the cost of its expressions, in the units of the API server's cost model.
     """
 
     policy: str
@@ -83,7 +83,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 class ValidationAction(StrEnum):
     """The action for a failed validation, as in a binding (admissionregistration/v1).
 
-    `ADVICE` exists only here, and in no binding: it is for rules of level advice, and is shown only on request.
+    No binding can have `ADVICE`. It is for rules of level advice, and is shown only on request.
     """
 
     DENY = "Deny"
@@ -98,7 +98,7 @@ def severity_rank(severity: str) -> int:
 
 
 class DenialReason(NamedTuple):
-    """The reason and the HTTP code of the status with which a failure denies."""
+    """The reason and the HTTP code in the status of a denial."""
 
     reason: str
     code: int
@@ -106,7 +106,7 @@ class DenialReason(NamedTuple):
 
 NO_REASON: Final = DenialReason("", 0)
 INVALID: Final = DenialReason("Invalid", REASON_CODES["Invalid"])
-"""The reason of a validation that names none, and of a failed evaluation."""
+"""The reason if a validation names no reason, or if its evaluation failed."""
 
 
 class Decision(Struct, kw_only=True):
@@ -114,23 +114,23 @@ class Decision(Struct, kw_only=True):
 
     Treat a decision as immutable.
 
-    `rule` is the stable id of the broken rule: `group/rule` of a problem, and of a validation that rules.yaml names;
-    otherwise the policy's name. `problems` are all that the validation is about, with paths from the root of the
-    object; `missing` are the objects that were needed and not found.
+    `rule` is the stable id of the broken rule: `group/rule` of a problem, or of a validation that rules.yaml names;
+    otherwise the policy's name. `problems` are all problems of the validation, with paths from the root of the object.
+    `missing` are the objects that were needed and not found.
 
-    `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
-    found; `message` names it). `lets_pass`: a failure does not deny, because of the failurePolicy, of `missing` of the
-    policy, of an exception of the site or of the enforcement action. `denial` is the reason and the code of the
-    decision if it denies. `actions` are the binding's.
+    `evaluation` is the result of the expression: admit, deny, error, or unknown (it admits, but an object that it
+    needed was not found; `message` names it). `lets_pass`: a failure does not deny, because of the policy's
+    failurePolicy or `missing`, an exception of the site, or the enforcement action. `denial` is the reason and the code
+    if the decision denies. `actions` are the actions of the binding.
 
-    `param` is `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path`
-    is the field path that the message is about: the template's path joined with the path the message starts with; "" is
-    the object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations`
-    are the auditAnnotations of the policy, without its name; they are in a separate decision. `withheld` is the action
-    of the decision without the limit of the installation: deny, warn, or "" for no more. `is_told`: users get a warning
-    although the failurePolicy lets it pass, because an API server could have evaluated what claimgate could not.
-    `exception` is the reason of the exception that allows a failure, or "". `changes` are the fields that the mutation
-    changed, as JSON Pointers, if the site warns of mutations.
+    `param` is `namespace/name` or "". `index` is the index of the validation or mutation, None for the whole policy.
+    `path` is the field path that the message is about: the template's path joined with the path at the start of the
+    message; "" is the object itself. `message` is the policy's text without a prefix, with paths from the root of the
+    object. `audit_annotations` are the auditAnnotations of the policy, without its name; they are in a separate
+    decision. `withheld` is the stronger action that the limit of the installation prevents: deny or warn; "" if none.
+    `is_told`: users get a warning although the failurePolicy lets the object pass, because an API server could have
+    evaluated what claimgate could not. `exception` is the reason of the exception that allows a failure, or "".
+    `changes` are the fields that the mutation changed, as JSON Pointers, if the site warns of mutations.
     """
 
     policy: str
@@ -158,7 +158,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def action(self) -> Literal["admit", "deny"]:
-        """Return the result of the evaluation; whether a denial is enforced, the actions of the binding say."""
+        """Return the result of the evaluation. The actions of the binding decide whether a denial is enforced."""
         return "admit" if self.evaluation == "admit" or self.lets_pass else "deny"
 
     @property
@@ -173,12 +173,14 @@ class Decision(Struct, kw_only=True):
 
     @property
     def is_enforced(self) -> bool:
-        """Return whether the decision may deny; a binding that only warns or audits does not change the verdict."""
+        """Return whether the decision may deny. A decision of a binding that only warns or audits does not change the
+        verdict.
+        """
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
 
     @property
     def broken_rules(self) -> tuple[str, ...]:
-        """Return the ids of the rules that a failure is about; the policy's name if a rule has no id."""
+        """Return the ids of the broken rules; the policy's name if a rule has no id."""
         return tuple(each.code for each in self.problems) or (self.rule or self.policy,)
 
     @property
@@ -188,7 +190,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def is_advice(self) -> bool:
-        """Return whether the decision is shown on request only."""
+        """Return whether the decision is shown only on request."""
         return self.actions == (ValidationAction.ADVICE,)
 
 
@@ -210,7 +212,7 @@ class DenialDetails(Struct, frozen=True, kw_only=True):
 
 
 class DenialStatus(Struct, frozen=True, kw_only=True):
-    """The metav1.Status of a denial: code and reason are always explicit and agree."""
+    """The metav1.Status of a denial, always with a code and a reason that fit each other."""
 
     code: int
     reason: str
@@ -219,7 +221,7 @@ class DenialStatus(Struct, frozen=True, kw_only=True):
 
 
 class EvaluationFault(Struct, frozen=True, kw_only=True):
-    """An unexpected error while a policy was evaluated: its type and place, never its text.
+    """An unexpected error during the evaluation of a policy: its type and place, never its text.
 
     `checks` is the group of checks in which it happened, "" outside of checks.
     """
@@ -233,10 +235,10 @@ class EvaluationFault(Struct, frozen=True, kw_only=True):
 class Verdict(Struct, kw_only=True):
     """The enforced result of a review. Treat it as immutable.
 
-    `patch` is a minimal RFC 6902 list for the sent object, or () without a change. `faults` are internal errors
-    that prevented the evaluation of a policy. `explanations` are the requested ones. `further` are more decisions for a
-    denial in the mutating phase: the decisions of the validating phase about the object with the mutations that could
-    be made. They decide nothing.
+    `patch` is a minimal RFC 6902 list for the sent object, or () without a change. `faults` are internal errors that
+    prevented the evaluation of a policy. `explanations` are those that were requested. `further` explains a denial in
+    the mutating phase, and changes no verdict: the decisions of the validating phase about the object, with the
+    mutations that could be made.
     """
 
     allowed: bool

@@ -1,4 +1,4 @@
-"""Problems in CEL: the structure `claimgate.Problem`, the type of a code, and the function that returns a code.
+"""Problems in CEL: the structure `claimgate.Problem`, the type of a code, and the function `code`.
 
     problems.size() == 0
     problems.filter(p, p.code == code("pod-resources/limit-required"))
@@ -31,12 +31,12 @@ LIST_OF_PROBLEMS: Final = list_of(object_type(PROBLEM.name))
 
 
 Listed: TypeAlias = tuple[Problem, Action]
-"""A problem, and what is done about it."""
+"""A problem and its action."""
 _REPORTED: Final[Mapping[str, Action]] = {action: action for action in REPORTED}
 
 
 class RuleCode:
-    """A rule's id as a CEL value."""
+    """The id of a rule as a CEL value."""
 
     __slots__ = ("id",)
     cel_type: ClassVar[Type] = CODE
@@ -80,7 +80,7 @@ def problem_as_cel_value(problem: Problem, action: str) -> JSON:
 
 
 def problems_of_cel_value(values: Iterable[JSON]) -> tuple[Listed, ...]:
-    """Return the problems that an expression gives back."""
+    """Return the problems that an expression returns."""
     return tuple(
         (
             Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")}),

@@ -1,4 +1,4 @@
-"""The pages about shipped rules, which were written ahead: the section about one rule, and the ids of all.
+"""The pages about shipped rules, which are generated in advance: the section about one rule, and the ids of all rules.
 
 Sections of a site's own rules are looked up in the same way.
 """
@@ -21,7 +21,7 @@ _HEADING: Final = re.compile(r"(?m)^## (\S+/\S+)$")
 
 
 def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = None) -> str:
-    """Return what is known of rules: the section about each rule, or the titles of a group's rules.
+    """Return the text about rules: the section about each rule, or the titles of a group's rules.
 
     Args:
         asked: ids (`ray/num-gpus`), names without their group (`num-gpus`), groups (`ray`), or the words of a pasted
@@ -40,7 +40,7 @@ def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = N
 
 
 def shipped_sections() -> Mapping[str, str]:
-    """Return the section about each shipped rule by its id: the id, the title and the rest, with blank lines between.
+    """Return the section about each shipped rule by its id: the id, the title and the rest, separated by blank lines.
 
     Raises:
         ConfigurationError: there are no pages.
@@ -49,7 +49,7 @@ def shipped_sections() -> Mapping[str, str]:
 
 
 def names_in_message(text: str, sections: Container[str]) -> Sequence[str]:
-    """Return the rules and policies that a message names, in its order, of those with a section."""
+    """Return the rules and policies with a section that a message names, in the order of the message."""
     return [name for name in dict.fromkeys(_ids_among_words(_words_of_ids(text))) if name in sections]
 
 
@@ -68,7 +68,7 @@ def _words_of_ids(text: str) -> Sequence[str]:
 
 
 def _ids_among_words(words: Sequence[str]) -> Iterator[str]:
-    """Yield the ids of a message, and the names after the word `policy`: a name alone may be any word."""
+    """Yield the ids in a message, and the names after the word `policy`; other words may look like names."""
     yield from (name for before, name in pairwise(("", *words)) if "/" in name or before == "policy")
 
 

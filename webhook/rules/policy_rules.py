@@ -30,7 +30,7 @@ def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, .
     """Return policies with their rules.
 
     Raises:
-        InputError: every mistake, with line and column.
+        InputError: all mistakes, each with line and column.
     """
     reading = RuleReader()
     value = reading.read_known_fields(document, (), document.value, _FIELDS)
@@ -69,20 +69,20 @@ def _rules_of_policy(
 
 
 class RuleReader:
-    """Rules that are being read, and what is wrong with them."""
+    """The rules read so far, and the mistakes in them."""
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
         self.problems: list[InputProblem] = []
 
     def add_rule(self, document: yamlfile.Document, rule: Rule, path: FieldPath) -> None:
-        """Add a rule, unless another rule has its id."""
+        """Add a rule, unless another rule has the same id."""
         if rule.id in self.rules:
             self.report_mistake(document, path, f"rule `{rule.id}` is declared twice: remove one")
         self.rules.setdefault(rule.id, rule)
 
     def report_mistake(self, document: yamlfile.Document, path: FieldPath, message: str) -> None:
-        """Note a mistake at its place."""
+        """Note a mistake with its place."""
         self.problems.append(document.problem(path, message))
 
     def read_known_fields(
@@ -98,14 +98,14 @@ class RuleReader:
         return value
 
     def is_rule_or_group_name(self, document: yamlfile.Document, path: FieldPath, value: Any) -> bool:
-        """Say whether a text is a name of a group or a rule."""
+        """Return whether a value is a name of a group or a rule; if not, the mistake is noted."""
         if isinstance(value, str) and NAME.fullmatch(value):
             return True
         self.report_mistake(document, path, "must be a name of lower case letters, digits and dashes")
         return False
 
     def create_rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
-        """Return the rule with these fields, or None if they are not a rule; level and severity have defaults."""
+        """Return the rule with these fields, or None if they do not form a rule; level and severity have defaults."""
         wrong = list(rule_errors(given))
         for name, message in wrong:
             self.report_mistake(document, (*path, name), message)

@@ -1,6 +1,6 @@
 """One mistake in an object, as data: the rule that it breaks, the place, the reason, and the fix.
 
-Knows no catalogue and no policy. The code that shows a problem renders it last; nothing parses the text of a problem.
+Knows no catalogue and no policy. Only the code that shows a problem makes a text of it; nothing parses this text.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from msgspec import Struct
 
 
 class MissingObject(Struct, frozen=True, kw_only=True):
-    """An object that was needed and not found. `why` is `not found`, `not looked up` with a reason, or what of the
-    object is not known. is_absent: a file with the object would help, which is not so for an object that was read.
+    """An object that was needed and not found. `why` is `not found`, `not looked up` with a reason, or the unknown part
+    of the object. `is_absent`: a file with the object would help; False for an object that was read.
     """
 
     kind: str
@@ -32,14 +32,13 @@ class Problem(Struct, frozen=True, kw_only=True):
         message: the mistake and its reason, a predicate of `found` or of the field: `must be a whole number because …`.
         fix: the fix, an imperative: `set 2`; "" if the message says it already.
         found: the value in the short form for messages: "`500m`", "a list"; "" if the field itself is the subject.
-        also: paths of other places with the same mistake; the code that shows the problem names them.
+        also: paths of other places with the same mistake.
         missing: the objects that were needed and not found. Then the rule could not be checked, and no mistake is
             known.
-        excess: by how much a number is too large or too small; 0 if the rule compares no numbers. An update that
-            makes it no larger does not make a stored object worse.
-        is_for_administrators: only an administrator can apply the fix; problems that users can fix are listed first.
-        words: the wrong words of the field, such as a flag of its command: reports of files mark the first of these
-            words in the field.
+        excess: the amount by which a number is too large or too small; 0 if the rule compares no numbers. An update
+            that does not increase it does not make a stored object worse.
+        is_for_administrators: only an administrator can apply the fix. Problems that users can fix are listed first.
+        words: the wrong words of the field, such as a flag of its command. Reports of files mark the first of them.
     """
 
     code: str
@@ -60,5 +59,5 @@ class Problem(Struct, frozen=True, kw_only=True):
 
     @property
     def code_found_and_message(self) -> tuple[str, str, str]:
-        """Return the problem without its path, to compare two objects if one is built from the other."""
+        """Return the problem without its path, to compare an object with an object that was built from it."""
         return self.code, self.found, self.message

@@ -1,4 +1,4 @@
-"""A rule: one record with its texts and its source, in the module of the function that finds objects that break it.
+"""A rule is one record with its texts and its source, in the module of the function that finds objects that break it.
 
     VOLCANO_JOB = Group("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", fails="create")
     TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="The Job has no task", why="…")
@@ -7,9 +7,9 @@
         if not job.tasks:
             yield TASK_REQUIRED.problem(("spec", "tasks"), "must have a task", "add a task")
 
-The id is written in full, so that a search for the id in a message finds the record, and the record its one function.
-Users name ids in params and reports: an id is stable. Nothing is registered here: catalogue.py collects the records.
-A rule also has the moment when an object that breaks it fails, without this webhook.
+The id is written in full, so that a search for the id in a message finds the record and its one function. Users name
+ids in params and reports, so an id never changes. catalogue.py collects the records. A rule also has the moment when an
+object that breaks it would fail without this webhook.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "disruption": "Loses work or devices when something fails",
     }
 )
-"""The moments in order of time, as in titles."""
+"""The moments in order of time, with the titles that users see."""
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
 TEXTS: Final = ("title", "why", "refused_by", "source", "function")
@@ -57,22 +57,20 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     Args:
         id: `group/rule`, as users see it.
-        title: the mistake, as a finding names it; no full stop.
+        title: the mistake, as a finding names it, without a full stop.
         why: the effect on an object that breaks the rule, in one or two sentences.
         refused_by: the component that refuses such an object, or fails on it, without this webhook; "" for rules that
         only this project has.
         source: the source of the rule: repository, version and file, or a page.
-        function: the function in that file; "" if the source says enough.
-        level: the action unless a site sets another (actions.py); the bindings of a CEL policy decide for
-            its rules.
+        function: the function in that file; "" if the source is enough.
+        level: the action unless a site sets another (actions.py). For a rule of a CEL policy, the bindings decide.
         severity: the severity of a violation; "" if the policy gives the severity of all its rules.
         fails: the moment when an object that breaks it fails, without this webhook.
-        refused_on_updates: the file upstream, and the function, with which the webhook of its API or the API server
-            refuses updates that leave it broken; "" if they take them. If a CustomResourceDefinition refuses a
-            value, the API server accepts an unchanged value (CRDValidationRatcheting), unless a rule compares it with
-            oldSelf.
-        updates_of: the kinds for which that function reads updates; () means all kinds of the rule.
-        yields_to: ids of rules with a better text about the same field and at least the same level.
+        refused_on_updates: the upstream file and function with which the webhook of the API, or the API server, refuses
+            updates that leave the rule broken; "" if it accepts them. The API server accepts an unchanged value that a
+            CustomResourceDefinition refuses (CRDValidationRatcheting), unless a rule compares it with oldSelf.
+        updates_of: the kinds whose updates that function reads; () means all kinds of the rule.
+        yields_to: ids of rules that have a better text about the same field, and at least the same level.
         issues: links to issues and pull requests on GitHub about the problem.
     """
 
@@ -101,8 +99,8 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def issue_links_by_name(self) -> Mapping[str, str]:
-        """Return links to issues and pull requests by their short names, `owner/repository#number`; the source may be
-        one.
+        """Return links to issues and pull requests by their short names, `owner/repository#number`, perhaps with the
+        source.
         """
         return github_issue_links((self.source, *self.issues))
 
@@ -119,10 +117,9 @@ class Rule(Struct, frozen=True, kw_only=True):
         for_administrators: bool = False,
         words: tuple[str, ...] = (),
     ) -> Problem:
-        """Return the problem of a field that breaks the rule, at a path, rendered already or not; `shown` replaces the
-        value.
+        """Return the problem of a field that breaks the rule. The path may be a text. `shown` replaces the value.
 
-        `for_administrators`: only they can apply the fix. `words`: the wrong words of the field.
+        `for_administrators`: only administrators can apply the fix. `words`: the wrong words of the field.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -140,7 +137,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class RuleGroup(Struct, frozen=True):
-    """A group of rules, with the defaults for texts that its rules do not set; args as of a Rule."""
+    """A group of rules, with the defaults for texts that its rules do not set. The fields are those of Rule."""
 
     name: str
     refused_by: str = ""
@@ -168,10 +165,10 @@ class RuleGroup(Struct, frozen=True):
     ) -> Rule:
         """Return a rule of the group; a rule that never denies has medium severity by default.
 
-        By default, the group's function also refuses updates if the rule has the group's `refused_by`.
+        A rule with the group's `refused_by` also has the group's `refused_on_updates` by default.
 
         Raises:
-            InputError: every mistake in it.
+            InputError: all mistakes in the rule.
         """
         moment = self.fails if fails is None else fails
         if refused_on_updates is None:
@@ -211,12 +208,12 @@ def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
 
 
 def default_severity_of_level(level: str) -> str:
-    """Return the severity of a rule without its own; "" if the policy has the severity."""
+    """Return the severity of a rule that sets none; "" if the policy has the severity."""
     return "" if level == "deny" else "medium"
 
 
 def rule_errors(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a rule that are wrong, with what is wrong."""
+    """Yield the wrong fields of a rule, each with the mistake."""
     texts = {name: fields.get(name) or "" for name in TEXTS}
     yield from ((name, "must be a text") for name, text in texts.items() if not isinstance(text, str))
     yield from ((name, "is required") for name in _REQUIRED if texts[name] == "")
@@ -246,5 +243,5 @@ def denials_address(docs_address: str) -> str:
 
 
 def page_address(docs_address: str, rule: str) -> str:
-    """Return the address of a rule's page in published documentation, which changes only with the rule's id."""
+    """Return the address of a rule's page in the published documentation. It changes only with the rule's id."""
     return f"{docs_address.rstrip('/')}/rules/{rule.partition('/')[0]}/#{rule.replace('/', '')}"

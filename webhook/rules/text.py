@@ -1,7 +1,6 @@
-"""The text of problems for people at a terminal: one sentence each; lists are cut between sentences, never inside a
-sentence.
+"""The text of problems for people at a terminal, with one sentence for each problem.
 
-All texts for `kubectl` are built here; other formats build their own texts. Knows no policy.
+Long lists are cut only between sentences. All texts for `kubectl` are built here; other formats build their own texts.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from webhook.apimachinery import paths
 from webhook.rules.problem import Problem
 
 MOST_LISTED: Final = 8
-"""Problems of one validation that its message names; no user reads more."""
+"""The most problems that the message of a validation names; users do not read more."""
 MOST_PLACES: Final = MOST_LISTED - 1
-"""More places of one problem that its sentence names."""
+"""The most further places that the sentence of a problem names."""
 _LONGEST_PATH: Final = 500
-"""Characters of a path that are shown: the keys of a map may be of any length."""
+"""The most characters of a path that are shown, because the keys of a map may have any length."""
 _LAST: Final = len("; and 1000000 more")
 _ITEM: Final = "\n* "
 _COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
-"""A colon that ends a part of a sentence; those in names and values are in quotes."""
+"""A colon that ends a part of a sentence, or a quoted part, which may contain other colons."""
 _NOTE: Final = 100
-"""Characters of the text about a list as a whole, at most."""
+"""The most characters of the text about a list as a whole."""
 
 
 def problem_as_sentence(problem: Problem) -> str:
@@ -49,10 +48,9 @@ def sentence_without_path(problem: Problem) -> str:
 
 
 def split_off_fix(message: str) -> tuple[str, str]:
-    """Return the message of a policy in CEL, and its fix: "" if its text does not end in that.
+    """Return the message of a policy in CEL, and its fix; "" if the text does not end with a fix.
 
-    Each sentence of the text is `path: found message: fix`, as that of a problem. A fix of several places is written
-    once.
+    Each sentence of the text is `path: found message: fix`, as in problem_as_sentence. Equal fixes are returned once.
     """
     root, *_ = paths.split_off_leading_path(message)[0] or ("",)
     sentences = re.split(rf"; (?={re.escape(str(root))}\b)", message) if root else [message]
@@ -74,7 +72,7 @@ def _shortened_path(path: str) -> str:
 
 
 def _paths_as_text(paths: Sequence[str]) -> str:
-    """Write paths as a list of few."""
+    """Return some of the paths as a list, and the number of the others."""
     left = len(paths) - MOST_PLACES
     named = [_shortened_path(path) for path in paths[:MOST_PLACES]]
     *others, last = [*named, f"{left} more"] if left > 0 else named
@@ -87,16 +85,14 @@ def not_evaluated_sentence(missing: Iterable[str]) -> str:
 
 
 def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
-    """Write the problems of one validation in at most this number of characters. A problem of several places is written
-    once.
-    """
+    """Write the problems of one validation in at most this number of characters. Equal problems are written once."""
     different = list(_group_similar_problems(problems))
     listed = [problem_as_sentence(problem) for problem in different[:MOST_LISTED]]
     return join_fitting_texts(listed, longest, len(different) - len(listed))
 
 
 def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Yield problems that differ in more than the place. The first of each group has the places of the others."""
+    """Yield one problem for each group of problems that differ only in their places, with all these places."""
     same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
         key = *problem.code_found_and_message, problem.fix, problem.missing
@@ -107,7 +103,7 @@ def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
-    """Return as many of the first texts as fit in a list of this length, but at least the first one."""
+    """Return the first texts, as many as fit in a list of this length, but at least one."""
     if len(texts) == 1:
         return [shorten_text(texts[0], longest)]
     remaining = longest - len(itemized_text((), len(texts))) - _NOTE
@@ -122,10 +118,10 @@ def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
 
 
 def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
-    """Return a single text unchanged, or a list with a line for each text; `left` is the number of further texts, and
-    `note` describes them.
+    """Return a single text unchanged, or a list with a line for each text. `left` is the number of texts that are not
+    listed, and `note` describes the problems.
 
-    A list looks as kubectl's own lists of problems do.
+    A list looks like kubectl's own lists of problems.
     """
     if len(texts) == 1 and not left:
         return texts[0]
@@ -134,8 +130,8 @@ def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
 
 
 def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> str:
-    """Join as many texts as fit, and name the number of the others, including `others`. The first text is always there,
-    cut if it is too long.
+    """Join the first texts that fit, and add the number of the rest, which includes `others`. The first text is always
+    there, and is cut if it is too long.
     """
     whole = "; ".join(texts)
     if not others and len(whole) <= longest:

@@ -161,7 +161,7 @@ class CustomResourceVersion(Typed):
 
 
 class CustomResourceDefinitionSpec(Typed):
-    """apiextensions/v1 CustomResourceDefinitionSpec. `version`: the only one, as v1beta1 could write it."""
+    """apiextensions/v1 CustomResourceDefinitionSpec. In v1beta1, `version` may name the only version."""
 
     group = Text()
     names = Part(CustomResourceNames)
@@ -177,7 +177,7 @@ class CustomResourceDefinition(Object):
     spec = Part(CustomResourceDefinitionSpec)
 
     def serves(self, group: str, version: str, kind: str) -> bool:
-        """Return whether it defines the kind, and serves it in that version."""
+        """Return whether it defines the kind and serves the version."""
         if (self.spec.group, self.spec.names.kind) != (group, kind):
             return False
         return self.spec.version == version or any(each.name == version and each.served for each in self.spec.versions)

@@ -40,7 +40,7 @@ class Items(Sequence[Item]):
         work = len(values)
         if work > STEP:
             return iter(deadline.charge_for_items(values))
-        deadline.left -= work  # as `each`, without a call: thousands a review
+        deadline.left -= work  # as `charge_for_items`, without the cost of a call: thousands a review
         if deadline.left < 0:
             deadline.check_clock()
         return iter(values)
@@ -118,12 +118,12 @@ class Entries(Mapping[str, Value]):
         return self._values.values()
 
     def items(self) -> ItemsView[str, Value]:
-        """Return the entries; for many, the clock is read during the iteration."""
+        """Return the entries. If there are many, the iteration reads the clock."""
         values, deadline = self._values, self._deadline
         work = len(values)
         if work > STEP:
             return _ChargedItems(values, deadline)
-        deadline.left -= work  # as `spend`, without a call: dozens a review
+        deadline.left -= work  # as `spend`, without the cost of a call: dozens a review
         if deadline.left < 0:
             deadline.check_clock()
         return values.items()

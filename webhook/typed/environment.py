@@ -1,4 +1,4 @@
-"""The environment variables of a container: names and values, without an object for each of perhaps hundreds."""
+"""The environment variables of a container as names and values. There may be hundreds, so they are not objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Environment(NamedTuple):
         return tuple(zip(self.names, self.values, strict=True))
 
     def by_name(self) -> Mapping[str, str | None]:
-        """Return the values by their names; the last one of a name counts."""
+        """Return the values by their names; the last value of a name counts."""
         return dict(zip(self.names, self.values, strict=True))
 
 
@@ -42,7 +42,7 @@ class EnvironmentField(Field[Environment]):
 
 
 def read_environment(listed: Sequence[Any], deadline: Deadline) -> Environment:
-    """Return the variables of a list; fast if all have their types."""
+    """Return the variables of a list. This is fast if all names and values have the right types."""
     deadline.spend(len(listed))
     try:
         names, values = [variable["name"] for variable in listed], [variable.get("value") for variable in listed]
@@ -66,7 +66,7 @@ def first_value(name: str, listed: Any, deadline: Deadline) -> str:
         if name not in map(_NAME_OF, listed):  # the usual case
             return ""
     except (KeyError, TypeError):
-        pass  # one has no name, or is not an object
+        pass  # an entry has no name, or is not an object
     for variable in listed:
         if isinstance(variable, dict) and variable.get("name") == name:
             value = variable.get("value")

@@ -5,7 +5,7 @@
         containers = Parts(Container)           # Items[Container]; each knows its place
         cluster_ip = Text(name="clusterIP")     # where camel case is not enough
 
-A read value is kept in the object, which never changes.
+Objects do not change, so a value is read once and kept.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ Amount: TypeAlias = str | int | float
 
 
 class Field(Generic[T]):
-    """One field.
-
-    `plain` is the type of the values that are read unchanged, without the call of `read`: thousands a review.
-    """
+    """A field. Values of the type `plain` are returned unchanged, without a call of `read`: thousands a review."""
 
     plain: ClassVar[type | None] = None
 
@@ -55,7 +52,7 @@ class Field(Generic[T]):
         value: Any = owner.json.get(self.name)
         if type(value) is not self.plain:
             value = self.read(value, owner)
-        setattr(owner, self._attribute, value)  # faster than by its __dict__
+        setattr(owner, self._attribute, value)  # faster than a change of its __dict__
         result: T = value
         return result
 
@@ -141,7 +138,7 @@ class OptionalTruth(Field[bool | None]):
 
 
 class Raw(Field[Any]):
-    """Any JSON value: a quantity, a number or a text, an object without a declared type."""
+    """Any JSON value, such as a quantity, a number or a text, or an object without a declared type."""
 
     def read(self, value: Any, owner: Typed) -> Any:  # noqa: ARG002
         """Return the value; None if it is not set."""
@@ -173,7 +170,7 @@ class Part(Field[Inner]):
 
 
 class AnyPart(Part[Inner]):
-    """An object in a field that may hold any value, which no API server decodes; false for other values."""
+    """An object in a field that may hold any value, and that no API server decodes; false for other values."""
 
     def read(self, value: Any, owner: Typed) -> Inner:
         """Return the object."""
@@ -240,9 +237,7 @@ class Texts(Field[Items[str]]):
 
 
 class Names(Field[Items[str]]):
-    """The names of the objects of a list, without the objects, because there may be hundreds; "" for one without a
-    name.
-    """
+    """The names of perhaps hundreds of objects in a list, without creating the objects; "" for a missing name."""
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
         """Return the names."""
@@ -273,7 +268,7 @@ class Labels(Field[Entries[str]]):
 
 
 class Amounts(Field[Entries[Amount]]):
-    """A map from the names of resources to quantities; null, which the API server drops, is left out."""
+    """A map from the names of resources to quantities, without null values, which the API server drops."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Amount]:
         """Return the quantities by the names of their resources."""
@@ -339,7 +334,7 @@ class NumberMap(Field[Entries[int]]):
 
 
 class Truths(Field[Entries[bool]]):
-    """A map from texts to true or false, without what is neither."""
+    """A map from texts to true or false, without other values."""
 
     def read(self, value: Any, owner: Typed) -> Entries[bool]:
         """Return the truth values by their keys."""

@@ -29,7 +29,7 @@ _SUFFIX: Final = "xxxxx"
 
 
 class _LabelAndAnnotationKeys(Field[str]):
-    """The keys of labels and annotations as one text, in which a name is looked for."""
+    """The keys of labels and annotations as one text, to search names in it."""
 
     def read(self, value: Any, owner: Typed) -> str:
         """Return the keys of the labels `value` and of the annotations, a line each."""
@@ -87,7 +87,7 @@ class Status(Typed):
 
 
 class Object(Typed):
-    """A whole object of a kind; `gvk` is what look-ups ask for."""
+    """A whole object of a kind. Look-ups use `gvk`."""
 
     gvk: ClassVar[GroupVersionKind]
     api_version = Text()

@@ -1,6 +1,6 @@
-"""The rare parts of Pods, read once from the JSON of each: checks about such Pods run for no other Pod.
+"""The rare parts of Pods, read once from the JSON of each Pod, so that checks about them skip all other Pods.
 
-A check names the parts that it is about in `Check.of_pods_with` (facts/subject.py).
+A check names the parts that it needs in `Check.of_pods_with` (facts/subject.py).
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from webhook.typed.fields import Field
 from webhook.typed.view import ReadingContext, Typed
 
 CLAIMS: Final = "claims"
-"""The pod declares resource claims, or a container names some, an empty list included."""
+"""The pod declares resource claims, or a container names some; the list may be empty."""
 DEVICES: Final = "devices"
-"""A request for a resource with a slash in its name, or for `gpu`: a device, or a resource that Kubernetes does not
-know."""
+"""The pod requests a resource with a slash in its name, or `gpu`: a device, or a resource unknown to Kubernetes."""
 DEVICE_CLASSES: Final = "device classes"
-"""Something is requested by the name of a DeviceClass (KEP-5004)."""
+"""The pod requests a resource by the name of a DeviceClass (KEP-5004)."""
 EPHEMERAL_CONTAINERS: Final = "ephemeral containers"
 PATCH: Final = "patch"
-"""It is not a pod, but a patch for the template of one."""
+"""The object is a patch for a pod template."""
 POD_RESOURCES: Final = "pod-level resources"
 RESOURCES: Final = "resources"
 """A container or the pod as a whole has resources, or the pod has overhead."""
 RUNTIME_CLASS: Final = "runtime class"
 TEMPLATE: Final = "template"
-"""It is the template of another object."""
+"""The object is the pod template of another object."""
 VISIBLE_DEVICES: Final = "visible devices"
 """A container sets NVIDIA_VISIBLE_DEVICES to a text."""
 
@@ -43,9 +42,10 @@ VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 class PodParts(NamedTuple):
     """The parts of a Pod.
 
-    `present` are the keys of its annotations, and those named above that follow from its JSON. `resource_names` are the
-    names of all resources that it limits or requests, including null and ephemeral containers; `extended` have a slash.
-    `images` are the images of all containers, `keys` the keys of labels and annotations, one a line.
+    `present` are the keys of its annotations, and the parts named above that its JSON has. `resource_names` are the
+    names of all resources in limits or requests, also of ephemeral containers and with the amount null. `extended` are
+    the names with a slash. `images` are the images of all containers. `keys` has the keys of labels and annotations,
+    one a line.
     """
 
     present: AbstractSet[str]
@@ -102,14 +102,16 @@ def _add_of_spec(spec: dict[str, Any], parts: set[str], reading: ReadingContext)
         parts.add(EPHEMERAL_CONTAINERS)
     if spec.get("resources") is not None:
         parts.add(POD_RESOURCES)
-    if "overhead" in spec or reading.omitted:  # what is still to be filled in may be overhead
+    if "overhead" in spec or reading.omitted:  # a value that is not yet filled in may be overhead
         parts.add(RESOURCES)
     if spec.get("runtimeClassName"):
         parts.add(RUNTIME_CLASS)
 
 
 def _containers(spec: dict[str, Any]) -> Sequence[Any]:
-    """Return the entries of all lists of containers; if there is only one list, which is usual, this list itself."""
+    """Return the entries of all lists of containers. If there is only one list, as usual, it is returned without a
+    copy.
+    """
     lists = [listed for name in _LISTS if (listed := spec.get(name)) and isinstance(listed, list)]
     return lists[0] if len(lists) == 1 else [container for listed in lists for container in listed]
 

@@ -44,7 +44,7 @@ class ContainerClaim(Typed):
 
 
 class Resources(Typed):
-    """core/v1 ResourceRequirements; the written amounts also include null, which counts as 0 in a pod."""
+    """core/v1 ResourceRequirements. The written amounts include null, which counts as 0 in a pod."""
 
     limits = Amounts()
     requests = Amounts()
@@ -115,7 +115,7 @@ class LifecycleHandler(Typed):
 
 
 class Probe(Typed):
-    """core/v1 Probe; numbers that are not set have no value here."""
+    """core/v1 Probe. Numbers that are not set are None."""
 
     exec = Part(ExecAction)
     http_get = Part(NetworkAction)
@@ -194,7 +194,7 @@ class PodSecurityContext(AnySecurityContext):
 
 
 class Container(Typed):
-    """core/v1 Container; `environment` is the names and values of `env`, without an object for each variable."""
+    """core/v1 Container. `environment` has the names and values of `env`, without an object for each variable."""
 
     name = Text()
     image = Text()
@@ -365,7 +365,7 @@ _OWN_AND_ANOTHER: Final = 2
 
 
 class _AllContainers(Field[tuple[Container, ...]]):
-    """The containers of a pod, then its init containers, listed once: nearly every check of pods walks them."""
+    """The containers of a pod, then its init containers. They are read once, because nearly every check uses them."""
 
     def read(self, value: Any, owner: Typed) -> tuple[Container, ...]:  # noqa: ARG002
         """Return the containers and init containers that are objects."""
@@ -410,8 +410,8 @@ class PodSpec(Typed):
     _all_containers = _AllContainers(name="containers")
 
     def all_containers(self) -> Iterable[Container]:
-        """Return the containers, then the init containers, each in order, to be walked once; ephemeral containers
-        cannot have resources. The work for each of many may be long, so the clock is read during the walk.
+        """Return the containers, then the init containers, in order, for one iteration. Ephemeral containers cannot
+        have resources. The work for each container may be long, so the iteration reads the clock.
         """
         return self.reading.deadline.charge_for_items(self._all_containers)
 
@@ -421,8 +421,8 @@ class PodSpec(Typed):
 
     @cached_property
     def names_of_listeners(self) -> Mapping[int | None, Collection[str]]:
-        """Return the running containers that list a port, by its number, and under None the containers that list no
-        port: at most two names, which is enough to know whether another container listens there.
+        """Return the names of running containers by the ports that they list; None is the key for containers without
+        ports. Two names of a port are enough to know whether another container listens there.
         """
         names: dict[int | None, dict[str, None]] = {}
         for container in self.running_containers():
@@ -433,7 +433,7 @@ class PodSpec(Typed):
         return names
 
     def required_node_terms(self) -> Items[NodeSelectorTerm]:
-        """Return the terms; a node must match at least one term."""
+        """Return the terms of required affinity; a node must match at least one."""
         return self.affinity.node_affinity.required.node_selector_terms
 
 

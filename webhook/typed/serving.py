@@ -27,7 +27,7 @@ class Model(Container):
 
 
 class StorageUri(Typed):
-    """serving.kserve.io StorageUri: one of several places of a model."""
+    """serving.kserve.io StorageUri: one of several locations of a model."""
 
     uri = Text()
 

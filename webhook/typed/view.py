@@ -14,9 +14,9 @@ from webhook.typed.collections import Items
 
 Item = TypeVar("Item")
 _CHARACTERS: Final = 10
-"""How many characters of a search count as one unit of work …"""
+"""The number of characters of a search that count as one unit of work."""
 _LONG: Final = 5_000
-"""… and the length above which a search must reserve its time first."""
+"""The length above which a search must reserve its time in advance."""
 _CHARACTER_S: Final = 2e-7
 """The most seconds of a search for one character: each alternative of a pattern is tried at each place."""
 
@@ -26,10 +26,10 @@ class ReadingContext(Struct):
     Treat it as immutable.
 
     Args:
-        deadline: is charged for what is walked.
-        omitted: the places where its JSON lacks a written part: a placeholder for a value that is not a text, or a pod
-            template that cannot be decoded.
-        is_decoded: whether an API server has decoded the object, so that nothing in it is of another type.
+        deadline: is charged for every value that is read.
+        omitted: the places where its JSON lacks a part of the file: a placeholder for a value that is not a text, or a
+            pod template that cannot be decoded.
+        is_decoded: whether an API server has decoded the object, so that every value has the declared type.
     """
 
     deadline: Deadline = field(default_factory=Deadline)
@@ -37,7 +37,7 @@ class ReadingContext(Struct):
     is_decoded: bool = False
 
     def reject(self, value: Any, at: FieldPath) -> None:
-        """Raise an error for a value of another type in an object that an API server has decoded; null is allowed.
+        """Raise an error for a value of a wrong type in an object that an API server has decoded; null is allowed.
 
         Raises:
             TypeError: no API server has decoded the object, although it is marked so.
@@ -77,11 +77,11 @@ class Typed:
         return (*self.at, *steps)
 
     def has(self, name: str) -> bool:
-        """Return whether a field is set, also to something that is still to be filled in."""
+        """Return whether a field is set, perhaps to a value that is not yet filled in."""
         return self.json.get(name) is not None or self.is_omitted(name)
 
     def is_omitted(self, name: str) -> bool:
-        """Return whether a field is set to something that is still to be filled in."""
+        """Return whether a field is set to a value that is not yet filled in."""
         omitted = self.reading.omitted
         return bool(omitted) and (*self.at, name) in omitted
 
@@ -92,7 +92,7 @@ class Typed:
         return any(self.json.get(name) != other.json.get(name) for name in names)
 
     def charged_list(self, values: Sequence[Item]) -> Items[Item]:
-        """Return values of this object that a user can make long as a list with walks that are charged."""
+        """Return values of this object, which a user can make long, as a list that charges each walk."""
         return Items(values, self.reading.deadline)
 
     def is_found_in(self, pattern: Pattern[str], texts: Iterable[str]) -> bool:
@@ -104,8 +104,8 @@ class Typed:
         return False
 
     def contains_any(self, words: Sequence[str], texts: Iterable[str]) -> bool:
-        """Return whether one of these texts of this object contains one of the words; each search is charged. Ten times
-        as quick as a pattern of alternatives, which Python tries at each character.
+        """Return whether one of these texts of this object contains one of the words; each search is charged. This is
+        ten times faster than a pattern of alternatives, which Python tries at each character.
         """
         for text in texts:
             self.charge_search(text)
@@ -115,9 +115,9 @@ class Typed:
         return False
 
     def charge_search(self, text: str) -> None:
-        """Charge the search of a pattern in a text of this object before it begins: it cannot be interrupted."""
+        """Charge a search in a text of this object before it begins, because a search cannot be interrupted."""
         deadline, length = self.reading.deadline, len(text)
-        deadline.left -= 1 + length // _CHARACTERS  # as `spend`, without a call: dozens a review
+        deadline.left -= 1 + length // _CHARACTERS  # as `spend`, without the cost of a call: dozens a review
         if deadline.left < 0:
             deadline.check_clock()
         if length > _LONG:

@@ -42,7 +42,7 @@ class RolloutStrategy(Typed):
 
 
 class LeaderWorkerSetSpec(Typed):
-    """leaderworkerset.x-k8s.io/v1 LeaderWorkerSetSpec: groups of pods, each a leader with its workers."""
+    """leaderworkerset.x-k8s.io/v1 LeaderWorkerSetSpec: groups of pods; each group is a leader and its workers."""
 
     replicas = Number(1)
     startup_policy = Text()

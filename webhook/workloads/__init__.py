@@ -3,5 +3,5 @@
 table     kinds.yaml and rows of a site's own -> Table of Rows
 podsets   object + Table -> PodSets: name, path, template, count
 
-Knows no policies, no clusters and no facts about what is inside a template.
+This package has no policies, no clusters, and no facts about the contents of a template.
 """

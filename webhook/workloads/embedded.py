@@ -1,7 +1,7 @@
-"""Objects inside other objects: what an AppWrapper wraps, the TrainJob that an OptimizationJob makes again and again.
+"""Objects inside other objects, such as those in an AppWrapper, or the TrainJob of an OptimizationJob.
 
-They are at the places of rows of the table with `embeds: object`, and then have their own kind, or with `objects`, and
-then have the kind in the row, with its group and version.
+Rows of the table name their places. Objects at places with `embeds: object` have their own kind. Objects at places in
+`objects` have the kind that the row names, with the row's group and version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEEPEST = 4
 
 
 class EmbeddedObject(Struct, frozen=True):
-    """An object with apiVersion and kind, of a kind that the table has, with its place and its number of copies."""
+    """An object of a kind that the table has, with its apiVersion and kind, its place, and its number of copies."""
 
     path: FieldPath
     object: JSON
@@ -30,7 +30,7 @@ class EmbeddedObject(Struct, frozen=True):
 
 
 def embedded_objects(obj: JSON, table: Table, deadline: Deadline | None = None) -> Iterator[EmbeddedObject]:
-    """Yield the objects inside an object, at any depth; those of kinds that the table does not have are left out."""
+    """Yield the objects inside an object, at any depth, if the table has their kinds."""
     row = table.row(*group_kind(obj))
     if row is not None and row.holds_objects:
         yield from _inside(EmbeddedObject((), obj, row), table, deadline or Deadline(), 0)
@@ -50,7 +50,7 @@ def _inside(outer: EmbeddedObject, table: Table, deadline: Deadline, depth: int)
 
 
 def holds_objects(obj: JSON, table: Table) -> bool:
-    """Return whether objects of its kind may hold others."""
+    """Return whether objects of this kind may contain other objects."""
     row = table.row(*group_kind(obj))
     return row is not None and row.holds_objects
 
@@ -61,7 +61,7 @@ def may_hold_kind(row: Row, group: str, kind: str) -> bool:
 
 
 def object_rules(row: Row) -> Sequence[ObjectRule]:
-    """Return the rules for the places of whole objects; without a kind, objects have it themselves."""
+    """Return the rules for the places of whole objects; if a rule has no kind, the objects have their own."""
     held = [rule for rule in row.podSets if rule.embeds == "object"]
     inside = [ObjectRule(template=rule.template, kind="", groups=rule.groups) for rule in held]
     return (*inside, *row.objects)

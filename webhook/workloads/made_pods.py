@@ -1,8 +1,8 @@
 """The known and unknown parts of pods that a controller creates from single fields of an object, or from a pod template
 and other fields.
 
-kinds.yaml names the fields (`made`, `completion`). A field without a name here is not known, which is different from
-absent.
+kinds.yaml names the fields (`made`, `completion`). A field of the pod that it does not name is unknown, which is not the
+same as absent.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
 
 
 class MadePod(Struct, frozen=True, kw_only=True):
-    """One pod as far as an object says what is in it.
+    """The parts of one pod that are known from an object.
 
-    pod is a Pod with the known fields; known_in_spec and known_in_container are the fields of its spec and its
-    container that are known to be set or not. hidden_limits are amounts of the container that are not known. origins
-    map fields of the pod to the fields of the object that set them (the longest path that fits); `at` is the source of
-    all other fields.
+    pod is a Pod with the known fields. known_in_spec and known_in_container are the fields of its spec and its
+    container that are known to be set or absent. hidden_limits are limits of the container that are not known. origins
+    map fields of the pod to the fields of the object that set them; the longest path that fits counts. `at` is the
+    source of all other fields.
     """
 
     name: str
@@ -94,7 +94,7 @@ def partial_template(obj: JSON, rule: CompletionRule, deadline: Deadline) -> Par
 
 
 def made_pods(obj: JSON, row: Row, deadline: Deadline) -> tuple[MadePod, ...] | None:
-    """Return the pods that an object's controller creates from its fields; None if one of them is not known."""
+    """Return the pods that an object's controller creates from its fields; None if one of the pods is not known."""
     if not row.made or any(does_hold(obj, condition, deadline) for rule in row.made for condition in rule.unless):
         return None
     pods = [_made_pod(obj, rule, deadline) for rule in row.made if isinstance(paths.get(obj, _steps(rule.at)), dict)]
@@ -102,7 +102,7 @@ def made_pods(obj: JSON, row: Row, deadline: Deadline) -> tuple[MadePod, ...] | 
 
 
 def does_hold(obj: JSON, condition: str, deadline: Deadline) -> bool:
-    """Return whether a field is set, has a value, or has a key with a prefix."""
+    """Return whether a field meets a condition: it is set, has a certain value, or has a key with a prefix."""
     path, value, _, prefix = _match(condition)
     field_value = paths.get(obj, _steps(path))
     if value is not None:
@@ -172,7 +172,7 @@ def _merged_entries(obj: JSON, places: Sequence[str], deadline: Deadline) -> dic
 
 
 def _entries(obj: JSON, place: str, deadline: Deadline) -> Iterator[tuple[str, JSON]]:
-    """Yield the entries of a map, without keys with a prefix that the place excludes."""
+    """Yield the entries of a map, without keys that have the excluded prefix."""
     path, _, _, excluded = _match(place)
     value = paths.get(obj, _steps(path))
     for key, each in deadline.charge_for_items(value.items()) if isinstance(value, dict) else ():

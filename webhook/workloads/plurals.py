@@ -1,4 +1,4 @@
-"""The resource name of an unknown kind. Knows English, no kinds."""
+"""The resource name of an unknown kind, by the rules of English plurals."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Pod sets: the pod templates of an object, their places, the number of pods of each, and the effect of a change.
 
-Accepts any JSON, null at every level included: controllers written without omitempty store nulls, and a fixture may
-hold anything. A value of another shape has no pods. Counts are the requested pods, never the running pods.
-kinds.yaml has the words for a changed template. An object that is suspended before or after an update has no pods with
-the old template.
+Any JSON is accepted, also null at every level, because controllers without omitempty store nulls, and fixtures may have
+any value. A value of another shape has no pods. Counts are requested pods, not running pods. kinds.yaml explains the
+values for a changed template. An object that is suspended before or after an update has no pods with the old template.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from webhook.workloads.made_pods import PartialTemplate, partial_template
 from webhook.workloads.rows import Change, DeclaredTemplates, Embeds, Factor, PodSetRule, Row
 from webhook.workloads.table import Table
 
-_DEEPEST = 4  # objects wrapped in objects: an AppWrapper in an AppWrapper is odd, a loop is impossible, a bomb is not
+_DEEPEST = 4  # levels of objects in objects: more than an AppWrapper in an AppWrapper is useless, but may be an attack
 
 
 class PodSet(Struct, kw_only=True):
     """One pod template of an object.
 
-    template is `{metadata, spec}` as in the object. path is its place; if the object has a bare PodSpec there (`bare`),
-    the template is built around it and `locate` leaves the `spec` out; a template that is not in the object
-    (`elsewhere`, the merge of a TrainJob with its runtime) has the place of its origin. count is the pods of one group,
-    None if it cannot be known; groups is how many such groups the object creates (LeaderWorkerSet replicas). A patch
-    (`is_patch`) is a part of a template that is merged into one of another object. metadata are the objects that give
-    the pods labels and annotations, if it is not the template. partial says what is known of the pods of a template
-    that the controller completes.
+    template is `{metadata, spec}` as in the object. path is its place. If the object has a bare PodSpec there (`bare`),
+    the template is built around it, and `locate` omits the `spec`. A template that is not in the object (`elsewhere`,
+    the merge of a TrainJob with its runtime) has the place of its origin. count is the number of pods in a group, None
+    if it cannot be known. groups is the number of such groups that the object creates (LeaderWorkerSet replicas). A
+    patch (`is_patch`) is merged into a template of another object. metadata are the objects that give the pods labels
+    and annotations instead of the template. partial is what is known of the pods if the controller completes the
+    template.
     """
 
     name: str
@@ -52,7 +51,7 @@ class PodSet(Struct, kw_only=True):
 
     @property
     def pods(self) -> int | None:
-        """Return how many pods of this template the object makes in all."""
+        """Return the number of pods of this template that the object creates."""
         return None if self.count is None else self.count * self.groups
 
     def locate(self, path: FieldPath) -> FieldPath:
@@ -78,7 +77,7 @@ class TemplateFragment(Struct, frozen=True, kw_only=True):
 
 
 class TemplatePlace(NamedTuple):
-    """A value a template path leads to, with the innermost element on the way and that element's own name."""
+    """A value at a template path, with the innermost element on the path and the name of that element."""
 
     path: FieldPath
     value: JSON
@@ -98,7 +97,7 @@ def group_kind(obj: JSON) -> tuple[str, str]:
 def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
     """Return every pod template of an object, in the order of its row and then of the object.
 
-    A kind that is not in the table, or a template that is absent or null, gives none.
+    The result has nothing for a kind that is not in the table, or for a template that is absent or null.
     """
     row = table.row(*group_kind(obj))
     if row is None:
@@ -111,11 +110,11 @@ def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> 
 
 
 _ITSELF = PodSetRule(template="", name="main")
-"""The only rule of a kind that is a pod template itself: a Pod."""
+"""The only rule of a kind whose objects are pod templates: Pod."""
 
 
 OF_RUNTIME = "runtime"
-"""The part of the runtime of a TrainJob, another object, that a fragment is merged into."""
+"""The target of a fragment that is merged into the runtime of a TrainJob, which is another object."""
 
 
 def partial_pod_templates(
@@ -137,7 +136,7 @@ def partial_pod_templates(
 
 
 def patch_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
-    """Return the patches of an object over the pod templates of a runtime, as templates: TrainJob runtimePatches.
+    """Return an object's patches for the pod templates of a runtime, as templates: TrainJob runtimePatches.
 
     A fragment that is merged into a template of the same object is checked after the merge.
     """
@@ -197,7 +196,7 @@ def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON, partial: PartialT
 
 
 def _metadata_paths(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> tuple[FieldPath, ...]:
-    """Return the places of the objects that give the pods their labels: those that exist, or the first."""
+    """Return the places of the objects that give the pods their labels: those that exist, otherwise the first place."""
     below = len(_split_template_path(rule.template)[-1][0])
     element = place.path[: len(place.path) - below]
     every = tuple(element + _steps(path) if path.startswith(".") else _steps(path) for path in rule.metadata)
@@ -221,8 +220,8 @@ def _as_template(value: JSON, embeds: Embeds) -> JSON:
 def _podsets_of_inner_object(
     place: TemplatePlace, rule: PodSetRule, table: Table, deadline: Deadline, depth: int
 ) -> Iterator[PodSet]:
-    """Yield pod sets of an object inside another: as the element declares them, else as the object's own row
-    has them.
+    """Yield pod sets of an object inside another object: those that the element declares, otherwise those of the inner
+    object's row.
     """
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
         yield from _declared(place, rule.declared, deadline.charge_for_items(items))
@@ -231,7 +230,7 @@ def _podsets_of_inner_object(
 
 
 def _declared(place: TemplatePlace, declared: DeclaredTemplates, items: Iterable[JSON]) -> Iterator[PodSet]:
-    """Yield templates that an element lists itself; their paths are relative to the element, the object's parent."""
+    """Yield templates that an element lists itself. The paths in its list are relative to the element."""
     for item in items:
         text = _field(item, declared.path)
         try:
@@ -253,7 +252,7 @@ def _name(obj: JSON) -> str:
 def places_of_path(
     obj: JSON, template: str, named: str = "", deadline: Deadline | None = None
 ) -> Iterator[TemplatePlace]:
-    """Yield every place that a template path leads to, absent ones left out."""
+    """Yield every existing place of a template path."""
     return _walk(TemplatePlace((), obj, obj, ""), _split_template_path(template), named, deadline or Deadline())
 
 
@@ -283,7 +282,7 @@ def _elements(path: FieldPath, value: JSON, step: str, named: str, deadline: Dea
 
 
 def _name_of_element(element: JSON, named: str) -> str:
-    """Return the name of an element in a field; "" for a list or an object instead of a text, which may be long."""
+    """Return the name of an element in a field; "" for a list or an object, which may be long."""
     name = _field(element, named) if named else None
     return "" if not name or isinstance(name, dict | list) else str(name)
 
@@ -331,12 +330,12 @@ def _factor(element: JSON, factor: Factor) -> int:
 
 
 def _number(value: JSON, default: int) -> int:
-    """Return an integer as written; a text or a truth value is not a count, so the default counts."""
+    """Return an integer, or the default for other values, such as texts and booleans."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
-    """Return what happens to a template in an update from `old` to `obj`; mutable by default."""
+    """Return how a change of the template in an update from `old` to `obj` is treated; mutable by default."""
     row = table.row(*group_kind(obj))
     if row is None or row.templates in ("mutable", "immutable"):
         return row.templates if row else "mutable"
@@ -346,7 +345,9 @@ def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
 
 
 def is_template_changed(podset: PodSet, before: PodSet | None) -> bool:
-    """Return whether an update changes the PodSpec of a template, `before` being the old object's of the same name."""
+    """Return whether an update changes the PodSpec of a template. `before` is the template of this name in the old
+    object.
+    """
     if before is None or podset.elsewhere:
         return False
     return bool(podset.template.get("spec") != before.template.get("spec"))

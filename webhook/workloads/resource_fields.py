@@ -1,7 +1,7 @@
-"""Resources outside the pod templates of an object that become the resources of a container, by its row.
+"""Fields outside the pod templates of an object that become the resources of a container, as its row declares.
 
-Limits and requests of the nodes of a TrainJob or of a KServe component such as `model`, and the device of a
-SparkApplication, which is a name with a quantity. Accepts any JSON, as podsets.py does. Knows no devices.
+Examples are limits and requests of the nodes of a TrainJob or of a KServe component such as `model`, and the device of
+a SparkApplication, which is a name with a quantity. Any JSON is accepted, as in podsets.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webhook.workloads.table import Table
 
 
 class ResourceField(Struct, frozen=True, kw_only=True):
-    """One such place.
+    """A field with resources outside the pod templates.
 
     Args:
         path: its place.
@@ -43,16 +43,14 @@ class ResourceField(Struct, frozen=True, kw_only=True):
 
 
 def resource_fields(obj: JSON, table: Table, deadline: Deadline | None = None) -> Iterator[ResourceField]:
-    """Yield resource fields of an object's own kind, in the order of its row and then of the object; most kinds have
-    none.
-    """
+    """Yield the resource fields of an object, in the order of its row and then of the object. Most kinds have none."""
     row = table.row(*group_kind(obj))
     if row is not None and row.resources:
         yield from _fields_of_row(obj, row, deadline or Deadline())
 
 
 def may_have_resources(obj: JSON, table: Table) -> bool:
-    """Return whether objects of its kind may ask for resources outside pod templates: in fields, patches, or inner
+    """Return whether objects of this kind may request resources outside pod templates: in fields, patches, or inner
     objects.
     """
     row = table.row(*group_kind(obj))

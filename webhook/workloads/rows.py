@@ -1,7 +1,7 @@
 """A row of the workload table: the known facts about one kind with pods.
 
-The fields are those of kinds.yaml; the top of that file explains them. Data only: table.py reads rows, podsets.py
-applies them.
+The fields are those of kinds.yaml; the top of that file explains them. table.py reads rows, and podsets.py applies
+them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class _StrictModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor(_StrictModel):
-    """One factor of a count: a field, or the smallest of several; `default` is the first one's value if it is unset.
+    """One factor of a count: a field, or the smallest of several fields. `default` is for a first field without a
+    value.
 
-    atMost, atLeast: fields that bound the factor if they are set; if the bounds contradict each other, the lower bound
-    counts.
+    atMost, atLeast: fields that limit the factor if they are set. If they contradict each other, atLeast counts.
     """
 
     path: str = ""
@@ -83,8 +83,9 @@ class CompletionRule(_StrictModel):
 class PodSetRule(_StrictModel):
     """One place of pod templates. `count` is None if the number of pods cannot be known.
 
-    metadata: objects with labels and annotations that the controller gives to the pods instead of the template's; a
-    later one counts. completion: what is known of the pods of a template that is only a part of them.
+    metadata: objects with labels and annotations that the controller gives to the pods, instead of those of the
+    template. Later objects override earlier ones. completion: what is known of the pods if the controller
+    completes the template.
     """
 
     template: str
@@ -102,15 +103,26 @@ class PodSetRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePodRule(_StrictModel):
-    """One pod that a controller creates from fields of the object, with the parts that these fields set.
+    """One pod that a controller creates from fields of the object, and the parts of the pod that these fields set.
 
-    Paths are those of the object. at: the place of the fields that no other path names. container: the name of its
-    container. image: the first of these fields that is set; a map has `repository` and `tag`. labels and annotations:
-    maps; later maps win. resources: those of the container; device: the name of a device and its quantity, which become
-    a limit; resourcesNeed: a resource without which the controller may add others. pod, fields: which fields of the
-    PodSpec and of the container are which ones of the object. absent, absentInContainer: fields that the controller
-    never sets. unless: nothing is known of the pod if one of these is set, has this value (`path=value`) or a key
-    with this prefix (`path{prefix*}`).
+    Paths are those of the object.
+
+    Args:
+        name: the name of the pod in messages.
+        at: the place of the fields that no other path names.
+        container: the name of the container.
+        image: the first of these fields that is set gives the image; a map has `repository` and `tag`.
+        labels: maps with the labels; later maps override earlier ones.
+        annotations: the same for annotations.
+        resources: the field with the resources of the container.
+        resourcesNeed: if this resource is not set, the controller may add others.
+        device: the field with the name of a device and its quantity, which become a limit.
+        pod: fields of the PodSpec with the paths of the object that set them.
+        fields: the same for fields of the container.
+        absent: fields of the PodSpec that the controller never sets.
+        absentInContainer: fields of the container that it never sets.
+        unless: nothing is known of the pod if one of these is set, has this value (`path=value`), or has a key with
+            this prefix (`path{prefix*}`).
     """
 
     name: str
@@ -145,7 +157,7 @@ class ResourceRule(_StrictModel):
     """One place of resources outside the pod templates, which become the resources of a container.
 
     holds: limits and requests, or a device, which is a name with a quantity. podSet: the pod set with the containers
-    that get them; "" if they do not count as devices. Other fields as of pod sets, relative to the object.
+    that get them; "" if they do not count as devices. The other fields are as in PodSetRule, relative to the object.
     """
 
     path: str
@@ -159,9 +171,9 @@ class ResourceRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRule(_StrictModel):
-    """One place of whole objects without apiVersion and kind: of this kind, of the row's own group.
+    """One place of whole objects without apiVersion and kind. They have this kind, and the group of the row.
 
-    `groups` as of pod sets: how many of it the object makes at a time.
+    `groups` is as in PodSetRule: the number of these objects that the outer object creates at a time.
     """
 
     template: str
@@ -171,8 +183,8 @@ class ObjectRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSourceReference(_StrictModel):
-    """An object that is the source of pods: the field that names it, and its possible kinds, the first by default.
-    Kinds have the group of the row. `kind` is the field that chooses another kind.
+    """An object that is the source of pods: the field that names it, and its possible kinds in the group of the row.
+    The first kind is the default; `kind` is the field that chooses another kind.
     """
 
     name: str
@@ -182,7 +194,9 @@ class PodSourceReference(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeKind(_StrictModel):
-    """A kind between a row's and what it makes in the end: its controller makes these, as `Kind.group`."""
+    """A kind between the row's kind and the objects that it creates in the end. `makes`: kinds that its controller
+    creates, as `Kind.group`.
+    """
 
     kind: str
     makes: tuple[str, ...] = ("Pod",)
@@ -192,9 +206,10 @@ class MadeKind(_StrictModel):
 class Row(_StrictModel):
     """One kind that carries pods.
 
-    pods: whether its pod templates are whole pods. templates: what becomes of a changed pod template. suspend: the
-    field that suspends the object. conversion: how the API server makes one version into another. makes: kinds of the
-    objects that its controller owns, as `Kind.group`. between: objects of other kinds that it makes, which make others.
+    pods: whether its pod templates are whole pods. templates: how a changed pod template is treated. suspend: the field
+    that suspends the object. conversion: how the API server converts one version into another. makes: kinds of the
+    objects that its controller owns, as `Kind.group`. between: other kinds of objects that it creates and that create
+    further objects.
     """
 
     group: str
@@ -222,5 +237,5 @@ class Row(_StrictModel):
 
     @property
     def holds_objects(self) -> bool:
-        """Return whether its objects may hold other objects."""
+        """Return whether objects of this kind may contain other objects."""
         return bool(self.objects) or any(rule.embeds == "object" for rule in self.podSets)

@@ -1,10 +1,10 @@
 """The workload table: rows of kinds.yaml and of `--workloads` files, checked and indexed by group and kind.
 
-A row of a site's own file replaces the shipped row of the same group and kind, whole. Knows no objects: podsets.py
-applies a row to one.
+A row of a site's own file replaces the whole shipped row of the same group and kind. podsets.py applies rows to
+objects.
 
-Mistakes in rows are found in two rounds, each with its file, line and column: the shape, found by pydantic while a file
-is read, and the meaning, which no type can check: names that no API server has, paths that lead nowhere, rows that
+Each mistake in a row has its file, line and column. pydantic finds mistakes of the shape while a file is read. This
+module then finds mistakes that types cannot show: names that no API server has, paths that lead nowhere, rows that
 occur twice.
 """
 
@@ -36,8 +36,9 @@ _NAMES: Final = {
     "group": (re.compile(r"|[a-z0-9]([a-z0-9.-]*[a-z0-9])?"), "a group such as `kubeflow.org`, without a version"),
 }
 _POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
-"""Volcano creates a PodGroup for pods, and operators for their pods, with the owner of the pods:
-pkg/controllers/podgroup."""
+"""Volcano creates PodGroups for pods, with the owner of the pods, and operators create them for their pods:
+pkg/controllers/podgroup.
+"""
 SHIPPED = Path(__file__).with_name("kinds.yaml")
 
 _FACTORS = {"count", "groups"}
@@ -45,7 +46,7 @@ _FACTORS = {"count", "groups"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All rows, in the order of their files; immutable. `holders` are the rows of objects that hold other objects."""
+    """All rows, in the order of their files; immutable. `holders` are the rows of kinds that contain other objects."""
 
     rows: tuple[Row, ...]
     holders: tuple[Row, ...] = field(init=False, repr=False, compare=False)
@@ -67,15 +68,15 @@ class Table:
         return self._index.get((group, kind))
 
     def does_kind_make(self, owner: tuple[str, str], made: tuple[str, str]) -> bool:
-        """Return whether the controller of one group and kind makes objects of another, which it then owns."""
+        """Return whether the controller of the owner's kind creates, and then owns, objects of the other kind."""
         return made in self._made.get(owner, ())
 
 
 def load_table(extra: Sequence[Path] = ()) -> Table:
-    """Read the shipped table and the rows of a site's own files; a later file's row of a kind replaces an earlier one.
+    """Read the shipped table and the rows of a site's own files; a later row of a kind replaces an earlier row.
 
     Raises:
-        InputError: every problem of every file, each with file, line and column.
+        InputError: all problems of all files, each with file, line and column.
     """
     rows: dict[tuple[str, str], Row] = {}
     problems: list[InputProblem] = []
@@ -94,7 +95,7 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
 
 
 def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
-    """Return the rows of one document, or none and what is wrong with their shape."""
+    """Return the rows of one document, or no rows and the mistakes of their shape."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -140,8 +141,8 @@ def _describe_shape_mistake(mistake: Mapping[str, Any]) -> str:
 
 
 def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[InputProblem]:
-    """Return what rows of the right shape get wrong; the kinds so far of the same file are in `seen`, which this adds
-    to.
+    """Return the mistakes of rows with the right shape. `seen` has the kinds of the file so far; new kinds are added to
+    it.
     """
     problems = []
     for index, row in enumerate(rows):

@@ -69,7 +69,7 @@ class _ConstantFolder:
                 values[id(node)] = [values[id(each)] for each in node.elements]
             case MapNode() if not any(entry.optional for entry in node.entries):
                 if all(id(part) in values for part in children(node)):
-                    # # a key that Go cannot hash fails at evaluation; folding it crashes upstream
+                    # a key that Go cannot hash fails at evaluation; folding it crashes upstream
                     with suppress(EvaluationPanic):
                         values[id(node)] = make_map((values[id(e.key)], values[id(e.value)]) for e in node.entries)
             case Call() if node.arguments:

@@ -250,7 +250,7 @@ def _type_of_macro(checker: TypeChecker, node: Macro) -> Type:
     complaints = checker.issues.count
     operand = checker.handlers[type(node.operand)](checker, node.operand)
     if node.name in ("optMap", "optFlatMap"):
-        # # the expansion has the operand twice, and cel-go reports both
+        # the expansion has the operand twice, and cel-go reports both
         checker.issues.repeat_since(complaints)
     checker.scopes.append(_types_of_macro_variables(checker, node, operand))
     bodies = []
@@ -294,7 +294,7 @@ def _key_and_element_types(checker: TypeChecker, node: Macro, operand: Type) -> 
     text = (
         f"expression of type '{type_text(operand)}' cannot be range of a comprehension (must be list, map, or dynamic)"
     )
-    # # sortBy loops over a variable that it creates
+    # sortBy loops over a variable that it creates
     checker.report_issue(text, node if node.name == "sortBy" else node.operand)
     return ERROR, ERROR
 

@@ -84,7 +84,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
         return overload_call_code(compiler, node, _type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
         return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
-    # # cel-go always evaluates one or two arguments. With three or more, it stops at the first failure, without a call.
+    # cel-go always evaluates one or two arguments. With three or more, it stops at the first failure, without a call.
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for each in arguments:
@@ -169,7 +169,7 @@ def signatures_call_code(
     place = FailurePlace("call")
     if cost is not None and cost not in _COUNTED_BEFORE_CALL:
         place.cost, place.arguments = cost, tuple(values)
-    # # every implementation returns the type of its signature
+    # every implementation returns the type of its signature
     sure = bool(candidates) and all(each.result == static for each in candidates)
     result = ValueCode(_implementation_call(compiler, candidates, values, place, direct=direct), static, sure=sure)
     if cost is not None and cost not in _COUNTED_BEFORE_CALL:
@@ -346,7 +346,7 @@ _COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]],
 """The cost functions that generated code computes before the call."""
 
 
-# # ---- calls that end the whole evaluation (library/refusal.py) if an operand failed
+# ---- calls that end the whole evaluation (library/refusal.py) if an operand failed
 
 
 def _type_checked_argument_codes(

@@ -74,7 +74,7 @@ def compile_tree(checked: CheckedTree, source: str, *, exact: bool = False) -> C
     try:
         return _compile_expression(checked, source, exact=exact)
     except RecursionError:
-        # # a new thread has an empty stack
+        # a new thread has an empty stack
         return _compile_in_thread(checked, source, exact=exact)
 
 

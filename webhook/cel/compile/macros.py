@@ -163,7 +163,7 @@ class _LoopWriter:
                     )
                 )
             ]
-        # # subtract the remaining elements, which were all counted, except the condition of the next element
+        # subtract the remaining elements, which were all counted, except the condition of the next element
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
         counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))
@@ -205,7 +205,7 @@ class _LoopBodyContext:
         writer.depth -= 2
         writer.level -= 1
         if heavy:
-            # # the cost of the body depends on the data, so it is checked in each iteration
+            # the cost of the body depends on the data, so it is checked in each iteration
             self.after.append(self.loop.meter_check_statement("check" if writer.exact else "check_whole_loop_cost"))
 
 

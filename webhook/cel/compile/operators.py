@@ -41,7 +41,7 @@ def equality_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     if compiler.is_constant(left) and not compiler.is_constant(right):
         left, right = right, left
     compiler.writer.add_fixed_cost(1)
-    # # only an opaque value on the left can refuse a comparison
+    # only an opaque value on the left can refuse a comparison
     equals = are_equal_without_error if node.function == "_!=_" or left is not node.arguments[0] else are_equal
     if _is_type_call(left, compiler) and type(compiler.constants.get(id(right))) is TypeValue:
         result = _type_comparison_code(compiler, left, compiler.constants[id(right)].name)
@@ -170,7 +170,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
     kind = type(value)
     plain = kind is str or (kind is int and abs(value) < _EXACT and value not in (0, 1))
     plain = plain or (kind is float and abs(value) < _EXACT and value not in (0.0, 1.0))
-    # # true == 1 in Python, so for 0 and 1 the other side must not be a bool
+    # true == 1 in Python, so for 0 and 1 the other side must not be a bool
     if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.comparison_node(term.code, ast.Eq(), code.constant_node(value))
     if kind is int and abs(value) < _EXACT:
@@ -365,7 +365,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
         )
         compiler.writer.add_runtime_cost(code.binary_operation_node(length, ast.Sub(), code.constant_node(1)))
     if term.type.name == "string":
-        # # a text equals only texts, so Python's own look-up is right for all lists and maps
+        # a text equals only texts, so Python's own look-up is right for all lists and maps
         container = compiler.reusable_code(container)
         kind = code.call_node(compiler.reference_to_object(type), container.code)
         classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))

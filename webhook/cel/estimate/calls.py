@@ -126,7 +126,7 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
     "list_sets_contains_list": _create_estimator_of_set_function(1),
     "list_sets_intersects_list": _create_estimator_of_set_function(1),
     "list_sets_equivalent_list": _create_estimator_of_set_function(2),
-    # # k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: lists of attributes have at most 48 values
+    # k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: lists of attributes have at most 48 values
     "dra_includes_dyn_dyn": lambda _: (Range(0, 48), None),
 }
 
@@ -140,7 +140,7 @@ def _estimate_unit_cost(_: OverloadCall) -> Answer:
 
 def _estimate_authorizer_selector(call: OverloadCall) -> Answer:
     length = call.arguments[0].size_range
-    # # 50 for each requirement, which has at least two characters
+    # 50 for each requirement, which has at least two characters
     return _LIST + length.multiplied_by(WALK) + length.multiplied_by(0.5).multiplied_by(50), None
 
 

@@ -44,7 +44,7 @@ def class_fits_parameter(parameter: Type, kind: type) -> bool:
         return True
     classes = _CLASSES.get(parameter.name)
     if classes is not None:
-        # # activations may have maps of special classes, which compute their entries
+        # activations may have maps of special classes, which compute their entries
         return kind in classes or (parameter.name == "map" and issubclass(kind, dict) and not issubclass(kind, Struct))
     if parameter.kind == "object":
         return issubclass(kind, dict)

@@ -210,7 +210,7 @@ def is_global_unicast(value: IP) -> bool:
     )
 
 
-# # ---- why a text is not an address, in the wording of Go's netip.ParseAddr
+# ---- why a text is not an address, in the wording of Go's netip.ParseAddr
 
 
 _FIRST_SIGN: Final = re.compile("[.:%]")

@@ -62,7 +62,7 @@ def parse_timestamp(text: str) -> Timestamp:
     offset = (int(hours or 0) * 3600 + int(minutes or 0) * 60) * (-1 if sign == "-" else 1)
     if not (hour < 24 and minute < 60 and second < 60 and int(hours or 0) <= 24 and int(minutes or 0) <= 60):
         raise EvaluationError(f"type conversion error from 'string' to '{TIMESTAMP.name}'")
-    # # datetime lacks the leap year 0: read it as year 400 and move it back, so that it overflows as in Go
+    # datetime lacks the leap year 0: read it as year 400 and move it back, so that it overflows as in Go
     try:
         moment = datetime(year or 400, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
@@ -81,7 +81,7 @@ def parse_duration(text: str, deadline: Deadline | None = None) -> Duration:
     """Return the duration in a text as Go writes it: `1h30m`, `-1.5s`, `0`."""
     rest = text[1:] if text[:1] in ("+", "-") else text
     total = 0 if rest == "0" else _sum_duration_terms(rest, deadline or Deadline())
-    # # int64 has one more number below zero than above
+    # int64 has one more number below zero than above
     if total is None or total > INT_MAX + (text[:1] == "-"):
         raise EvaluationError(f"type conversion error from 'string' to '{DURATION.name}'")
     return Duration(-total if text[:1] == "-" else total)
@@ -97,7 +97,7 @@ def _sum_duration_terms(text: str, deadline: Deadline) -> int | None:
         unit = _UNITS[match[4]]
         total += int(match[1] or 0) * unit
         if match[3]:
-            # # Go keeps the digits that fit in 63 bits, and computes the fraction in floating point
+            # Go keeps the digits that fit in 63 bits, and computes the fraction in floating point
             digits = match[3][:19] if int(match[3][:19]) <= INT_MAX else match[3][:18]
             total += int(int(digits) * (unit / 10.0 ** len(digits)))
         position = match.end()
@@ -131,7 +131,7 @@ def zone_offset(seconds: int, name: str) -> int:
     where = time_zone(name)
     if where is None:
         return 0
-    # # near the ends of datetime's range a zone's offset would overflow, so the moment is clamped
+    # near the ends of datetime's range a zone's offset would overflow, so the moment is clamped
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=max(-62_135_510_400, min(seconds, 253_402_214_400)))
     offset = moment.astimezone(where).utcoffset()
     return 0 if offset is None else offset.days * 86_400 + offset.seconds

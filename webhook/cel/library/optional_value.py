@@ -127,7 +127,7 @@ def is_field_present(value: Any, field: str) -> bool:
     if kind is list:
         list_index(field)
     if isinstance(value, dict):
-        # # a map that computes its entries has the keys that a look-up finds
+        # a map that computes its entries has the keys that a look-up finds
         return field in value or (hasattr(kind, "__missing__") and _has_key(value, field))
     refuse_unread_part(value)
     return False

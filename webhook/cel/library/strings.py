@@ -295,7 +295,7 @@ def quote(deadline: Deadline, text: str) -> str:
 
 # ---- long texts piece by piece
 
-# # Python splits and replaces in one call of C, which takes a tenth of a second for a few megabytes with a part at
+# Python splits and replaces in one call of C, which takes a tenth of a second for a few megabytes with a part at
 # every character. So long texts are handled in pieces, and the clock is read between them. A piece ends where the part
 # is found, so the pieces together give the same result. A part that can overlap itself, such as `aa`, is handled in one
 # call, because it occurs at most half as often.

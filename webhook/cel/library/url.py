@@ -73,7 +73,7 @@ from webhook.errors import EvaluationError
 
 # ---- the syntax, as Go's net/url reads and writes it
 
-# # The rules are those of Go 1.26 net/url with its defaults: strict colons in the host for http and https, at most
+# The rules are those of Go 1.26 net/url with its defaults: strict colons in the host for http and https, at most
 # 10,000 query parameters. Python's urllib has other rules: it accepts almost every text as a URL. Every walk over a
 # text is a search of a regular expression or a call of C on a piece of the text; the Deadline reads the clock between
 # pieces.
@@ -346,7 +346,7 @@ def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str
         raise BadUrl(f"invalid URL escape {quote_as_go(bad[0])}")
     if plus:
         text = text.replace("+", " ")
-    # # C decodes quoted-printable text, which differs only in the escape sign
+    # C decodes quoted-printable text, which differs only in the escape sign
     escaped = text.encode("utf-8", "surrogateescape").replace(b"=", b"%3D").replace(b"%", b"=")
     return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 

@@ -43,7 +43,7 @@ def parse(source: str, environment: Environment | None = None) -> Node:
         CompileError: with all issues found, in order of their place.
     """
     if not source.isascii():
-        # # a lone surrogate is not valid UTF-8; Go reads such bytes as U+FFFD
+        # a lone surrogate is not valid UTF-8; Go reads such bytes as U+FFFD
         source = source.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if len(source) > SIZE_LIMIT:
         message = f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
@@ -227,7 +227,7 @@ class _Parser:
             self._require_optional_syntax("'[?'", offset)
 
     def _read_binary_operator(self, precedence: int, function: str, offset: int) -> None:
-        # # operands of a chain of && or || are collected for one call
+        # operands of a chain of && or || are collected for one call
         self._frame.reduce_operators(precedence + 1 if precedence <= AND else precedence)
         self._frame.operators.append((precedence, function, offset))
         self._next += 1

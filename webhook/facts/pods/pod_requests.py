@@ -98,7 +98,7 @@ def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContai
         if not listed.container.is_init:
             running.update(listed.requests)
             continue
-        # # a resource that only sidecars request is summed below
+        # a resource that only sidecars request is summed below
         for name, value in listed.requests.items():
             peak[name] = max(peak.get(name, 0), sidecars[name] + value)
         if listed.container.is_sidecar:

@@ -286,7 +286,7 @@ def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Yield negative numbers, as validateRunPolicy of the MPI Operator refuses them, or PastActiveDeadline and
     PastBackoffLimit of core/job.go use them.
     """
-    # # v1 only deletes a finished job at once if its ttl is negative
+    # v1 only deletes a finished job at once if its ttl is negative
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
     for name in names:
         value = job.number_at("runPolicy", name)
