@@ -7,9 +7,9 @@ linear unless one of these is possible (Weber and Seidl 1991, Weideman and other
 - a loop that reads a word, a second loop after it that reads the same word, and a way from the first loop to the second
   that also reads this word: quadratic or worse. A search for a pattern anywhere in a text is such a first loop.
 
-A loop counts only if the pattern may still fail after it. `\\b`, looks at one character ahead or behind, and
-possessive repeats of one character are honoured; longer looks and other possessive parts are ignored, so the answer
-errs towards "not linear".
+A loop counts only if the pattern may still fail after it. `\\b`, lookahead and lookbehind of one character, and
+possessive repeats of one character are honoured; longer ones and other possessive parts are ignored, so the answer errs
+towards "not linear".
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 RECORDS = {"msgspec.Struct", "msgspec.field", "msgspec.structs", "msgspec.structs.replace", "msgspec.structs.fields"}
 """The base of records, in every folder; docs/decisions/0016-records-are-structs.md says why."""
 UNIMPORTED = {"uvloop", "opentelemetry-exporter-otlp-proto-http"}
-"""uvicorn chooses uvloop, and claimgate never imports it. The other is a part of the package `opentelemetry`."""
+"""uvicorn chooses uvloop, and claimgate never imports it. The exporter is a part of the package `opentelemetry`."""
 
 
 @dataclass(frozen=True)

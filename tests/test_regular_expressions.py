@@ -179,7 +179,7 @@ def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
 
 
 def test_options_of_read_are_parsed_once() -> None:
-    """`read` is replaced together with its options at each place, so no text is read twice."""
+    """One match has `read` with all of its options, so no text is read twice."""
     script = "$X; read " + "-read " * 2_000
     assert [match.span() for match in _READ_INTO.finditer(script)] == [(4, len(script))]
 

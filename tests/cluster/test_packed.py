@@ -65,7 +65,7 @@ def test_only_a_different_value_is_a_change(view, server):
     before = view.revision(CONFIG)
     server.send(CONFIGS, event("MODIFIED", config("large", version="11")), event("ADDED", config("last", 1, "12")))
     eventually(lambda: view.get(CONFIG, "n", "last"))
-    assert view.revision(CONFIG)[1] == before[1] + 1  # only of the last change
+    assert view.revision(CONFIG)[1] == before[1] + 1  # the first change is not visible
     server.send(CONFIGS, event("MODIFIED", config("large", version="13", value=1)))
     eventually(lambda: type(view.get(CONFIG, "n", "large")["data"][0]["value"]) is int)
 

@@ -144,12 +144,12 @@ def test_objects_of_an_incomplete_list_are_counted():
     before = memory.bytes
     store.begin_list()
     for number in range(5):
-        store.add_listed(("n", f"{number}"), {"spec": "x" * KB})  # the same objects
+        store.add_listed(("n", f"{number}"), {"spec": "x" * KB})  # unchanged objects count once
     assert memory.bytes == before
     for number in range(5, 10):
         store.add_listed(("n", f"{number}"), {"spec": "y" * KB})
     assert before * 1.4 < memory.bytes < before * 1.6
-    store.begin_list()  # the list before was cut off
+    store.begin_list()  # the previous list never ended
     assert memory.bytes == before
     store.add_listed(("n", "0"), {"spec": "x" * KB})
     store.end_list()

@@ -139,7 +139,7 @@ def test_every_format(verb: str, objects: Path, tmp_path: Path, capsys: pytest.C
             assert [line for line in lines if OBEYED.search(line.removeprefix("::"))] == []
         else:
             assert obeyed(text) == [], name
-    for name in ("policyreport", "openreports"):  # unescaped, each text is the original text
+    for name in ("policyreport", "openreports"):  # decoded, each text is the original text
         kept = (tmp_path / name).read_text()
         assert not kept or any(
             "\n::error" in json.dumps(each.value).replace("\\n", "\n") for each in yamlfile.load(kept)

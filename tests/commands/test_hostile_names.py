@@ -95,7 +95,7 @@ def pod() -> dict[str, Any]:
 
 
 def assert_harmless(text: str) -> None:
-    """Check that the text has no invisible character, and no command at the start of a line or anywhere."""
+    """Check that the text has no invisible character, and no command that GitHub obeys except claimgate's own."""
     hidden = {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} - {"\n"}
     assert not hidden, "write what users name as JSON, or through terminal.one_line of webhook/text/terminal.py"
     lines = text.split("\n")

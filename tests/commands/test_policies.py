@@ -228,7 +228,7 @@ def test_late_failures_are_printed_as_tables(capsys):
     assert "\n## GPU requests\n" in out
     rule = "| [pod-resources/limit-required](rules/pod-resources.md#pod-resourceslimit-required)"
     assert f"{rule}: The device or hugepages have a request but no limit" in out
-    assert "\n## Not covered\n" not in out  # a report about the shipped policies as a whole
+    assert "\n## Not covered\n" not in out  # only --late has this section
     assert run_command_line(["policies", "rules", "--late"]) == 0
     assert "\n## Not covered\n" in capsys.readouterr().out
 
@@ -449,7 +449,7 @@ def test_check_names_policies_that_crash_the_api_server(expression, told, tmp_pa
     ],
 )
 def test_check_names_patches_that_crash_the_api_server(value, told, tmp_path, capsys):
-    """kube-apiserver 1.36.2 drops the connection of an object for which the policy is evaluated."""
+    """kube-apiserver 1.36.2 drops the connection of a request for which the policy is evaluated."""
     patch = f"[JSONPatch{{op: 'add', path: '/spec/k', value: {value}}}]"
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(patch))))
     run_command_line(["policies", "check", str(tmp_path)])

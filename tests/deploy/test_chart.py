@@ -335,7 +335,7 @@ def test_exempt_users_are_in_every_webhook_as_webhook_config_writes_them(tmp_pat
         for webhook in made[kind, "claimgate"]["webhooks"]:
             last = [(each["name"], each["expression"]) for each in webhook["matchConditions"][-2:]]
             assert tuple(last) == exempt, webhook["name"]
-    for name in ("claimgate", "claimgate-registration"):  # it also writes the conditions
+    for name in ("claimgate", "claimgate-registration"):  # the second one writes the conditions
         pod = made["Deployment", name]["spec"]["template"]["spec"]
         assert {"name": "config", "configMap": {"name": "claimgate-config"}} in pod["volumes"], name
 

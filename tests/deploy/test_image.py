@@ -1,6 +1,6 @@
 """The Dockerfile makes an image that serves: its steps are executed, and the result is started as in a cluster.
 
-By an unprivileged user, with a read-only root, and without packages of the build.
+It runs as an unprivileged user, with a read-only root, and without packages of the build.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Stage:
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("image")
     for path in (folder, *folder.parents[:2]):
-        path.chmod(0o755)  # the user of the image passes through
+        path.chmod(0o755)  # the user of the image may enter
     return image.build(DOCKERFILE, folder, {"VERSION": VERSION})
 
 

@@ -1,4 +1,4 @@
-"""Decoding, encoding and defaults make the same of an object of a file as a real API server does.
+"""Decoding, encoding and defaults change an object of a file in the same way as a real API server.
 
 Fields that an API server adds later are not compared: names, status, the selector of a Job, and additions of its
 admission plugins to Pods.

@@ -1,4 +1,5 @@
-"""What docs/gitops.md says of an install by Argo CD or Flux is true: the written bundle is no difference, and it stays.
+"""What docs/gitops.md says of an install by Argo CD or Flux is true: the written bundle counts as no difference, and it
+stays.
 
 Both ways of applying are those of kubectl: client-side, as Argo CD does by default, and server-side, as Flux does.
 """

@@ -114,7 +114,7 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations, chart: str
 
 
 def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """Break glass for one namespace by its label; without any replica, by the deletion of both configurations."""
+    """Break glass for one namespace by a label, and without any replica by the deletion of both configurations."""
     made.phase = "spared"
     server.kubectl("label", "namespace", "default", "claimgate.dev/admission=disabled")
     until(lambda: "created" in made.outcomes("wrong", "spared"), "no webhook call for the namespace")

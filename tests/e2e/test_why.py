@@ -88,7 +88,8 @@ def _as_installed(folder: Path) -> Mapping[str, str]:
 
 
 def _first_line(environment: Mapping[str, str], *arguments: str) -> tuple[str, int]:
-    """The first line of an answer without its sign, from the JSON: a terminal may wrap it. And the exit code."""
+    """The first line of an answer without its sign, and the exit code. The line is from JSON, because a terminal may
+    wrap it."""
     command = [sys.executable, "-m", "webhook", *arguments, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.stdout, done.stderr

@@ -172,7 +172,7 @@ def test_copies_are_bounded_as_in_an_api_server() -> None:
         PatchError, match=r"the accumulated size increase of copy is \d{7}, exceeding the limit 3145728"
     ):
         apply_operations({"a": ["text"]}, [double] * 40)
-    text = "<" + "é" * ((3 << 20) // 2 - 10)  # 6 bytes, and two for each
+    text = "<" + "é" * ((3 << 20) // 2 - 10)  # in JSON, `<` has 6 bytes, and `é` two
     of_limit = "x" * (3145728 - 2 - len(text[1:].encode()) - 6)
     assert apply_operations({"a": text + of_limit}, [{"op": "copy", "from": "/a", "path": "/b"}])["b"]
     with pytest.raises(PatchError, match="copy is 3145729, exceeding the limit 3145728"):
@@ -189,7 +189,7 @@ def test_copies_are_bounded_as_in_an_api_server() -> None:
 )
 def test_no_patch_nests_deeper_than_objects_are_read(document: JSON, operation: JSON) -> None:
     within = [operation] * 190
-    if operation["op"] == "move":  # the object moves into a new one again and again
+    if operation["op"] == "move":  # each time the object moves into a new object
         within = [each for _ in range(190) for each in (operation, {"op": "move", "from": "/b", "path": "/a"}, NEW_MAP)]
     assert apply_operations(document, within)
     with pytest.raises(PatchError, match="nested deeper than 200 levels"):

@@ -92,7 +92,7 @@ def test_values_of_gpu_are_parsed_as_in_the_table(value: object, parsed: object,
 TRANSLATE_DIFFERS = {
     # refused, because one of two contradicting counts would win without a message
     '{"gpu": "2", "nvidia.com/gpu": "4"}': "400",
-    # a JSON number is as good as a text
+    # a JSON number counts like a text
     '{"gpu": 2, "cpu": "1"}': {"cpu": "1", VENDOR: "2"},
     # the pod would run without a GPU
     **dict.fromkeys(

@@ -80,7 +80,7 @@ def test_search_and_filters_work_by_keyboard_alone(page):
         if order[-1] == "search":
             break
     assert order[-5:] == ["result", "severity", "rule", "namespace", "search"]
-    assert set(order[:-5]) <= {""}  # how it was made, links to the queues, and the heads of both
+    assert set(order[:-5]) <= {""}  # elements without an id: how the report was made, and the queues
     keys(page, *"slots")
     page.wait(f"{SHOWN} === 1")
     assert RULE in page.run(

@@ -1,8 +1,8 @@
 """No table of the process grows with reviews with new names, except bounded ones.
 
-The server listens with TLS in this process, and answers reviews of each list that a user can lengthen. Afterwards a
-walk over everything that modules and running frames refer to counts the entries of each table, so it also finds unknown
-tables.
+The server listens with TLS in this process, and answers reviews of objects with each list that a user can lengthen.
+Afterwards a walk over everything that modules and running frames refer to counts the entries of each table, so it also
+finds unknown tables.
 """
 
 from __future__ import annotations

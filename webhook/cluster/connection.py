@@ -1,8 +1,8 @@
 """Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
 
-The `kubernetes` package is imported here and only when a connection is made: it costs half a second. It finds the
-server, the credentials and the pool of connections. Requests are plain HTTP requests, because objects stay plain JSON
-here.
+The `kubernetes` package is imported here and only when a connection is made: it costs half a second. The package finds
+the server, the credentials and the pool of connections. Requests are plain HTTP requests, because objects stay plain
+JSON here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ READ_S = 60.0
 """Seconds for a whole answer: the API server ends a request after 60 s (--request-timeout)."""
 
 POOL = 256
-"""How many connections are kept: several for each watched kind. urllib3 warns of each that it does not keep."""
+"""How many connections are kept: several for each watched kind. urllib3 warns of each connection that it does not
+keep."""
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"

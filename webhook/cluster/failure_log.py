@@ -112,8 +112,8 @@ class FailureLog:
         return not {_UNREACHABLE, _DISTRUSTED}.isdisjoint(self._outages.values())
 
     def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
-        """Log a failure unless its cause was logged before; `is_new`: this is not the last failure of the watch
-        again.
+        """Log a failure unless its cause was logged before; `is_new`: the previous failure of the watch was another
+        one.
         """
         outage = _outage_of_error(error)
         fix = error.fix if isinstance(error, CredentialsRefused) else outage.fix if outage else ""
@@ -141,7 +141,7 @@ class FailureLog:
             self._write("info", "kind is installed now", {**_names_of_kind(gvk), **self._policies(gvk), **meanwhile})
 
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
-        """Log the end of an outage that this watch is the last to leave, and a kind that is installed."""
+        """Log the end of an outage if no other watch is in it any more, and a kind that is now installed."""
         if self._outages and watch in self._outages:  # mostly there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:

@@ -1,5 +1,5 @@
-"""The named files, and the view of the cluster from an object in each: the objects of --context, of its own file, and
-of its unit.
+"""The view of the cluster that an object of the named files has: the objects of --context, of its own file, and of its
+unit.
 
 The first layer that has an object with the name counts. If this layer has several different objects, or one with an
 unknown namespace, the answer is unknown. An object is never known to be absent, unless the user says that the files are
@@ -123,7 +123,9 @@ class FileTree:
         )
 
     def objects(self) -> Iterator[JSON]:
-        """Yield all objects, those of the context first, by the names that kustomizations give them."""
+        """Yield all objects, first those of the context; those of files have the names that kustomizations give
+        them.
+        """
         for _, obj in self._of_context:
             yield obj
         for file, objects in self._documents.items():
@@ -219,8 +221,8 @@ class ClusterViewFromFile:
 
     Args:
         layers: the candidates, in the order in which they count.
-        unsaid: the namespace of the request, although the namespace of the object is not known; "" if it is known.
-        is_whole: whether there is nothing else.
+        unsaid: the namespace of the request if the namespace of the object is not known; otherwise "".
+        is_whole: whether the cluster has no other objects.
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
         configurations: the Configurations of Kueue in all files, for `elsewhere`.
@@ -323,7 +325,7 @@ class ClusterViewFromFile:
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), stated.get(id(obj), ""))
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return the Configurations of Kueue in all files of the tree; no rule looks up other kinds so."""
+        """Return the Configurations of Kueue in all files of the tree; no rule looks up other kinds in this way."""
         return self._configurations if (gvk.group, gvk.kind) in NAMELESS else ()
 
     def _namespace_or_unknown(self, namespace: str) -> str | None:

@@ -20,7 +20,7 @@ from webhook.yamltext import yamlfile
 class FilesCluster:
     """Objects by group, kind, namespace and name. If two objects have the same key, the first stays.
 
-    is_whole: whether there is nothing else in the cluster.
+    is_whole: whether the cluster has no other objects.
     """
 
     def __init__(self, objects: Iterable[JSON | yamlfile.Document] = (), *, is_whole: bool = False) -> None:

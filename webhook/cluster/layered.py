@@ -6,8 +6,8 @@ NamespaceLifecycle refuses requests into a namespace that does not exist before 
 the label that every namespace has.
 
 Before a request, a created object does not exist yet, and an updated or deleted object is still the `oldObject`. A view
-differs if it has the reviewed files themselves, or if a watch is late or early. Group and kind identify a kind, as in
-every view.
+shows another state if it has the reviewed files themselves, or if a watch is late or early. Group and kind identify a
+kind, as in every view.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LayeredCluster:
             LookupFailed: one of the views cannot say.
         """
         below, above = self._then.list(gvk, namespace, labels), self._first.list(gvk, namespace, labels)
-        if not below or not above:  # mostly: then nothing is walked
+        if not below or not above:  # mostly one is empty, and nothing is walked
             return above or below
         merged = {namespace_and_name(obj): obj for obj in (*below, *above)}
         return [obj for _, obj in sorted(merged.items(), key=lambda item: item[0])]

@@ -1,4 +1,4 @@
-"""Reads one object after the other from lists and watches: its place, and the kept fields.
+"""Reads lists and watches object by object: the place of each object, and the fields that are kept.
 
 An object that cannot be read is noted by its name, with the reason. Knows one interest, and neither connections nor
 kept objects.
@@ -72,7 +72,7 @@ class ObjectReader:
             return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
-        """Read an event, and what is kept of its object. Raises LookupFailed if it does not have the form of an
+        """Read an event, and reduce its object to what is kept. Raises LookupFailed if it does not have the form of an
         event.
         """
         with self.memory.decoding:

@@ -175,7 +175,7 @@ class PackedList(Sequence[JSON]):
 
 def readable_list(held: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
     """Return objects of a view as a sequence of plain JSON: the same tuple if no object is packed."""
-    return PackedList(held) if PackedObject in map(type, held) else held  # no code of Python for each object
+    return PackedList(held) if PackedObject in map(type, held) else held  # runs no Python code for each object
 
 
 def charge_for_objects(objects: Sequence[JSON], deadline: Deadline) -> Iterable[JSON]:

@@ -179,12 +179,12 @@ class Reflector:
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
     def unreadable_objects(self, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return some existing objects that the view leaves out because each cannot be read or is too large."""
+        """Return some existing objects that the view leaves out because they cannot be read or are too large."""
         return self._answering_reflector._store.unreadable_objects(None, most)  # noqa: SLF001 - of the same class
 
     @property
     def unreadable_count(self) -> int:
-        """Return how many existing objects are not held because each cannot be read or is too large."""
+        """Return how many existing objects are not held because they cannot be read or are too large."""
         return self._answering_reflector._store.unreadable_count  # noqa: SLF001 - of the same class
 
     def _require_complete_list(self, namespace: str | None) -> None:
@@ -246,7 +246,7 @@ class Reflector:
         """Note a failure; if the kind is not served or forbidden, stop waiting for it."""
         cause = cause_of_error(error)
         is_same = self.cause == cause if isinstance(error, ServerRefused) else self.failure == str(error)
-        is_new = not (self.failure and is_same)  # a lost role fails first a watch, then a list
+        is_new = not (self.failure and is_same)  # a lost role first fails a watch, then a list
         self.failure, self.cause = str(error), cause
         if isinstance(error, KindNotServed):
             self._store.clear()

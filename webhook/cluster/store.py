@@ -136,7 +136,7 @@ class ObjectStore:
 
     Attributes:
         is_listed: whether the objects were listed, so that what is missing is known to be absent.
-        unreadable_count: how many objects exist and are not held because each cannot be read or is too large.
+        unreadable_count: how many objects exist and are not held because they cannot be read or are too large.
         not_held: the namespaces with existing objects that are too large together for the view; "" means objects
             without a namespace.
     """
@@ -348,7 +348,7 @@ class ObjectStore:
             self._note_change()
 
     def stop_counting_memory(self) -> None:
-        """Take the objects out of the view's count of memory: the watch has ended, reviews may still read them."""
+        """Take the objects out of the view's count of memory: the watch has ended, but reviews may still read them."""
         with self._memory.lock:
             self._memory.forget_all(self)
             self._listing_bytes = {}

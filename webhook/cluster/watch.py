@@ -175,7 +175,7 @@ class WatchCluster:
 
     @property
     def unreadable_count(self) -> int:
-        """Return how many existing objects are not in the view, because each of them cannot be read or is too large."""
+        """Return how many existing objects are not in the view because they cannot be read or are too large."""
         return sum(each.unreadable_count for each in self._reflectors.values())
 
     @property

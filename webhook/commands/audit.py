@@ -1,6 +1,6 @@
-"""`claimgate audit`: every object of files, stdin or a cluster through the same core, as findings with their lines.
+"""`claimgate audit`: reviews every object of files, stdin or a cluster, and reports findings with their lines.
 
-The report has the findings as they come, then the sums, until Ctrl-C.
+The report has the findings as they come, then the sums. Ctrl-C ends the audit early.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class FilesAudit:
         settings: Settings,
         results: Results,
     ) -> None:
-        """Args: what audits a part; the policies; the files; what named them; the settings; what audits all files."""
+        """Args: audits a part; the policies; the files; the named files and folders; the settings; audits all files."""
         self._audit = audit
         self._assembled = assembled
         self._stream = stream

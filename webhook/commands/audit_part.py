@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
-"""The phases of a review: created objects pass mutation first, stored ones did so when they were written, or never."""
+"""The phases of a review: created objects are mutated first. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
@@ -61,12 +61,12 @@ class PartResult(Struct):
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     pods_not_read: objects with pods in parts that are not read, by their kind; they have no passes. warnings: lines
     about mistakes that are not findings. notes: lines that are printed once for a run. exceptions: exceptions that were
-    used, with the number of uses. ignored: objects that the configuration ignores. hidden: findings that it leaves
-    unreported. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
-    could not be compared with a revision, with the reasons. differing: objects that files define differently, with the
-    files. recorded: objects of recorded reviews. params: objects of the part that are params of policies and set levels
-    of rules. texts: the findings as lines of each format, if they were written in the process that found them; then
-    counts counts them, and findings has none.
+    used, with the number of uses. ignored: objects that the configuration ignores. hidden: findings that the
+    configuration hides. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that could
+    not be compared with a revision, with the reasons. differing: objects that files define differently, with the files.
+    recorded: objects of recorded reviews. params: objects of the part that are params of policies and set levels of
+    rules. texts: the findings as lines of each format, if they were written in the process that found them; then
+    `counts` has their numbers, and `findings` is empty.
     """
 
     findings: Sequence[Finding] = ()

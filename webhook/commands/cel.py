@@ -118,7 +118,7 @@ def _evaluate_expression(
 
 
 def _value_as_plain_json(value: Any) -> JSON:
-    """Return the value as JSON; a value that JSON has no form for as a text."""
+    """Return the value as JSON, or as a text if JSON has no form for it."""
     try:
         plain = to_json(value)
         json.dumps(plain, allow_nan=False)

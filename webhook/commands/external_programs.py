@@ -44,7 +44,7 @@ _WITHOUT_NETWORK: Final = {
 }
 """Keeps HTTP clients written in Go, and git, from the network if no network namespace does."""
 _WITH_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "https"}
-"""Lets git fetch what everybody may read: neither files of this machine nor hosts that ask for a key."""
+"""Lets git fetch only what everybody may read: no files of this machine, and nothing from hosts that ask for a key."""
 _GIT: Final = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -261,6 +261,6 @@ def _read_until_end(process: subprocess.Popen[bytes], invocation: Invocation) ->
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End a program and what it started, which is in the same process group."""
-    with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS says the latter of a group of zombies
+    with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS refuses a group of zombies
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

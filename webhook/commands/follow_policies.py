@@ -196,7 +196,7 @@ class PolicyFollower:
         return True
 
     def _report_unregistered_policies(self, refused: Mapping[str, Sequence[Danger]]) -> None:
-        """Report policies that are not registered, once each time that begins."""
+        """Report why policies are not registered; a reason that lasts is reported once."""
         told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
         for line in sorted(told - self._told):
             _print_line(line)

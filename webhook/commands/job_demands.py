@@ -29,7 +29,7 @@ from webhook.report.finding import subject_of_request
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
 
 _JOB_TIMEOUT_S: Final = 10.0
-"""How long it may take to ask about one job; as long as a review of it may take."""
+"""How long the demand of one job may take to compute, as for the review of a job."""
 _NOTES: Final[Mapping[str, str]] = {
     "never": "can never be admitted",
     "not-now": "cannot be admitted now",

@@ -26,7 +26,7 @@ from webhook.text.wording import counted
 
 APIS: Final[Mapping[PublishedFormat, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
 WRITES_PER_S: Final = 20.0
-"""Writes a second of one run: as many as client-go's QPS of a busy controller."""
+"""Writes per second of one run: client-go's QPS of a busy controller."""
 WRITE_S: Final = 10.0
 """Seconds that one write may take."""
 _MOST_NAMED: Final = 10

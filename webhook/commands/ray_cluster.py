@@ -2,7 +2,7 @@
 
 The work on a file is the same as that of the local processes on its parts. Ray starts workers, moves the results, and
 delays work while results wait. Every machine needs claimgate in this release with its extra `ray`, and reads files
-itself: an address of an object store is the same everywhere, a path has to be.
+itself: an address of an object store is the same everywhere, and a path must be.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def count_logs_on_ray(
 
 
 class FileWork(Protocol[_Result_co]):
-    """Work on one file. It is sent to other machines."""
+    """Work that is sent to other machines, and then done on one file after the other."""
 
     def prepare_worker(self) -> PreparedFileWork[_Result_co]:
         """Get ready, once for each process."""
@@ -100,7 +100,7 @@ class FileWork(Protocol[_Result_co]):
 
 
 class PreparedFileWork(Protocol[_Result_co]):
-    """Work that is ready."""
+    """Work after `prepare_worker`."""
 
     def __call__(self, file: InputFile) -> Iterator[_Result_co]:
         """Yield the results of a file."""

@@ -225,7 +225,9 @@ class WithheldCounts:
     def _rules_of_first_phase(
         self, value: Mapping[str, Any], request: WithheldRequest, rules: Mapping[str, Sequence[str]]
     ) -> set[str]:
-        """Return the rules that were counted in the mutating phase of the same request; the log has a line a phase."""
+        """Return the rules that were counted in the mutating phase of the same request; the log has one line for each
+        phase.
+        """
         key = (request.operation, request.kind, request.namespace, request.name, _shown(value.get("user")))
         if value.get("phase") == "validate":
             return self._mutated.pop(key, set())

@@ -118,7 +118,7 @@ def _listening_socket(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
-        listening.listen()  # a reader of the address may call at once
+        listening.listen()  # a person who sees the address may open it at once
     except OSError as error:
         listening.close()
         reason = (error.strerror or "unknown cause").lower()

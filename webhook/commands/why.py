@@ -136,8 +136,8 @@ def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON
     return known[-1] if known else None
 
 
-def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.ReviewAssembly) -> Simulation | None:
-    """Return what rules find of an object as if it were created now; None if it cannot be a request."""
+def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.ReviewAssembly) -> Simulation:
+    """Return the simulation of a job as if it were created now, without findings about waiting for other jobs."""
     metadata = {key: value for key, value in job["metadata"].items() if key not in _WRITTEN_BY_SERVER}
     created = {**{key: value for key, value in job.items() if key != "status"}, "metadata": metadata}
     try:

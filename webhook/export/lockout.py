@@ -40,7 +40,8 @@ _PATIENCE_S: Final = 15
 class _CriticalRequest:
     """A request on which a cluster depends.
 
-    `namespace` is "" for one outside namespaces, OWN for the own one, ANY for one of users without labels.
+    `namespace` is "" for cluster-scoped objects, _OWN for the webhook's namespace, _ANY for a user's namespace without
+    labels.
     """
 
     group: str
@@ -245,7 +246,7 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
 
 
 def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
-    """Return whether a rule names a request; one for named objects is for few."""
+    """Return whether a rule matches a request; a rule for named objects does not count, because it matches few."""
     if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
         return False
     resource, _, sub = need.resource.partition("/")
@@ -258,7 +259,7 @@ def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
 
 
 def _selects_namespace(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
-    """Return whether its namespaceSelector selects the namespace; outside namespaces the selector means nothing."""
+    """Return whether its namespaceSelector selects the namespace; it has no effect on cluster-scoped objects."""
     chosen = compile_selector(webhook.namespace_selector)
     if not namespace or chosen == EVERYTHING:
         return True

@@ -39,7 +39,7 @@ class NativePolicies:
 
 @dataclass(frozen=True, slots=True)
 class _KindGroup:
-    """Kinds of one policy. suffix: of its name."""
+    """The kinds of one policy. suffix: the end of the policy's name."""
 
     suffix: str
     rows: tuple[Row, ...]

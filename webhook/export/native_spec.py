@@ -127,9 +127,7 @@ def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNam
 
 
 def _may_read_namespace(tree: Node) -> bool:
-    """Return whether an expression could see metadata.namespace of the object: it reads more than other fields
-    of it.
-    """
+    """Return whether an expression could see metadata.namespace of the object, also as a part of a whole value."""
     if isinstance(tree, Ident):
         return tree.name in ("object", "oldObject")
     if _reads_no_namespace(tree):

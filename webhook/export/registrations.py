@@ -277,7 +277,7 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
     """
     wanted = set(words)
     if "devices" in wanted:
-        wanted.discard("portable-gpu")  # it is one of them
+        wanted.discard("portable-gpu")  # `gpu` is a device
     parts = [text for word, text in _SPEC.items() if word in wanted]
     of_containers = [text for word, text in _CONTAINER.items() if word in wanted]
     if wanted & _VARIABLE:

@@ -1,7 +1,7 @@
 """CEL expressions that find the pod templates of a kind and convert each to the Pod of an evaluation.
 
-Written for the API server, the same as the virtual Pod of evaluation/request_objects.py: null is nothing down to the
-fields of a PodSpec, a template is a map, and its metadata has the request's namespace unless it names one. Knows no
+Written for the API server, the same as the virtual Pod of evaluation/request_objects.py: null counts as absent down to
+the fields of a PodSpec, a template is a map, and its metadata has the request's namespace unless it names one. Knows no
 policies.
 """
 
@@ -143,7 +143,7 @@ def _template_name_expression(rule: PodSetRule, name: str) -> str:
 
 
 def _value_of_type_or_empty_expression(value: str, kind: str, empty: str) -> str:
-    """Return CEL for an optional value that counts as empty unless it is of a kind."""
+    """Return CEL for an optional value, and for `empty` if the value is absent or of another type."""
     return f"{value}.optFlatMap(v, type(v) == {kind} ? optional.of(v) : optional.none()).orValue(dyn({empty}))"
 
 

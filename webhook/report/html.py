@@ -167,7 +167,7 @@ def _result_in_number(result: Result, count: int) -> str:
 
 
 def _section_about_run(run: RunDescription) -> str:
-    """Return when and how the report was made; "" if nothing of it is known."""
+    """Return when and how the report was made; "" if the time is not known."""
     rows = {"Command": run.command, "Policies": run.policies, "Commit": run.revision}
     terms = "".join(f"<dt>{term}</dt><dd>{_escaped_text(told)}</dd>" for term, told in rows.items() if told)
     if not run.time:

@@ -45,7 +45,7 @@ class _TestCase(Struct, frozen=True):
 
 
 class _Suite(Struct, frozen=True):
-    """Test cases in a row that are of one suite: how many there are of each outcome."""
+    """Consecutive test cases of one suite, counted by outcome."""
 
     name: str
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -68,7 +68,7 @@ class _CollectingWriter(Generic[Entry]):
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole document; a file that could not be read is an error, what was not evaluated a suite."""
+        """Yield the whole document; each unread file is an error, and a suite has what was not evaluated."""
         for each in totals.unreadable:
             self._add_test_case(_TestCase(each.file, "cannot be read", "error", str(each)))
         for reason in totals.counts.not_evaluated.values():

@@ -170,7 +170,7 @@ class _Drawing:
             self._scale[amount.resource] = max(self._scale.get(amount.resource, 1), largest)
 
     def document(self) -> Iterator[str]:
-        """Yield the whole document, after the rows told its height."""
+        """Yield the whole document; the rows decide its height."""
         drawn = [part for row in self._made.rows for part in self._row_elements(row)]
         if self._made.unused_flavors:
             for line in _wrapped_lines(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):

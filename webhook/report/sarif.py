@@ -1,8 +1,8 @@
 """Writes SARIF 2.1.0 for code scanning services: rules with their help, and a result for each finding.
 
 Follows the OASIS standard of 2020, and the parts that GitHub reads: relative addresses of files, `partialFingerprints`,
-one location a result. A rule that could not be evaluated is not a result but a notification of the run. The file has
-rules before results, so results are kept until the end, in a temporary file if they are many (spool).
+one location for each result. A rule that could not be evaluated is not a result but a notification of the run. The file
+has rules before results, so results are kept until the end, in a temporary file if they are many (spool).
 """
 
 from __future__ import annotations

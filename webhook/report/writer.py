@@ -108,7 +108,7 @@ def left_out_by_configuration(
     unreported: int = 0,
     params: tuple[str, ...] = (),
 ) -> LeftOut:
-    """Return what a configuration and annotations left out; `exceptions` are the used ones with how often."""
+    """Return what a configuration and annotations left out; `exceptions` are the used exceptions with their counts."""
     named = {each.description for each in value.exceptions}
     of_file = sum(count for description, count in exceptions.items() if description in named)
     of_comments = sum(count for description, count in exceptions.items() if description.startswith(OF_COMMENT))
@@ -155,14 +155,14 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
     denied, or cases that failed. results: how many cases a test has of each kind, every kind named. counts: what was
-    found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not is
-    an entry instead. templates: files that are not manifests before they are rendered. not_read: files and folders that
-    are not read, because they are links out of the named folder or no regular files. unasked: objects without a policy,
-    by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose: whether to list
-    everything that is otherwise only counted. configured: what configuration and annotations left out. left_out: cases
-    that the user did not choose. coverage: for the rules and match conditions of suites, whether a case tries them,
-    with --verbose. queues: the queues of the cluster with the demands of jobs, if the format draws them. run: how the
-    report was made.
+    found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not be
+    read is an entry instead. templates: files that are not manifests before they are rendered. not_read: files and
+    folders that are not read, because they are links out of the named folder or no regular files. unasked: objects
+    without a policy, by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose:
+    whether to list everything that is otherwise only counted. configured: what configuration and annotations left out.
+    left_out: cases that the user did not choose. coverage: for the rules and match conditions of suites, whether a case
+    tries them, with --verbose. queues: the queues of the cluster with the demands of jobs, if the format draws them.
+    run: how the report was made.
     """
 
     entries: int = 0

@@ -18,8 +18,8 @@ from webhook.rules.decisions import Decision, ValidationAction, Verdict
 CHECK_BUCKETS: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 """kube-apiserver v1.36 plugin/policy/validating/metrics/metrics.go; 180 ns is its cheapest expression."""
 REVIEW_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
-"""kube-apiserver v1.36 admission/metrics/metrics.go, webhook_admission_duration_seconds, with three finer ones: a call
-that takes the API server 5 ms, including the network, takes this server 0.1 ms.
+"""kube-apiserver v1.36 admission/metrics/metrics.go, webhook_admission_duration_seconds, with three finer buckets: a
+call that takes the API server 5 ms, including the network, takes this server 0.1 ms.
 """
 
 TYPES: Final = {Phase.MUTATE: "admit", Phase.VALIDATE: "validating"}
@@ -81,15 +81,15 @@ class Counters:
         excepted. Policies and the catalogue bound the rules.
         reloads: by what was reloaded and its outcome.
         last_reload: by what was reloaded, 1 if the last attempt succeeded and 0 if it failed.
-        exception_days: days until exceptions and exemptions of the configuration end, by which of both, owner and last
-            day.
+        exception_days: days until exceptions and exemptions of the configuration end, by kind, owner and last day.
         policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
-        uncaught: faults of our own that nothing but HTTP 500 answers, by type.
+        uncaught: faults of our own that become HTTP 500, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun: started inline and moved to a
             worker; unread: incomplete at the deadline, or too large; unreadable: only the head could be read;
             abandoned: the client closed the connection before the answer.
         questions: what policies asked the API server with SubjectAccessReviews: answered, unanswered.
-        events: the results of Events about warnings: written, repeated (told already), failed, dropped (too many wait).
+        events: the results of Events about warnings: written, repeated (written before), failed, dropped (too many
+            wait).
         spans: the results of the spans of reviews: sent, failed, dropped.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
@@ -98,7 +98,7 @@ class Counters:
         connections: how many are open now, by port.
         connections_aborted: by the bound that was broken.
         handshakes_failed: TLS handshakes, by reason.
-        standing: decisions of rules that hold with where they are counted, by `id`; they took no time.
+        standing: decisions of rules that hold, with their buckets, by `id`; only decisions that took no time.
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))

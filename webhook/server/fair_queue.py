@@ -205,7 +205,7 @@ class FairQueue:
     # ---- becoming light
 
     def _watch_until_light(self, tenant: Tenant) -> None:
-        """Note when more of a tenant becomes light."""
+        """Note when the next of a tenant's address, namespace and user becomes light."""
         if tenant in self._watched or (at := self._usage.next_lighter_at(tenant, monotonic())) == inf:
             return
         if len(self._fading) > 2 * (len(self._turns) + len(self._namespaces)) + _SPARE_PLACES:
@@ -214,8 +214,8 @@ class FairQueue:
         heappush(self._fading, (at, next(self._numbers), tenant))
 
     def _forget_moments_of_gone_tenants(self) -> None:
-        """Keep a moment of each waiting tenant, and one of the tenants that have gone for each waiting namespace: then
-        the namespace is checked again, with any first tenant.
+        """Keep a moment of each waiting tenant. For each waiting namespace, also keep one moment of its tenants that
+        have gone: the namespace is checked again then.
         """
         kept = {
             one[-1] if one[-1] in self._turns else one[-1].namespace: one

@@ -166,7 +166,7 @@ def _fork_workers_and_exit(  # pragma: no cover - in a child, where coverage is 
     finally:
         for pid in running.values():
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)  # otherwise the process that inherits it, the server in a container, would have to
+            os.waitpid(pid, 0)  # otherwise the first process of a container, the server, would have to
         os._exit(code)
 
 

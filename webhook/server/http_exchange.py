@@ -4,8 +4,9 @@ Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sock
 answer: what ASGI's `receive` and `send` do. The head of an answer waits for the first piece of its body, so that both
 are one write: under TLS one record and one system call.
 
-The limits of URL, headers and pieces of the body are those beyond what httptools checks. Each keeps one client from
-taking the loop's time or the server's memory before a review begins. The texts say which limit was broken.
+httptools does not limit the URL, the headers and the pieces of the body, so this module does. Each limit keeps one
+client from taking the loop's time or the server's memory before a review begins. An error says which limit was
+exceeded.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Listener(uvicorn.Server):
     """The server process. `listen()` blocks until SIGTERM or SIGINT and then returns normally.
 
     On SIGTERM and SIGHUP readiness is withdrawn first and connections are closed after their next answer, for
-    `drain_s`; uvicorn by itself closes idle connections at once and loses requests that are on the wire. A second
+    `drain_s`; uvicorn by itself closes idle connections at once and loses requests that are on their way. A second
     signal, or SIGINT, stops without draining.
     """
 

@@ -101,7 +101,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         self._is_listed, self._revision = True, revision
         failing = {each.stored.uid for each in self._compiled if each.errors}
         digests = [_parts_that_decide(each, is_failing=each.uid in failing) for each in stored]
-        if digests == self._digests:  # something else of their status changed
+        if digests == self._digests:  # only other parts of their status changed
             return False
         self._compiled = self._compiler.compile(stored)
         failing = {each.stored.uid for each in self._compiled if each.errors}

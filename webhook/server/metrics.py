@@ -1,7 +1,7 @@
 """Renders counters and the gauges of the view in the Prometheus format. Imports prometheus_client on the first request.
 
 Names and labels are the API server's own for its webhooks and admission policies (kube-apiserver v1.36,
-admission/metrics/metrics.go and plugin/policy/*/metrics), with `claimgate` in front where it says `apiserver`.
+admission/metrics/metrics.go and plugin/policy/*/metrics), with the prefix `claimgate` in place of `apiserver`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 _PAUSE: Final = 9
-"""The text is served again for this many times as long as it took to render, so that scrapes take at most a tenth of
-the loop.
+"""The text is reused for this many times its rendering time, so that scrapes take at most a tenth of the loop.
 """
 _LINES: Final = 64
 """How many lines are rendered between two pauses, in 2 ms: a hundred policies have 2,000 lines."""
@@ -180,7 +179,7 @@ def _histograms(
 
 
 def _batches(entries: Mapping[Labels, Value], most: int) -> Iterator[dict[Labels, Value]]:
-    """Yield the current entries of maps of at most `most`; an empty map once if there are no entries."""
+    """Yield the current entries as maps of at most `most` entries; one empty map if there are no entries."""
     now = list(entries.items())
     for start in range(0, len(now) or 1, most):
         yield dict(now[start : start + most])

@@ -18,10 +18,10 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 256 * 1024
 """Blocks of at least this size are allocated from the system and returned to it. uvloop keeps a buffer of exactly 256
-KB for each TLS connection and uses few of its bytes. From a heap that larger work has left dirty, the whole buffer
-would be resident. Left to itself, glibc raises its own 128 KB to the largest block that was freed, up to 32 MB: one
-small object above such blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the
-process at 530 MB for good."""
+KB for each TLS connection and uses few of its bytes. On a heap with pages of earlier work, the whole buffer would be
+resident. By default, glibc raises this size from 128 KB to the largest block that was freed, up to 32 MB: one small
+object above such blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the process at
+530 MB for good."""
 _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024

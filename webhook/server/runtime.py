@@ -216,8 +216,8 @@ class StartLines:
         self._is_ready = False
 
     def write_when_listening(self, host: str, port: int, probe_port: int | None) -> None:
-        """Tune the interpreter for a server, and write the line."""
-        gc.freeze()  # policies live until the next reload: no collection walks them again, also not one before this
+        """Tune the interpreter for a server, and write `ready` or `not ready`."""
+        gc.freeze()  # policies live until the next reload: no collection walks them again, nor does one walk them now
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}

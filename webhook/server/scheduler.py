@@ -179,8 +179,7 @@ used a sixth waited for 0.8 s when many others came."""
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each later work of the namespace."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
-"""The most seconds by which a namespace that starts to wait is placed behind others because of its last work: as long
-as a slice.
+"""The most seconds by which its last work places a namespace behind others when it begins to wait: as long as a slice.
 """
 
 

@@ -224,7 +224,7 @@ class ServedState:
 
         def read_configuration() -> ConfigurationFile:
             file = settings_from_changed_file(chosen).configuration
-            for each in loaded:  # refuses rules that do not exist; the first time the policies do that
+            for each in loaded:  # refuses unknown rules; at the start, load_policies does
                 apply_configuration_to_policies(each, file)
             return file
 
@@ -248,7 +248,7 @@ class ServedState:
         if connection is not None:
 
             def policies_of_kind(gvk: GroupVersionKind) -> Sequence[str]:
-                return policies.current.names_of_policies_that_look_up(gvk)  # of the stored policies, too
+                return policies.current.names_of_policies_that_look_up(gvk)  # stored policies too
 
             failure_log = FailureLog(log, policies_of_kind)
             with failure_log.gather():

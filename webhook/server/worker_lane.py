@@ -188,7 +188,7 @@ class WorkerStarter:
 START_S: Final = 0.005
 """Seconds of a processor that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
-"""The most seconds that a namespace which begins to wait is placed behind others for its earlier use of workers: three
+"""The most seconds by which earlier use of workers places a namespace behind others when it begins to wait: three
 ordinary reviews of a worker, such as of Pods of 200 KB. A tenant with more recent use is heavy, and its use decides how
 long it waits.
 """

@@ -26,7 +26,7 @@ from webhook.suites.expectation import diff_as_yaml
 from webhook.text.terminal import one_line
 
 Status: TypeAlias = Literal["pass", "fail", "error", "skip", "excluded", "not found"]
-"""A result; `excluded`: the policy does not match, which counts as passed, `not found`: which counts as failed."""
+"""A result. If the policy does not match, `excluded` counts as passed, and `not found` as failed."""
 
 _UNMATCHED: Final = ("not registered", "not matched", "not bound", "no param")
 

@@ -260,7 +260,7 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
 
 
 def _load_one_object(value: JSON, suite: Suite) -> JSON:
-    """Return the object that is written there or in the named file."""
+    """Return the object of a field, which has the object itself or the name of its file."""
     objects = list(_objects(value, suite))
     if len(objects) != 1:
         raise InputError(InputProblem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))

@@ -1,8 +1,8 @@
 """The known and unknown parts of pods that a controller creates from single fields of an object, or from a pod template
 and other fields.
 
-kinds.yaml names the fields (`made`, `completion`). A field of the pod that it does not name is unknown, which is not the
-same as absent.
+kinds.yaml names the fields (`made`, `completion`). A field of the pod that it does not name is unknown, and not
+absent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """No request may hold up another: `python -m tests.bench.bounds` measures it from outside, as an attacker would.
 
 One server with the shipped policies and slow policies of a site, over TLS on loopback; victims and attackers in
-separate processes. Every section ends without input; every missed target is printed and makes the exit code 1.
+separate processes. Every section ends by itself. Every missed target is printed and makes the exit code 1.
 """
 
 from __future__ import annotations

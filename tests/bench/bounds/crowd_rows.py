@@ -50,7 +50,7 @@ def _row(server: Server, behaviour: Behaviour, sampler: Sampler, report: Report)
     if behaviour.run is crowds.refusals:
         written = (server.log.stat().st_size - logged) / lasted_s
         text += f"; log {written / 1000:.0f} KB/s"
-        # the victims' own reviews are a line each, some 100 KB/s
+        # each review of the victims is a line too, together some 100 KB/s
         allowed = LOG_BYTES_PER_S + 1000 * seen.answered / lasted_s
         missed += [f"log grew by {written / 1000:.0f} KB/s"] if written > allowed else []
     missed += settle(server, questions(), sampler)

@@ -25,8 +25,8 @@ HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 @dataclass
 class Slow:
-    """One client: the bytes that it sends at once, the bytes that it sends each second, and how long it may stay. None:
-    at least to the cap."""
+    """One client: the bytes that it sends at once, the bytes that it sends each second, and how long it may stay; None
+    means to the end of the measurement."""
 
     name: str
     bound_s: float | None

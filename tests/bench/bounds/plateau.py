@@ -157,7 +157,7 @@ def _processor_s() -> float:
     for pid in family(os.getpid()):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended: its parent has its time
+        except OSError:  # it has ended: its time counts with its parent
             continue
         ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -20,7 +20,7 @@ WRONG = (
 
 
 def malformed(address: Address, index: int, end: float) -> Counter[str]:
-    """Some whole requests, then a refused request, all in one write; a connection for each."""
+    """On each connection, some whole requests and then a refused request, all in one write."""
     counts: Counter[str] = Counter()
     chance, trust = random.Random(f"{time.time_ns()} {index}"), address.trust()
     while time.monotonic() < end:

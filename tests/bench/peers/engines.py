@@ -160,7 +160,7 @@ def _define(server: ApiServer, files: list[Path]) -> None:
     end = time.monotonic() + START_S
     wait = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     while server.kubectl(*wait, code=None).returncode and time.monotonic() < end:
-        time.sleep(0.5)  # a policy without conditions is an error
+        time.sleep(0.5)  # kubectl fails for a definition without conditions
 
 
 def _made_kinds(server: ApiServer) -> int:
