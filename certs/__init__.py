@@ -1,4 +1,4 @@
-"""Certificates of the webhook: issuing, planning their rotation, keeping them, telling the API server whom to trust.
+"""Certificates of the webhook: issues them, plans their rotation, stores them, and tells API servers whom to trust.
 
 Imports nothing of the webhook, so that it can run as a Job without policies.
 """
@@ -7,4 +7,4 @@ from __future__ import annotations
 
 
 class CertificateError(Exception):
-    """A certificate, key or store that cannot be used: what, where, and what to do. Lower case."""
+    """The error for a certificate, key or store that cannot be used: what, where, and what to do, in lower case."""

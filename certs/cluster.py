@@ -1,6 +1,6 @@
 """A live cluster, for the Secret and the webhook configurations. The kubernetes package is imported here, when needed.
 
-Knows how to find the cluster and how its refusals read; knows nothing of certificates.
+Finds the cluster, and puts its refusals into words. Knows nothing of certificates.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from certs import CertificateError
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Say in one line why the cluster would not do something with `what`.
+    """Turn a refusal about `what` into an error of one line.
 
     Raises:
-        CertificateError: it answered with an error, or not at all.
+        CertificateError: the cluster answered with an error, or not at all.
     """
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import HTTPError
@@ -46,7 +46,8 @@ def absent(call: Callable[[], Any]) -> Any:
 
 
 def client(kubeconfig: str | None, context: str | None = None) -> Any:
-    """A client of the cluster: by file and context, else by the Pod we run in, else by the default kubeconfig.
+    """Return a client of the cluster: by file and context, else by the Pod of this process, else by the default
+    kubeconfig.
 
     Raises:
         CertificateError: it does not exist.
@@ -67,7 +68,7 @@ def client(kubeconfig: str | None, context: str | None = None) -> Any:
 
 
 def core(kubeconfig: str | None, context: str | None = None) -> Any:
-    """The core API of that cluster, where Secrets are.
+    """Return the core API of the cluster, which has Secrets.
 
     Raises:
         CertificateError: there is no configuration to use.

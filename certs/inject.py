@@ -1,4 +1,4 @@
-"""Telling API servers whom to trust: the bundle goes into every webhook of the named configurations.
+"""Tells API servers whom to trust: writes the bundle into every webhook of the named configurations.
 
 Knows the place of caBundle in admissionregistration.k8s.io/v1; knows neither policies nor the origin of the bundle.
 """
@@ -30,9 +30,9 @@ class Injected:
 
 
 def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
-    """The JSON Patch that puts the bundle into every webhook which has another one.
+    """Return the JSON Patch that puts the bundle into every webhook with another bundle or none.
 
-    A test of each webhook's name goes first, so that a list that changed meanwhile is not patched at wrong places.
+    The patch tests the name of each webhook first, so that a list that changed meanwhile is not patched.
 
     Args:
         configuration: a webhook configuration as plain JSON.
@@ -49,10 +49,10 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
 
 
 def owned(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
-    """The JSON Patch that makes a namespace the owner of a configuration, beside the owners that it has.
+    """Return the JSON Patch that adds a namespace to the owners of a configuration.
 
-    Then deleting the namespace also deletes the configuration. Otherwise API servers would call a server that is gone,
-    and with `failurePolicy: Fail` users could not create Pods any more.
+    The deletion of the namespace then also deletes the configuration. Otherwise API servers would call a server that is
+    gone, and with `failurePolicy: Fail` users could not create Pods any more.
 
     Args:
         configuration: a webhook configuration as plain JSON.
@@ -73,7 +73,7 @@ def inject(client: Any, names: Sequence[str], bundle: bytes, owner_namespace: st
         client: an ApiClient of the kubernetes package.
         names: each may exist in both kinds or in one.
         bundle: PEM certificates.
-        owner_namespace: becomes an owner of the configurations, so that they go when it goes.
+        owner_namespace: becomes an owner of the configurations, so that its deletion deletes them.
 
     Raises:
         CertificateError: a name exists in neither kind, or the cluster refuses.

@@ -1,6 +1,6 @@
-"""Making and reading certificates: a small authority and what it signs. ECDSA P-256, nothing else.
+"""Makes and reads certificates of an authority and of servers, only with ECDSA P-256.
 
-Knows X.509; knows neither files, clusters nor the clock: the time is an argument.
+Knows X.509, and neither files, clusters nor the clock: the time is an argument.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from certs import CertificateError
 CA_DAYS: Final = 3650
 SERVING_DAYS: Final = 365
 BACKDATED: Final = timedelta(minutes=5)
-"""How long before now a certificate is valid already: the clocks of a cluster's machines differ."""
+"""How long before its creation a certificate begins to be valid, because the clocks of machines differ."""
 _COMMON_NAME_MAX: Final = 64
 """RFC 5280, upper bound of a common name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate and its private key, PEM. `certificate` may hold further certificates after its own."""
+    """A certificate and its private key, as PEM. More certificates may follow the first one in `certificate`."""
 
     certificate: bytes
     key: bytes
@@ -49,12 +49,12 @@ class Facts:
 
     @property
     def lifetime(self) -> timedelta:
-        """How long it is valid in all."""
+        """Return the time from the beginning to the end of its validity."""
         return self.not_after - self.not_before
 
 
 def authority(name: str, *, now: datetime, days: int = CA_DAYS) -> Pair:
-    """A new self-signed authority that may sign serving certificates only."""
+    """Return a new self-signed authority, which may sign only serving certificates."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
     builder = _builder(subject, subject, key, now, days)
@@ -65,12 +65,12 @@ def authority(name: str, *, now: datetime, days: int = CA_DAYS) -> Pair:
 
 
 def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVING_DAYS) -> Pair:
-    """A new serving certificate for these DNS names and IP addresses, signed by the authority.
+    """Return a new serving certificate for these DNS names and IP addresses, signed by the authority.
 
     Args:
         ca: the authority; its first certificate signs.
-        names: at least one; every one becomes a subject alternative name.
-        now: the certificate is valid from five minutes before it.
+        names: at least one; each becomes a subject alternative name.
+        now: the certificate is valid from five minutes before this time.
         days: how long it is valid, at most as long as the authority.
 
     Raises:
@@ -98,19 +98,19 @@ def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVIN
 
 
 def read(certificate: bytes) -> tuple[Facts, ...]:
-    """The contents of each certificate of a PEM text.
+    """Return the contents of each certificate of a PEM text.
 
     Raises:
-        CertificateError: it holds none, or something that is no certificate.
+        CertificateError: the text has no certificate, or an invalid one.
     """
     return tuple(_facts(one) for one in _certificates(certificate))
 
 
 def is_signed_by(certificate: bytes, ca: bytes) -> bool:
-    """Whether the first certificate was signed by the first of the authority's.
+    """Return whether the first certificate of `ca` signed the first certificate of `certificate`.
 
     Raises:
-        CertificateError: one of them is no certificate.
+        CertificateError: one of them is not a certificate.
     """
     signed, signer = _certificates(certificate)[0], _certificates(ca)[0]
     try:
@@ -121,7 +121,7 @@ def is_signed_by(certificate: bytes, ca: bytes) -> bool:
 
 
 def belongs(pair: Pair) -> bool:
-    """Whether key and first certificate belong together.
+    """Return whether the key belongs to the first certificate.
 
     Raises:
         CertificateError: one of them cannot be read.
@@ -130,7 +130,9 @@ def belongs(pair: Pair) -> bool:
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """The names by which an API server and Pods reach a Service; the first is the one in clientConfig.service."""
+    """Return the names by which an API server and Pods reach a Service; the first is the one in
+    clientConfig.service.
+    """
     return f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", f"{service}.{namespace}", service
 
 

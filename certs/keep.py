@@ -1,6 +1,6 @@
-"""Bringing a store to what is wanted: issue for the first time, or carry out a plan of rotation.
+"""Fills a store for the first time, or renews its certificates by a plan.
 
-Knows the order of the steps; the plan itself is made in rotate.py, the certificates in issue.py.
+Knows the order of the steps; rotate.py makes the plan, and issue.py the certificates.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Days:
 
 
 def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, replace: bool = False) -> None:
-    """A new authority and a serving pair, into a store that has none.
+    """Write a new authority and a serving pair into a store.
 
     Raises:
-        CertificateError: the store has certificates and they must not be replaced; or names are invalid.
+        CertificateError: the store has certificates that must not be replaced, or a name is invalid.
     """
     if not replace and (existing := sorted(store.read())):
         raise CertificateError(f"{', '.join(existing)} already exist; use rotate, or --replace to start again")
@@ -43,7 +43,7 @@ def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, repl
 
 @contextmanager
 def named(file: str) -> Iterator[None]:
-    """Name the file of a store that cannot be read.
+    """Add the name of the file to an error.
 
     Raises:
         CertificateError: it cannot be read.
@@ -55,7 +55,7 @@ def named(file: str) -> Iterator[None]:
 
 
 def state(files: Mapping[str, bytes]) -> State:
-    """The contents of a store; an authority without its key cannot sign and does not count.
+    """Return the contents of a store, without authorities if their key is missing, because then they cannot sign.
 
     Raises:
         CertificateError: one of them cannot be read.
@@ -94,18 +94,18 @@ def rotate(
 
     Args:
         store: where the certificates are.
-        names: of the serving certificate; empty means those it has.
+        names: of the serving certificate; empty keeps its names.
         now: the time.
         days: how long new certificates are valid.
-        pretend: plan only.
-        trusted: returns the bundle that clients trust now; asked where the store has none. Replicas may still show a
-            certificate that one of its authorities signed, so these stay in the new bundle for a while.
+        pretend: only plan.
+        trusted: returns the bundle that clients trust now; called if the store has none. Replicas may still show a
+            certificate that one of these authorities signed, so they stay in the new bundle for a while.
 
     Returns:
         The changes that were made (or would be), and the bundle after them.
 
     Raises:
-        CertificateError: there is nothing to go by, or something cannot be read or written.
+        CertificateError: no names are known, or something cannot be read or written.
     """
     files = store.read()
     current = state(files)
@@ -131,7 +131,7 @@ def _readable_authorities(bundle: bytes, now: datetime) -> bytes:
 
 
 def split(bundle: bytes) -> list[bytes]:
-    """The certificates of a bundle, one by one."""
+    """Return the certificates of a bundle, one by one."""
     return [part + _END for part in bundle.replace(b"\r\n", b"\n").split(_END)[:-1]] if bundle else []
 
 

@@ -1,4 +1,4 @@
-"""Looking after certificates for as long as a process runs. Knows signals and waiting, and nothing of certificates."""
+"""Checks certificates for as long as a process runs. Knows signals and waiting, and nothing of certificates."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from certs import CertificateError
 
 
 def repeat(look: Callable[[], None], every_s: float, stopped: Event | None = None) -> None:
-    """Look, wait, look again, until SIGTERM or Ctrl-C.
+    """Check again and again, until SIGTERM or Ctrl-C.
 
-    A look that fails is tried again like every other. Its error is printed when it differs from that of the look
-    before, so that a cluster that is away for a night leaves one line.
+    A check that fails is repeated like any other. Its error is printed if it differs from that of the previous check,
+    so that a cluster that is away for a night leaves one line.
 
     Args:
-        look: one look; raises CertificateError when something is missing or the cluster refuses.
-        every_s: seconds between two looks.
+        look: checks once; raises CertificateError if something is missing or the cluster refuses.
+        every_s: seconds between two checks.
         stopped: ends the loop when it is set; by default the two signals set it.
     """
     stop = stopped or _on_signals()

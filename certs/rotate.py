@@ -1,10 +1,9 @@
-"""Plans what to renew now, from facts and the time; the caller carries out the plan.
+"""Plans what to renew now, from the stored certificates and the time; the caller carries out the plan.
 
-An authority is renewed in two steps, because an API server must trust the new one before anybody shows a certificate
-signed by it: first the new authority joins the bundle in front of the old one, and only after `SETTLE`, in which the
-bundle is injected, the serving certificate is signed by it. The old one stays in the bundle for another `SETTLE`, in
-which every replica reads the new certificate. A serving certificate that is of no use at all (none, expired, wrong
-names) is not waited for.
+An authority is renewed in two steps, because API servers must trust the new one before a server shows a certificate
+that it signed. First the new authority is put before the old one in the bundle, which is then injected. After `SETTLE`
+the new authority signs the serving certificate. The old authority stays in the bundle for another `SETTLE`, in which
+every replica reads the new certificate. A missing, expired or misnamed serving certificate is replaced at once.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from certs.issue import Facts
 
 SETTLE: Final = timedelta(hours=1)
 RENEW_AT: Final = 3
-"""A certificate is renewed in the last third of its life: one of 90 days when 30 are left, as is customary."""
+"""A certificate is renewed in the last third of its life: a certificate of 90 days when 30 are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The stored certificates. `authorities` newest first; `serving` None if there is none or its key does not fit.
+    """The stored certificates. `authorities`: the newest first. `serving`: None if there is none or its key does not
+    fit.
 
-    `signed_by_newest`: whether the serving certificate was signed by the first of the authorities.
+    `signed_by_newest`: whether the first authority signed the serving certificate.
     """
 
     authorities: tuple[Facts, ...] = ()
@@ -45,11 +45,11 @@ class Plan:
 
 
 def plan(state: State, names: Sequence[str], *, now: datetime) -> Plan:
-    """The certificates to renew.
+    """Return what to renew.
 
     Args:
         state: what is stored.
-        names: what the serving certificate must be valid for.
+        names: the names that the serving certificate must have.
         now: the time.
     """
     authority = _authority_reason(state, now)
@@ -102,12 +102,12 @@ def _serving_reason(state: State, names: Sequence[str], now: datetime, *, new_au
 
 
 def _is_settling(state: State, now: datetime) -> bool:
-    """Whether the newest authority is so new that API servers may not trust it yet."""
+    """Return whether the newest authority is so new that API servers may not trust it yet."""
     return not state.signed_by_newest and now - state.authorities[0].not_before < SETTLE
 
 
 def is_due(facts: Facts, now: datetime) -> bool:
-    """Whether it is in the last third of its life."""
+    """Return whether a certificate is in the last third of its life."""
     return facts.not_after - now <= facts.lifetime / RENEW_AT
 
 

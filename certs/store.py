@@ -1,7 +1,8 @@
 """Where certificates are kept: a folder, or a Secret. Both hold the same four files.
 
-`ca.crt` is the bundle that clients trust, newest authority first; `ca.key` the key of that first one; `tls.crt` and
-`tls.key` the serving pair. A Pod that serves mounts only the last two. Knows nothing of what is in them.
+`ca.crt` is the bundle that clients trust, with the newest authority first, and `ca.key` is the key of this authority.
+`tls.crt` and `tls.key` are the serving pair. A serving Pod mounts only the last two. Knows nothing of the contents of
+files.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ FILES: Final = (CA, CA_KEY, SERVING, SERVING_KEY)
 
 
 class Store(Protocol):
-    """Keeps the four files; those that are absent are left out."""
+    """Keeps the four files, of which some may be absent."""
 
     def read(self) -> Mapping[str, bytes]:
-        """The stored files."""
+        """Return the stored files."""
         ...
 
     def write(self, files: Mapping[str, bytes]) -> None:
@@ -34,12 +35,12 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder; keys are readable by their owner only, and every file appears whole."""
+    """A folder. Only their owner can read keys, and every file appears as a whole."""
 
     path: Path
 
     def read(self) -> Mapping[str, bytes]:
-        """The stored files.
+        """Return the stored files.
 
         Raises:
             CertificateError: a file cannot be read.
@@ -50,7 +51,7 @@ class Folder:
             raise CertificateError(f"{error.filename}: {str(error.strerror).lower()}") from None
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Keep these files. Certificates come last, so that a watcher sees a new one only with its key.
+        """Write these files. Certificates come last, so that a watcher sees a new one only with its key.
 
         Raises:
             CertificateError: a file cannot be written.
@@ -63,7 +64,7 @@ class Folder:
             raise CertificateError(f"{error.filename}: {str(error.strerror).lower()}") from None
 
     def _replace(self, name: str, content: bytes) -> None:
-        descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")  # readable by its owner only
+        descriptor, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")  # only its owner can read it
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         if not name.endswith(".key"):
@@ -80,10 +81,10 @@ class Secret:
     api: Any
 
     def read(self) -> Mapping[str, bytes]:
-        """The stored files; nothing if the Secret does not exist.
+        """Return the stored files; none if the Secret does not exist.
 
         Raises:
-            CertificateError: the cluster refuses to say.
+            CertificateError: the cluster does not allow it.
         """
         data = self._data() or {}
         return {name: base64.b64decode(data[name]) for name in FILES if data.get(name)}

@@ -1,7 +1,6 @@
 {{/*
-The manifests are those of deploy/base, which `make deploy` copies to files/; the templates set in them what a value
-says. A file is read into a dict with its documents as `items`. They name the namespace claimgate-system where the one of
-the release is meant.
+`make deploy` copies the manifests of deploy/base to files/; the templates set the values in them. A file is read into a
+dict with its documents as `items`. The namespace of the release replaces claimgate-system.
 */}}
 {{- define "claimgate.documents" -}}
 {{- $items := list -}}
@@ -18,8 +17,8 @@ the release is meant.
 {{- end -}}
 
 {{/*
-One object as it is rendered: with the namespace of the release and the labels that everything has. Helm never deletes a
-CustomResourceDefinition: with it the API server would delete every policy of the cluster.
+The rendered form of an object, with the namespace of the release and the common labels. Helm never deletes a
+CustomResourceDefinition, because the API server would then delete every policy of the cluster.
 */}}
 {{- define "claimgate.object" -}}
 {{- $metadata := .object.metadata -}}
@@ -49,7 +48,7 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- end -}}
 {{- end -}}
 
-{{/* What the Pods of both Deployments have in common. */}}
+{{/* The common settings of the Pods of both Deployments. */}}
 {{- define "claimgate.pod" -}}
 {{- $pod := .pod -}}
 {{- $values := .root.Values -}}
@@ -97,8 +96,8 @@ CustomResourceDefinition: with it the API server would delete every policy of th
 {{- end -}}
 
 {{/*
-The matchConditions of exempt users, as `conditions`: those of webhook/export/exemptions.py. An exemption whose last day
-has passed has none.
+The matchConditions of exempt users, as `conditions`, the same as in webhook/export/exemptions.py. An expired exemption
+has none.
 */}}
 {{- define "claimgate.exemptions" -}}
 {{- $conditions := list -}}
@@ -129,9 +128,9 @@ has passed has none.
 {{- end -}}
 
 {{/*
-Names of the webhooks of a configuration that may not fail closed yet, separated by blanks: those that have no caBundle in
-the cluster. A call without one always fails, so under `Fail` such a webhook would refuse everything it is asked about
-until the bundle is there. Where no cluster is asked, as by `helm template`, there are none.
+The names of the webhooks of a configuration that must not fail closed yet, separated by blanks: those without a caBundle
+in the cluster. A call without a bundle always fails, so under `Fail` such a webhook would refuse every request until it
+has the bundle. Without a cluster, as for `helm template`, there are none.
 */}}
 {{- define "claimgate.staged" -}}
 {{- $trusted := list -}}
