@@ -62,8 +62,9 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.shapes",
+        checks="object_shape",
         groups=("pod-template-shape", "object-shape"),
-        rules=("object_shape", "template_labels"),
+        rules=("object_shape",),
         judges_types=True,
     ),
     FactPackage(
