@@ -38,6 +38,16 @@ def anchors_of_headings(text):
     }
 
 
+def test_every_row_of_a_table_is_one_line():
+    wrapped = [
+        f"{page.relative_to(ROOT)}: {row}: write the row on one line"
+        for page in (*PAGES, *sorted((ROOT / "tests" / "data").rglob("*.md")))
+        for row in re.findall(r"^\|.*$", CODE.sub("", page.read_text()), re.MULTILINE)
+        if not row.endswith("|")
+    ]
+    assert wrapped == []
+
+
 def test_every_decision_is_listed_by_its_number_and_title():
     listed = (DOCS / "decisions" / "README.md").read_text()
     for page in sorted((DOCS / "decisions").glob("0*.md")):
