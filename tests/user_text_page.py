@@ -20,11 +20,11 @@ USES: Mapping[str, tuple[Use, str]] = {
         "`_longest_path_and_end` ends at the first text that is no step",
     ),
     "webhook.yamltext.source_line._WORD": (Use.BEGINNING, "`source_line` tries it at one place of a line"),
-    "webhook.apimachinery.names.DNS_LABEL": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.apimachinery.names.DNS_SUBDOMAIN": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.apimachinery.names.DNS_1035_LABEL": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.apimachinery.names._KEY": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.apimachinery.names.DNS_LABEL": (Use.WHOLE, "only its text is used"),
+    "webhook.apimachinery.names.DNS_SUBDOMAIN": (Use.WHOLE, "only its text is used"),
+    "webhook.apimachinery.names.DNS_1035_LABEL": (Use.WHOLE, "only its text is used"),
+    "webhook.apimachinery.names._KEY": (Use.WHOLE, "only its text is used"),
+    "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "only its text is used"),
     "webhook.workloads.table._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
 }
 """How an expression is used, if its module does not show this."""
@@ -35,31 +35,31 @@ BOUNDED: Mapping[str, str] = {
     "webhook.cel.library.url: re.compile(f'[{characters}]|%(?i:{bytes_})')": "made of constants when the module "
     "is imported; it matches at most three characters",
     'webhook.commands.audit_index: re.compile(f"""kind["\']?\\\\s*:\\\\s*["\']?(?:{kind})""")': "made of the kinds of "
-    "the workload table; white space begins after `kind` alone",
-    "webhook.commands.test: re.compile(text)": "who runs `claimgate test --run` writes it",
-    "webhook.cluster.decoding._TOKEN": "JSON of the API server, of at most 16 MiB; a string without its end is the last",
+    "the workload table; white space is read only after `kind`",
+    "webhook.commands.test: re.compile(text)": "the user of `claimgate test --run` writes it",
+    "webhook.cluster.decoding._TOKEN": "JSON of the API server, of at most 16 MiB; a string without its end is the last token",
     "webhook.facts.command_lines.shell._ALONE": "a word that does not match is read whole by `_PLAIN` next",
     "webhook.facts.device_failures.probes: re.compile('|'.join(document.value[each]))": "the shipped "
-    "`model_servers.yaml`, whose patterns are tried like these",
-    "webhook.facts.model_servers.started_servers: re.compile(row['switches'])": "the shipped `servers.yaml`, whose "
-    "patterns match the name of a flag from its beginning, with one loop at the end",
+    "`model_servers.yaml`, with patterns that are checked in the same way",
+    "webhook.facts.model_servers.started_servers: re.compile(row['switches'])": "the shipped `servers.yaml`, with "
+    "patterns that match the name of a flag from its beginning, and have one loop at the end",
     "webhook.facts.model_servers.started_servers: re.compile('|'.join(row['images']))": "the shipped `servers.yaml`, "
-    "whose patterns have no loop",
+    "with patterns without a loop",
     "webhook.facts.gpu.devices: re.compile('|'.join(map(translate, patterns)))": "the shipped shell patterns of "
     "`devices.yaml`, on at most 1,024 characters of an image",
-    "webhook.facts.gpu.devices: re.fullmatch(self.form, name)": "the shipped `devices.yaml`, whose patterns are tried "
-    "like these",
+    "webhook.facts.gpu.devices: re.fullmatch(self.form, name)": "the shipped `devices.yaml`, with patterns that are "
+    "checked in the same way",
     "webhook.apimachinery.names: re.search(f'[^A-Za-z0-9{re.escape(allowed)}]', name)": "it matches one character",
-    "webhook.yamltext.placeholders._BLANKS[1][1]": "what follows a second `__` would match, so only the last one is read in vain",
-    "webhook.rules.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text, with the root of "
-    "a path of the catalogue ahead",
+    "webhook.yamltext.placeholders._BLANKS[1][1]": "with a second `__` it matches, so only the text after the last `__` is read in vain",
+    "webhook.rules.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text before the root "
+    "of a path of the catalogue",
     "webhook.conversion.cluster_policy: re.sub(f'(object|oldObject)\\\\.{part}', f'\\\\1.{inner}.{part}', text)": "a "
-    "file that who runs `claimgate policies convert` names; made of constants, without a loop",
+    "file that the user of `claimgate policies convert` names; made of constants, without a loop",
     "webhook.conversion.pod_controllers: re.sub(f'(object|oldObject)\\\\.{part}{_OWN_NAMESPACE}', "
-    "f'\\\\1.{inner}.{part}', text)": "a file that who runs `claimgate policies convert` names; made of constants, "
+    "f'\\\\1.{inner}.{part}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
     "without a loop",
     "webhook.conversion.pod_controllers: re.sub(f'\\\\b(object|oldObject|Object)\\\\.{part}', "
-    "f'\\\\1.{inner}.{plain}', text)": "a file that who runs `claimgate policies convert` names; made of constants, "
+    "f'\\\\1.{inner}.{plain}', text)": "a file that the user of `claimgate policies convert` names; made of constants, "
     "without a loop",
     "webhook.rules.pages._HEADING": "pages of the package",
     "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",
@@ -81,7 +81,7 @@ def _tables() -> list[str]:
     lines += [f"| {_cell(home)} | {who} |" for home, who in sorted(BOUNDED.items())]
     lines += ["", "| expression | how it is used |", "|---|---|"]
     lines += [f"| {_cell(home)} | {why} |" for home, (_, why) in sorted(USES.items())]
-    lines += ["", "| module | expressions that take linear time, whatever the text |", "|---|---|"]
+    lines += ["", "| module | expressions that take linear time for any text |", "|---|---|"]
     by_module: dict[str, list[str]] = defaultdict(list)
     for home in found:
         if home not in BOUNDED:
