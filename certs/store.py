@@ -22,7 +22,7 @@ FILES: Final = (CA, CA_KEY, SERVING, SERVING_KEY)
 
 
 class Store(Protocol):
-    """Keeps the four files, of which some may be absent."""
+    """Keeps the four files; some may be absent."""
 
     def read(self) -> Mapping[str, bytes]:
         """Return the stored files."""

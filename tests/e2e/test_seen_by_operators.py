@@ -101,7 +101,7 @@ def _in_research(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def _holding(name: str, limits: dict[str, str]) -> dict[str, Any]:
-    """A RayCluster, whose containers an API server does not check."""
+    """A RayCluster, because an API server does not check its containers."""
     head = {"rayStartParams": {}, "template": {"spec": pod("x", limits)["spec"]}}
     return _ray_cluster(name, headGroupSpec=head)
 

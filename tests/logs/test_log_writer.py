@@ -1,4 +1,4 @@
-"""A thread writes lines in batches; a caller neither waits nor fails, whatever the state of stderr."""
+"""A thread writes lines in batches; a caller neither waits nor fails in any state of stderr."""
 
 from __future__ import annotations
 

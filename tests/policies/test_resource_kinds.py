@@ -1,4 +1,4 @@
-"""Kinds of which only the resources are known, such as NVIDIA's NIMService, in each form of a row."""
+"""Kinds with only their resources known, such as NVIDIA's NIMService, in each form of a row."""
 
 from __future__ import annotations
 

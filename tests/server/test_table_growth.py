@@ -121,8 +121,8 @@ REQUESTS = {
 
 
 def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path: Path) -> None:
-    """A collection runs after 150,000 objects. Until then, an error whose own frame refers to it keeps a connection of
-    58 KB in memory."""
+    """A collection runs after 150,000 objects. Until then, an error that refers to itself through its frame keeps a
+    connection of 58 KB in memory."""
     running, pki, bodies = Running(lambda _attributes, _phase, _deadline: Verdict(allowed=True)), Pki(tmp_path), []
     reviewed = FreshReviews(lists(), EVERY).body(1)
     for name, body in REQUESTS.items():

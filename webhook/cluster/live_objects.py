@@ -23,7 +23,7 @@ MOST_RESUMED: Final = 100
 
 
 class ServedKind(Struct, frozen=True):
-    """A kind whose objects can be listed."""
+    """A kind with objects that can be listed."""
 
     kind: GroupVersionKind
     resource: ServedResource

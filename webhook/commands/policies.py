@@ -273,7 +273,7 @@ def check_policy_exceptions(
 
     Args:
         documents: documents of files; those of other kinds are left out.
-        policies: policies of the site, whose rules may be named beside the shipped ones.
+        policies: policies of the site; an exception may also name their rules.
         configuration: the file with the bounds; without one, bounds are not checked.
         day: today. An object of a file counts as created today.
     """

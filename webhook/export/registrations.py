@@ -155,8 +155,8 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
 
 def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    """Return a webhook that leaves out updates of bookkeeping fields, for resources whose policies ignore such updates,
-    and a webhook with every update for the other resources.
+    """Return a webhook that leaves out updates of bookkeeping fields, for resources with policies that ignore such
+    updates, and a webhook with every update for the other resources.
     """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):

@@ -269,7 +269,7 @@ class BodyReader:
         deadline: float,
         first: Message | None = None,
     ) -> None:
-        """Create a reader for a body of which at most the first message was read.
+        """Create a reader for a body; at most its first message was read.
 
         Args:
             budget: the budget in which large bodies are reserved.

@@ -223,7 +223,7 @@ class SlowReviews:
     async def answer_unreadable(
         self, given: bytes | LargeBody, head: Attributes | None, call: ReviewCall, message: str
     ) -> bytes | None:
-        """Answer a review of which only the head can be read; None if not even the head can be.
+        """Answer a review with only a readable head; None if not even the head can be read.
 
         An HTTP error would leave it to the failurePolicy of the webhook, which an installation may have on Ignore.
         """

@@ -171,7 +171,7 @@ class _ObjectMaker:
             if name in skipped:
                 continue
             has_default = name in defaults or (isinstance(inner, dict) and "default" in inner)
-            is_spec = not where and name == "spec"  # people always write it, whatever the schema says
+            is_spec = not where and name == "spec"  # people always write it, even if it is optional
             if self._is_full or name in required or has_default or is_spec:
                 known[name] = defaults[name] if name in defaults else self.value(inner, f"{where}{name}.")
             elif name in self._names or schema.get("minProperties"):

@@ -91,7 +91,7 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
 
 
 def untried_kinds(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield the custom kinds whose fields a policy reads although no file defines them, as `trainjobs.GROUP`."""
+    """Yield the custom kinds that no file defines although a policy reads their fields, as `trainjobs.GROUP`."""
     if policy.reports_problems or policy.expands or policy.enters or policy.facts:
         return
     if all(_reads_metadata_alone(policy, expression.source) for expression in policy.expressions()):
@@ -173,7 +173,7 @@ def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
 
 
 def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Sample]:
-    """Yield the requests about objects of the custom kinds whose CustomResourceDefinition is known."""
+    """Yield the requests about objects of the custom kinds with a known CustomResourceDefinition."""
     operations, names = _operations(policy), _names_read(policy)
     for custom in custom_kinds(loaded.definitions):
         row = custom.row

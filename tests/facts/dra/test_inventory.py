@@ -1,4 +1,4 @@
-"""claimgate reads the devices of slices as the scheduler does, whatever the slices contain."""
+"""claimgate reads the devices of slices as the scheduler does, for any content of the slices."""
 
 from __future__ import annotations
 
