@@ -221,3 +221,16 @@ def test_a_missing_field_is_reported_in_an_expression_with_a_wrong_type(tmp_path
     assert "fails on the smallest valid Pod: `object.spec.volumes` is not set there: write" in text
     assert ".projected.sources: write only fields that change, or write a JSONPatch\n" in text
     assert "have different types, `Object.spec.volumes` and `core.v1.Volume`: write `dyn(v)`\n" in text
+
+
+def test_a_failure_that_a_missing_field_does_not_cause_is_not_described_by_the_field(tmp_path, capsys):
+    """The condition holds for a Pod without a limit alone, and the mutation writes all fields of all volumes."""
+    no_limit = "object.spec.?volumes.orValue([]).exists(v, has(v.emptyDir) && !has(v.emptyDir.sizeLimit))"
+    added = "Object.spec.volumes{name: v.name, emptyDir: Object.spec.volumes.emptyDir{sizeLimit: '1Gi'}}"
+    manifests = mutating(
+        f"Object{{spec: Object.spec{{volumes: object.spec.volumes.map(v, has(v.emptyDir) ? {added} : dyn(v))}}}}",
+        matchConditions=[{"name": "no-limit", "expression": no_limit}],
+    )
+    code, out = checked(manifests, tmp_path, capsys)
+    assert code == 1
+    assert "fails on a valid Pod: error applying patch: invalid ApplyConfiguration" in out

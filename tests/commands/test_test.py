@@ -426,8 +426,20 @@ def test_a_suite_that_cannot_be_read_is_an_error_of_junit(suite, capsys):
 
 def test_a_folder_without_a_case_is_an_error(tmp_path, capsys):
     assert run_command_line(["test", str(tmp_path)]) == 2
-    assert f"error: {tmp_path}: no case found" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert f"error: {tmp_path}: no case found" in err
+    assert "`claimgate policies new NAME --in DIR --case FILE` writes a suite" in err
     assert run_command_line(["test", str(tmp_path / "absent")]) == 2
+
+
+def test_tests_of_chainsaw_are_counted(suite, tmp_path, capsys):
+    folder = Path(suite({"name": "good", "input": pod(), "expect": {"allowed": True}}))
+    for place in (".chainsaw-test", ".chainsaw-two", ".other"):
+        (folder / place).mkdir()
+        (folder / place / "chainsaw-test.yaml").write_text("{}")
+    assert run_command_line(["test", str(folder)]) == 0
+    first = folder / ".chainsaw-test" / "chainsaw-test.yaml"
+    assert capsys.readouterr().err == f"note: 2 tests of Chainsaw need a cluster and are not run, first {first}\n"
 
 
 def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):

@@ -4,7 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from webhook.rules.problem import MissingObject, Problem
-from webhook.rules.text import join_fitting_texts, message_of_problems, problem_as_sentence, shorten_text, split_off_fix
+from webhook.rules.text import (
+    join_fitting_texts,
+    message_of_problems,
+    problem_as_sentence,
+    shorten_text,
+    split_off_fix,
+    with_short_expression,
+)
 
 
 def test_a_sentence_has_problem_reason_and_fix():
@@ -17,6 +24,19 @@ def test_missing_objects_are_named():
     lacking = (MissingObject(kind="DeviceClass", name="x"), MissingObject(kind="Queue", name="q", why="not looked up"))
     found = Problem(code="g/r", path="spec.a", missing=lacking)
     assert problem_as_sentence(found) == "spec.a: not evaluated: DeviceClass x not found, Queue q not looked up"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("must be whole", "must be whole"),
+        ("expression 'a ==\n  b\n' resulted in error: no such key: a", "expression 'a == b' resulted in error: no such key: a"),
+        (f"not evaluated: expression '{'x' * 121}' resulted in error: e", f"not evaluated: expression '{'x' * 120}…' resulted in error: e"),
+        ("expression 'a", "expression 'a"),
+    ],
+)  # fmt: skip
+def test_the_expression_of_an_error_is_one_short_line(message, shown):
+    assert with_short_expression(message) == shown
 
 
 def test_a_very_long_path_is_cut():

@@ -165,6 +165,36 @@ def test_each_validation_and_each_match_condition_needs_a_case(
     assert told in capsys.readouterr().out.replace("\n  ", " ")
 
 
+LIMIT = {
+    "apiGroups": ["trainer.kubeflow.org"],
+    "apiVersions": ["v1alpha1"],
+    "operations": ["CREATE"],
+    "resources": ["trainjobs"],
+}
+
+
+def test_a_case_that_passes_without_a_result_is_named(suite: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rule reads a fact that needs the runtime, which no file has."""
+    rules = validating("gpu.devices <= 8", annotations={"facts": "gpu"}, matchConstraints={"resourceRules": [LIMIT]})
+    job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "t", "namespace": "n"},
+        "spec": {"runtimeRef": {"name": "ours"}},
+    }
+    case = {"name": "c", "input": job, "expect": {"allowed": True}}
+    folder = suite(rules, case)
+    assert run_command_line(["test", "-v", folder]) == 0
+    assert capsys.readouterr().err == (
+        "note: policy/c: not evaluated: ClusterTrainingRuntime ours not found\n"
+        "note: 1 case passes although a rule is not evaluated: add what the rule needs to context, or expect it in "
+        "unknown\n"
+    )
+    suite(rules, {**case, "expect": {"allowed": True, "unknown": ["ours not found"]}})
+    assert run_command_line(["test", "-v", folder]) == 0
+    assert capsys.readouterr().err == ""
+
+
 BESIDE = {
     "levels": {"levels": {"rules": {"v": "warn"}}},
     "an exception": {"exceptions": [{"rules": ["v"], "owner": "ml", "reason": "later", "expires": "2099-01-31"}]},

@@ -273,7 +273,7 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMess
             )
         if not decision.problems:
             rule = decision.rule or decision.policy
-            said = text.shorten_text(decision.message, MAX_MESSAGE - _SUFFIX)
+            said = text.shorten_text(text.with_short_expression(decision.message), MAX_MESSAGE - _SUFFIX)
             named = rule if "/" in rule else f"policy {rule}"
             at, rest = paths.split_off_leading_path(said)
             bare = rest.removeprefix(":").strip()

@@ -40,7 +40,11 @@ INTERVAL_S: Final = 0.5
 MOST_FILES: Final = 5_000
 """Files that are checked in each interval: about 20 milliseconds."""
 _NO_CASE: Final = 2
-_NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
+_MOST_UNDECIDED: Final = 5
+_NONE = (
+    "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders: "
+    "`claimgate policies new NAME --in DIR --case FILE` writes a suite for the policies in DIR/NAME"
+)
 
 
 @options.add_flags_of_door(ReviewSettings, "test")
@@ -109,6 +113,16 @@ def command(
                 report.write_entry(result)
             report.end(tests.totals(output.describe_run(command_line, policies="those of each suite")))
         _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
+        if undecided := tests.undecided:
+            _print_lines([f"note: {each}" for each in undecided[:_MOST_UNDECIDED]])
+            passed = counted(len(undecided), "case passes although a rule is", "cases pass although a rule is")
+            _print_lines([f"note: {passed} not evaluated: add what the rule needs to context, or expect it in unknown"])
+        if chainsaw := [*find.find_chainsaw_tests(named)]:
+            one, more = (
+                "test of Chainsaw needs a cluster and is not run",
+                "tests of Chainsaw need a cluster and are not run",
+            )
+            _print_lines([f"note: {counted(len(chainsaw), one, more)}, first {chainsaw[0]}"])
         if problems := tests.problems():
             raise InputError(*problems)
         return tests.exit_code(given or None, require_tests=require_tests)
@@ -155,6 +169,7 @@ class _TestRun:
 
     def __init__(self, named: Sequence[Path], how: _TestOptions) -> None:
         self.notes: Counter[str] = Counter()
+        self.undecided: list[str] = []
         self._named = named
         self._how = how
         self._coverage: dict[str, bool] = {}
@@ -184,6 +199,7 @@ class _TestRun:
                 if self._how.is_verbose and isinstance(entry, Case) and result.result is Result.PASS:
                     self._coverage.update((part, self._coverage.get(part, False)) for part in entry.parts())
                     self._coverage.update(dict.fromkeys(self._coverage.keys() & entry.tried(), True))
+                    self.undecided += (f"{entry.id}: {text}" for text in entry.undecided()[:1])
                 ran |= result.result is not Result.SKIP
                 yield replace(result, is_told=self._how.is_verbose)
             if not ran and suite.file in self._named:

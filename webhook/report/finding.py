@@ -18,7 +18,7 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.report.rule import Rule, Rules, rule_of
 from webhook.rules.decisions import Decision
 from webhook.rules.problem import MissingObject, Problem
-from webhook.rules.text import problem_as_sentence, split_off_fix
+from webhook.rules.text import problem_as_sentence, split_off_fix, with_short_expression
 from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine
 
 _LONGEST_NAME: Final = 1_000
@@ -85,7 +85,7 @@ class Finding(Struct, kw_only=True):
     @property
     def message(self) -> str:
         """Return the text of the problem or the policy; it begins with the field path if there is one."""
-        text = problem_as_sentence(self.problem) if self.problem else self.decision.message
+        text = problem_as_sentence(self.problem) if self.problem else with_short_expression(self.decision.message)
         return f"{text} ({self.exception_reason})" if self.exception_reason else text
 
     def message_and_fix(self) -> tuple[str, str]:
@@ -93,7 +93,8 @@ class Finding(Struct, kw_only=True):
         if self.problem:
             return problem_as_sentence(replace(self.problem, fix="")), self.problem.fix
         is_named = self.decision.evaluation == "deny" and "/" in self.decision.rule
-        return split_off_fix(self.decision.message) if is_named else (self.decision.message, "")
+        text = with_short_expression(self.decision.message)
+        return split_off_fix(text) if is_named else (text, "")
 
     @property
     def exception_reason(self) -> str:

@@ -14,7 +14,7 @@ from webhook.apimachinery.attributes import JSON, Phase
 from webhook.report.finding import Finding, Result, Subject, findings_of_object
 from webhook.report.rule import Rules
 from webhook.rules.decisions import NO_REASON, Decision, DenialReason, Explanation, ValidationAction, Verdict
-from webhook.rules.text import problem_as_sentence
+from webhook.rules.text import problem_as_sentence, with_short_expression
 from webhook.yamltext.source_line import Locate, Place
 
 SERVER = "claimgate"
@@ -46,11 +46,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def unevaluated_messages(self) -> tuple[str, ...]:
         """Return the messages about rules that were not evaluated and did not deny, each once."""
-        texts = (
-            decision.message if decision.evaluation == "unknown" else f"{_OPEN}{decision.message}"
+        shown = (
+            (decision, with_short_expression(decision.message))
             for decision in self._unevaluated_admitted_decisions()
             if not decision.is_told  # that is a warning
         )
+        texts = (text if decision.evaluation == "unknown" else f"{_OPEN}{text}" for decision, text in shown)
         told = dict.fromkeys(texts)
         placed = {text.partition(f": {_OPEN}")[2] for text in told if not text.startswith(_OPEN)}
         return tuple(text for text in told if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)

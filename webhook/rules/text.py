@@ -28,6 +28,27 @@ _NOTE: Final = 100
 """The most characters of the text about a list as a whole."""
 
 
+_EXPRESSION: Final = "expression '"
+_RESULTED: Final = "' resulted in error: "
+_LONGEST_EXPRESSION: Final = 120
+"""Characters of a failed expression that are shown: enough to recognize it, and the error is still seen."""
+
+
+def with_short_expression(message: str) -> str:
+    """Return the message of an error with its expression on one line and cut, so that the error is seen.
+
+    An API server quotes the whole expression (`--api-server-text`).
+    """
+    before, opened, rest = message.partition(_EXPRESSION)
+    source, closed, error = rest.partition(_RESULTED)
+    if not (opened and closed):
+        return message
+    source = " ".join(source.split())
+    if len(source) > _LONGEST_EXPRESSION:
+        source = f"{source[:_LONGEST_EXPRESSION].rstrip()}…"
+    return f"{before}{opened}{source}{closed}{error}"
+
+
 def problem_as_sentence(problem: Problem) -> str:
     """Write a problem as `path (likewise path): found message: fix`, without absent parts."""
     where = (

@@ -36,7 +36,8 @@ class Case:
     It may raise an error of reading the parts of the case: this is a failure of the case with the text of the error, or
     a mistake of the case if a param names a rule that does not exist. `notes` are for readers of a pass. `line` is the
     line of the case in the file, 0 if it is not known. `parts` are the rules and conditions of its policies, and
-    `tried` the parts that it covers (own.py). `advice` is None in formats with policies that have no advice.
+    `tried` the parts that it covers (own.py). `undecided` are the messages about rules that were not evaluated, and
+    that the case does not expect. `advice` is None in formats with policies that have no advice.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Case:
     line: int = 0
     parts: Callable[[], Iterable[str]] = tuple
     tried: Callable[[], Collection[str]] = tuple
+    undecided: Callable[[], Sequence[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

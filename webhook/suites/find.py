@@ -21,6 +21,7 @@ Documents: TypeAlias = Sequence[yamlfile.Document]
 
 _KYVERNO: Final = ".kyverno-test"
 """The hidden folder where policies of Kyverno keep their suites."""
+_CHAINSAW: Final = frozenset(("chainsaw-test.yaml", "chainsaw-test.yml"))
 _GATOR: Final = re.compile(rb"""^apiVersion: *["']?test\.gatekeeper\.sh/""", re.MULTILINE)
 
 
@@ -40,6 +41,14 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
             folders[:] = sorted(folder for folder in folders if not folder.startswith(".") or folder == _KYVERNO)
             suites = (Suite(file=Path(root, name), root=place) for name in sorted(names))
             yield from filter(_is_suite, suites)
+
+
+def find_chainsaw_tests(named: Sequence[Path]) -> Iterator[Path]:
+    """Yield the tests of Chainsaw in folders, which need a cluster; Kyverno keeps them beside its policies."""
+    for place in named:
+        for root, folders, names in os.walk(place):
+            folders[:] = sorted(each for each in folders if not each.startswith(".") or each.startswith(".chainsaw-"))
+            yield from (Path(root, name) for name in sorted(names) if name in _CHAINSAW)
 
 
 def _is_suite(suite: Suite) -> bool:

@@ -58,6 +58,7 @@ def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Op
             line=line,
             parts=partial(_parts, policies),
             tried=partial(_tried_parts_of_case, case, suite, policies, how),
+            undecided=partial(_undecided_messages, case, suite, policies, how),
             id=f"{suite.folder.name}/{case.name}",
             suite=str(suite.file),
             mismatches=partial(_mismatches, case, suite, policies, how),
@@ -181,6 +182,15 @@ def _tried_parts_of_case(
 ) -> frozenset[str]:
     outcome = answer_of_case(request_of_case(case, suite, policies, how), explains=True)
     return tried_parts(outcome, policies())
+
+
+def _undecided_messages(
+    case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options
+) -> tuple[str, ...]:
+    """Return the messages about rules that were not evaluated; none if the case expects them, or a denial."""
+    if case.expect.unknown is not None or case.expect.allowed is False:
+        return ()
+    return message_texts(answer_of_case(request_of_case(case, suite, policies, how)), "unknown")
 
 
 def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:

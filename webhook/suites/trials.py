@@ -46,6 +46,9 @@ from webhook.workloads.table import Table
 _NOT_CONFIGURED: Final = "failed to configure "
 """The beginning of the error of a binding with missing params."""
 _NO_KEY: Final = re.compile(r"no such key: (.+)")
+_MISSING_PATH: Final = "missing path"
+_ABSENT: Final = ("no such key", _MISSING_PATH, "optional.none() dereference")
+"""What is in the errors about an absent field. Other errors of an object are not caused by the field that it lacks."""
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "
 _VARIABLE: Final = re.compile(r'composited variable "(\w+)" fails to evaluate: (.*)', re.DOTALL)
@@ -59,10 +62,14 @@ _NAMESPACE: Final = {
 
 
 class _Sample(Struct, frozen=True):
-    """A request about a valid object, and a description of the object."""
+    """A request about a valid object, and a description of the object.
+
+    `without` is the field that it lacks although a full object has it.
+    """
 
     attributes: Attributes
     described: str
+    without: str = ""
     is_defined: bool = False
     """Whether the object follows from a CustomResourceDefinition: its values may break rules that are not known."""
 
@@ -115,13 +122,15 @@ def _sentences_of_samples(
             place, source, error = _place_of_error(policy, message)
             if place.removesuffix(": ") in mistyped and not _NO_KEY.fullmatch(error):
                 continue
-            if sample.is_defined and not (_NO_KEY.fullmatch(error) or "missing path" in error):
+            if sample.is_defined and not (_NO_KEY.fullmatch(error) or _MISSING_PATH in error):
                 continue
             is_partial = isinstance(sample.attributes.object or sample.attributes.old_object, PartialObject)
             is_certain = sample.is_defined or not is_partial
             if place not in told and (is_certain or (source and _reads_metadata_alone(policy, source))):
                 told.add(place)
-                yield f"{place}fails on {sample.described}: {_cause_and_fix(source, error, sample)}"
+                is_about_absence = any(each in error for each in _ABSENT)
+                without = f" without {sample.without}" if sample.without and is_about_absence else ""
+                yield f"{place}fails on {sample.described}{without}: {_cause_and_fix(source, error, sample)}"
 
 
 def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
@@ -149,7 +158,7 @@ def _samples(policy: Policy, kind: GroupVersionKind, objects: ValidObjects) -> I
         yield _Sample(_attributes(objects, objects.smallest, operation, policy), f"the smallest {described}")
         yield _Sample(_attributes(objects, objects.full, operation, policy), f"a {described}")
     for path, obj in objects.variants(names) if operations else ():
-        yield _Sample(_attributes(objects, obj, operations[0], policy), f"a valid {kind.kind} without {path}")
+        yield _Sample(_attributes(objects, obj, operations[0], policy), f"a valid {kind.kind}", path)
 
 
 def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
