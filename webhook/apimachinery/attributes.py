@@ -119,6 +119,11 @@ class Attributes:
         return replace(self, object=None, old_object=None, options=None)
 
 
+def is_user_known(attributes: Attributes) -> bool:
+    """Return whether a request says who sent it; an object alone does not."""
+    return not attributes.is_plain or attributes.user_info is not NOBODY
+
+
 def controller_name(obj: JSON) -> str:
     """Return `Kind/name` of the controller that owns an object; "" if it has no controller, or if the reference cannot
     be read.

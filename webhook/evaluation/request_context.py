@@ -20,12 +20,14 @@ from webhook.apimachinery.attributes import (
     GroupVersionKind,
     GroupVersionResource,
     UserInfo,
+    is_user_known,
 )
 from webhook.cluster import Cluster
 from webhook.cluster.layered import AssumedNamespace, view_before_request
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, LookupFailed, UnknownLabels
 from webhook.evaluation.cost_budget import CostBudget
+from webhook.evaluation.merged_pods import PartialObject
 from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_objects import EvaluationTarget, RequestObjects
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
@@ -256,6 +258,8 @@ class RequestVariables:
             if known.resource == match.resource and known.kind == match.kind:
                 return shown
         shown = request_as_cel_value(self._attributes, match.resource, match.kind)
+        if not is_user_known(self._attributes):
+            shown = {**shown, "userInfo": _UNKNOWN_USER}
         self._of_matches.append((match, shown))
         return shown
 
@@ -308,6 +312,20 @@ def request_as_cel_value(attributes: Attributes, resource: GroupVersionResource,
     if attributes.namespace:
         shown["namespace"] = attributes.namespace
     return shown
+
+
+class _UnknownUser(PartialObject):
+    """The user of a request that is only an object. An expression that asks whether a field is set sees no user, as its
+    author expects; an API server always sends a name, so that reading it without a question is no error.
+    """
+
+    def __contains__(self, _: object) -> bool:
+        return False
+
+
+_UNKNOWN_USER: Final = _UnknownUser(
+    {}, lambda _: False, "request.userInfo.", "`{}` is not known, because only the object is given"
+)
 
 
 def _kind_as_json(kind: GroupVersionKind) -> JSON:

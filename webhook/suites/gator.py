@@ -15,7 +15,7 @@ from typing import Any
 
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
-from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes, UserInfo
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.conversion.convert import reason_as_text
@@ -160,6 +160,7 @@ def _with_written_objects(attributes: Attributes, value: JSON) -> Attributes:
     return replace(
         attributes,
         namespace=str(get(value, ("metadata", "namespace")) or ""),
+        user_info=UserInfo(),  # gator's requests have an empty user, which is known
         object=None if attributes.object is None else value,
         old_object=None if attributes.old_object is None else value,
         is_decoded=True,

@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from webhook.admission import fixtures
-from webhook.apimachinery.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, Operation, Phase
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, Operation, Phase, UserInfo
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source_text
@@ -59,6 +59,9 @@ _NAMESPACE: Final = {
         "metadata": {"name": "default", "labels": {NAME_LABEL: "default"}},
     }
 }
+
+_USER: Final = UserInfo(username="kubernetes-admin", groups=("system:authenticated",))
+"""What every authenticated request has; other fields of a user may be empty."""
 
 
 class _Sample(Struct, frozen=True):
@@ -174,6 +177,7 @@ def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
             request = fixtures.attributes_of_object(obj, table.row, operation=operation)
             attributes = replace(
                 request,
+                user_info=_USER,
                 object=request.object and _with_metadata_alone(request.object),
                 old_object=request.old_object and _with_metadata_alone(request.old_object),
                 is_decoded=True,  # there is nothing to decode
@@ -196,6 +200,7 @@ def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Samp
             request = fixtures.attributes_of_object(head, lambda *_, row=row: row, operation=operation)
             request = replace(
                 request,
+                user_info=_USER,
                 object=request.object and _with_fields(obj, request.object),
                 old_object=request.old_object and _with_fields(obj, request.old_object),
                 is_decoded=True,  # there is nothing to decode
@@ -243,7 +248,7 @@ def _on(operation: Operation) -> str:
 
 
 def _attributes(objects: ValidObjects, obj: JSON, operation: Operation, policy: Policy) -> Attributes:
-    request = fixtures.attributes_of_object(obj, operation=operation)
+    request = replace(fixtures.attributes_of_object(obj, operation=operation), user_info=_USER)
     if policy.expands:  # templates are also evaluated, without defaults
         return request
     return replace(
