@@ -254,3 +254,34 @@ def test_labels_are_written_where_pods_get_them_from() -> None:
     assert made == {**notebook, "metadata": {"name": "n", "labels": {"kept": "1", "new": "1"}}}
     made, _ = apply_mutating_policies(request_context(rules, request(service), FilesCluster([namespace()])))
     assert (made["metadata"]["labels"], made["spec"]["predictor"]["labels"]) == ({"kept": "1"}, {"new": "1"})
+
+
+IMAGE = {"expression": "object.spec.containers.all(c, c.image == 'i')", "message": "another image"}
+OTHER = {"spec": {"containers": [{"name": "c", "image": "j"}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "path"),
+    [
+        (
+            "apps.kruise.io/v1alpha1 UnitedDeployment",
+            {
+                "template": {"cloneSetTemplate": {"spec": {"template": {**OTHER}}}},
+                "topology": {"subsets": [{"name": "a"}, {"name": "b", "patch": OTHER}]},
+            },
+            "spec.topology.subsets[1].patch",
+        ),
+        (
+            "sandbox.opensandbox.io/v1alpha1 BatchSandbox",
+            {"template": {**OTHER}, "shardPatches": [OTHER]},
+            "spec.shardPatches[0]",
+        ),
+    ],
+)
+def test_a_patch_of_some_pods_of_a_template_is_not_evaluated(kind: str, spec: JSON, path: str) -> None:
+    api_version, name = kind.split()
+    obj = {"apiVersion": api_version, "kind": name, "metadata": {"name": "x", "namespace": "team"}, "spec": spec}
+    found = said(obj, validating(IMAGE, annotations=EXPAND))
+    told = f"not evaluated: {name} patches some of its pods at {path}, which is not read"
+    assert [each[0] for each in found] == ["deny", "unknown"]
+    assert found[1] == ("unknown", told)

@@ -16,7 +16,13 @@ from webhook.deadline import Deadline
 from webhook.rules.problem import MissingObject
 from webhook.text.wording import some_of
 from webhook.workloads.embedded import EmbeddedObject, embedded_objects
-from webhook.workloads.podsets import OF_RUNTIME, group_kind, places_of_path, pod_templates
+from webhook.workloads.podsets import (
+    OF_RUNTIME,
+    group_kind,
+    partial_pod_templates,
+    places_of_path,
+    pod_templates,
+)
 from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
@@ -67,12 +73,14 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
 
 def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[MissingObject]:
     """Yield, for each kind of the object and of embedded objects, why its pods are not known: its controller makes them
-    of parts, or a part that becomes pods is not a whole pod template. Kinds of Kubernetes always have a whole template.
+    of parts, a part that becomes pods is not a whole pod template, or a patch changes some pods of a template. Kinds of
+    Kubernetes always have a whole template.
     """
     row = table.row(*group_kind(obj))
     own = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]
     reasons: dict[str, str] = {}
     parts: dict[str, list[FieldPath]] = {}
+    patches: dict[str, list[FieldPath]] = {}
     for each in deadline.charge_for_items([*own, *embedded_objects(obj, table, deadline)]):
         of = each.row
         if has_pods_in_parts(of):
@@ -80,11 +88,20 @@ def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Missing
         elif of.podSets and not is_built_in(of.gvk):
             for part in _unread_parts_of_row(each.object, of, table, deadline):
                 parts.setdefault(of.kind, []).append((*each.path, *part) if part else ())
+            for patch in partial_pod_templates(each.object, table, deadline, of_runtime=False):
+                patches.setdefault(of.kind, []).append((*each.path, *patch.path))
     for kind, places in parts.items():
-        paths = some_of([*map(path_as_text, deadline.charge_for_items(places))], _MOST_PLACES)
-        reasons.setdefault(kind, f"has no whole pod template{'' if () in places else f' at {paths}'}")
+        where = "" if () in places else f" at {_some_paths(places, deadline)}"
+        reasons.setdefault(kind, f"has no whole pod template{where}")
     for kind, reason in reasons.items():
         yield MissingObject(kind=kind, name="", why=reason, is_absent=False)
+    for kind, places in patches.items():
+        told = f"patches some of its pods at {_some_paths(places, deadline)}, which is not read"
+        yield MissingObject(kind=kind, name="", why=told, is_absent=False)
+
+
+def _some_paths(places: list[FieldPath], deadline: Deadline) -> str:
+    return some_of([*map(path_as_text, deadline.charge_for_items(places))], _MOST_PLACES)
 
 
 _MOST_PLACES: Final = 5
