@@ -126,6 +126,15 @@ def test_a_mistake_does_not_hide_other_mistakes(tmp_path, capsys):
     )
 
 
+def test_a_value_that_sed_replaces_makes_a_file_a_template(tmp_path, capsys):
+    text = "kind: Pod\napiVersion: v1\nmetadata:\n  name: %s\n"
+    (tmp_path / "user.yaml").write_text(text % "%USER%")
+    assert audit(tmp_path) == 0
+    assert "not read: 1 template" in capsys.readouterr().out
+    (tmp_path / "user.yaml").write_text(text % "%USER")
+    assert audit(tmp_path) == 2
+
+
 POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n"
 
 

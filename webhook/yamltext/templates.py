@@ -13,8 +13,12 @@ from webhook.text.wording import counted
 from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
 
 _CHART: Final = "Chart.yaml"
-_ACTION: Final = re.compile(rb"\{\{|\{%|^[ \t]*\$\{[^}\n]*\}[ \t]*\r?$", re.MULTILINE)
-"""Matches the start of an action, or a line with only a variable, which is a placeholder for other lines."""
+_ACTION: Final = re.compile(
+    rb"\{\{|\{%|^[ \t]*\$\{[^}\n]*\}[ \t]*\r?$|[:-][ \t]%[A-Za-z_]\w{0,99}%[ \t]*\r?$", re.MULTILINE
+)
+"""Matches the start of an action, or a line with only a variable, which is a placeholder for other lines, or a value
+such as `%NAME%`, which YAML does not allow.
+"""
 
 
 class ChartTemplate(Struct, frozen=True):
