@@ -166,10 +166,10 @@ def test_users_are_told_of_a_mutation_with_its_reason(seen: Seen) -> None:
 
 def test_in_audit_mode_what_would_deny_and_what_would_warn_are_told_apart(seen: Seen, tmp_path: Path) -> None:
     server, place = seen.cluster.server, f"{NAMESPACE}/audited"
-    group = {
-        "groupName": "g",
-        "template": {"spec": pod("x", {"nvidia.com/gpu": "500m", "nvidia.com/gpux": "1"})["spec"]},
-    }
+    spec = pod("x", {"nvidia.com/gpu": "500m", "nvidia.com/gpux": "1"})["spec"]
+    spec["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}]
+    group = {"groupName": "g", "template": {"spec": spec}}
     obj = _ray_cluster("both", workerGroupSpecs=[group])
     with _audited(server, tmp_path, place) as audited:
 
@@ -183,6 +183,7 @@ def test_in_audit_mode_what_would_deny_and_what_would_warn_are_told_apart(seen: 
             next(v for key, v in texts.items() if key.endswith(name)) for name in ("would-deny", "would-warn")
         )
         assert "pod-resources/whole-number" in deny
+        assert "claims-exactly-one" in deny, "every policy that would deny, not only the first"
         assert "gpu-requests/unknown-device" in warn
         assert "gpu-requests/unknown-device" not in deny
         counted = audited.metrics("claimgate_broken_rules_total")
