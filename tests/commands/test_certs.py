@@ -33,6 +33,23 @@ def test_certificates_are_issued_shown_and_rotated(tmp_path: Path, capsys: Captu
     assert (tmp_path / "tls.crt").read_bytes() == before
 
 
+def test_the_authority_that_signed_is_told_from_a_former_one(tmp_path: Path, capsys: Capture) -> None:
+    folder = ["--dir", str(tmp_path)]
+    run_command_line(["certs", "issue", *folder])
+    former = (tmp_path / "ca.crt").read_bytes()
+    run_command_line(["certs", "issue", *folder, "--replace"])
+    for content in (former + (tmp_path / "ca.crt").read_bytes(), (tmp_path / "ca.crt").read_bytes() + former):
+        (tmp_path / "ca.crt").write_bytes(content)
+        capsys.readouterr()
+        run_command_line(["certs", "show", *folder])
+        shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ca.crt")]
+        assert [line.endswith("  signed tls.crt") for line in shown].count(True) == 1, shown
+    (tmp_path / "ca.crt").write_bytes(former)
+    capsys.readouterr()
+    run_command_line(["certs", "show", *folder])
+    assert "signed" not in capsys.readouterr().out
+
+
 def test_a_certificate_without_names_is_for_this_machine(tmp_path: Path, capsys: Capture) -> None:
     assert run_command_line(["certs", "issue", "--dir", str(tmp_path)]) == 0
     assert "for localhost, 127.0.0.1, ::1" in capsys.readouterr().out

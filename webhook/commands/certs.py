@@ -301,8 +301,27 @@ def _facts_as_json(file: str, facts: Facts) -> dict[str, Any]:
 
 
 def _facts_as_text(store: Store) -> str:
-    lines = []
-    for file, facts in _facts_of_certificates(store):
+    from certs.store import CA
+
+    shown, lines = _facts_of_certificates(store), []
+    signer = _fingerprint_of_signer(store)
+    for file, facts in shown:
         names = f"  for {', '.join(facts.names)}" if facts.names else ""
-        lines.append(f"{file}  {facts.subject}  until {facts.not_after.date().isoformat()}{names}")
+        signed = "  signed tls.crt" if file == CA and facts.fingerprint == signer else ""
+        lines.append(f"{file}  {facts.subject}  until {facts.not_after.date().isoformat()}{names}{signed}")
     return "\n".join(map(one_line, lines))
+
+
+def _fingerprint_of_signer(store: Store) -> str:
+    """Return the fingerprint of the authority that signed the serving certificate: two may have the same name and
+    dates.
+    """
+    from certs.issue import is_signed_by, read
+    from certs.keep import split
+    from certs.store import CA, SERVING
+
+    files = store.read()
+    if SERVING not in files:
+        return ""
+    signers = [one for one in split(files.get(CA, b"")) if is_signed_by(files[SERVING], one)]
+    return read(signers[0])[0].fingerprint if signers else ""
