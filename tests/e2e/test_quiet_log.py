@@ -69,6 +69,7 @@ def _starts(replica: Replica) -> None:
     assert line["level"] == "info"
     assert not [one for one in _lines(replica) if one["level"] != "info"]
     assert max(_counts(replica).values()) == 1
+    assert _metric(replica, "claimgate_watch_failures") == 0
 
 
 def _outlives_an_outage(replica: Replica, proxy: FaultyProxy) -> None:
