@@ -1,8 +1,7 @@
 """Selects the policies that may concern a request, before its object is read.
 
-Most constraints name only resources and operations. Whether they match is the same for every request for the same
-resource and operation, so policy_set.py asks once and keeps the answer in its index. Selectors and names of objects are
-checked for each request.
+Most constraints name only resources and operations. Their result is the same for all requests with the same resource
+and operation, so policy_set.py keeps it in its index. Selectors and names of objects are checked for each request.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class InnerObjects(NamedTuple):
     Args:
         has_resources: the object itself, if it has resources outside its pod templates.
         pods: its pod templates.
-        merged_pods: the pods that are made of it and of other objects.
+        merged_pods: the pods that are created from it and other objects.
         patches: its patches of the templates of other objects.
         objects: the objects that it embeds.
     """
@@ -44,7 +43,8 @@ class InnerObjects(NamedTuple):
 class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
     """Criteria, and whether they match requests for one resource and operation, without their namespaceSelector.
 
-    `own` is about the object of the request, `pods` about a pod template in it; None if that depends on the object.
+    `own` is the result for the object of the request, `pods` for a pod template in it; None if it depends on the
+    object.
     """
 
     criteria: Criteria
@@ -65,9 +65,8 @@ class Candidate(Struct, frozen=True, eq=False):
     `inner`: the objects inside the object of the request that it is also evaluated on; None if there are none.
     `is_own_alone`: it applies to the object of every such request, in every namespace, and to no other object. `gate`
     has the matchConditions that may not hold, None if there are none. `concerns` are words of the annotation
-    `concerns`: the policy does not apply to a Pod without any of these parts; () if there is no limit. `pod_parts` are
-    what a Pod must have any of for its checks to find a problem (typed/pod_parts.py); () if nothing of that is
-    known.
+    `concerns`: the policy does not apply to a Pod without any of these parts; () if there is no limit. `pod_parts`: the
+    checks can find a problem only in a Pod with one of these parts (typed/pod_parts.py); () if the parts are not known.
     """
 
     policy: Policy
@@ -145,7 +144,7 @@ def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozense
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
-    """Return parts of a Pod. A policy's checks run only if a created or updated Pod has one of these parts."""
+    """Return parts of Pods. The policy's checks run only for created or updated Pods that have one of them."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)

@@ -1,7 +1,7 @@
-"""Compiles policies and bindings: every expression to a program, every mistake to the API server's own text.
+"""Compiles policies and bindings: expressions become programs, and mistakes get the API server's own texts.
 
-Walks a policy in the order in which the API server reports its errors, and does not stop at the first. A policy with
-errors is also compiled, and keeps its errors. Knows neither requests nor files.
+A policy is read in the order in which the API server reports its errors, and reading does not stop at the first error.
+A policy with errors is also compiled, and keeps its errors.
 
 Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go.
 """
@@ -61,7 +61,7 @@ _UNSPECIFIED = "expression is not specified"
 _SPEC: FieldPath = ("spec",)
 _EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
 _SELECTORS: Final = {"object_selector", "namespace_selector"}
-"""Parts of a spec that read no field, although they may have the name of one."""
+"""Parts of a spec that read no field, although they may have the name of a field."""
 
 
 def compile_policy(
@@ -157,7 +157,7 @@ def _is_configuration(mutation: MutationManifest) -> bool:
 
 
 def _criteria_of_policy(manifest: MatchResources | None, *, names_delete: bool) -> Criteria:
-    """Return what a policy matches; `names_delete`: the operation `*` does not include DELETE, as with `stored`."""
+    """Return the criteria of a policy. `names_delete`: the operation `*` does not include DELETE, as with `stored`."""
     criteria = compile_criteria(manifest)
     if not names_delete:
         return criteria
@@ -198,7 +198,7 @@ def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding,
 def compile_match_conditions(
     manifest: PolicyManifest, walk: PolicyCompilation, *, is_about_specs: bool
 ) -> MatchConditions:
-    """Compile the matchConditions of a policy; their errors are added to the walk."""
+    """Compile the matchConditions of a policy, and add their errors to the walk."""
     conditions = _compile_match_conditions(walk, manifest)
     programs = [each.expression.program for each in conditions]
     needs: frozenset[str] = frozenset().union(*(program.variable_names for program in programs if program is not None))
@@ -220,9 +220,7 @@ def _condition_for_spec_updates(engine: Engine, version: Version) -> Condition:
 
 
 def compile_body(manifest: PolicyManifest, walk: PolicyCompilation) -> PolicyBody:
-    """Compile the other expressions of a policy; their errors, and those of the fields around them, are added to the
-    walk.
-    """
+    """Compile the other expressions of a policy; add their errors, and those of the fields around them, to the walk."""
     _compile_variables(walk, manifest)
     rules, audits, changes = _compile_rules_or_mutations(walk, manifest)
     return PolicyBody(

@@ -1,7 +1,7 @@
-"""A compiled policy: programs instead of expressions, predicates instead of selectors. Immutable.
+"""A compiled policy: programs instead of expressions, predicates instead of selectors.
 
-Knows what a policy consists of; compile.py makes it, matching, validating and mutating use it. An expression that did
-not compile stays here with its error, so that the policy's failurePolicy can decide.
+All values are immutable. compile.py creates them; the modules that match, validate and mutate use them. An expression
+that did not compile stays here with its error, so that the policy's failurePolicy can decide.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from webhook.rules.declarations import PROBLEMS
 from webhook.rules.rule import Rule
 
 BOOKKEEPING: Final = frozenset(("status", "finalizers", "managedFields"))
-"""Fields by which controllers and the API server keep track of an object."""
+"""Fields with which controllers and the API server keep track of an object."""
 Reads: TypeAlias = Mapping[str, frozenset[str]]
-"""The fields that are read of each fact, by the fact's name; "" means the whole fact."""
+"""The fields that are read from each fact, by the name of the fact; "" means the whole fact."""
 
 
 class Expression(Struct, frozen=True, eq=False):
@@ -44,10 +44,10 @@ class Condition(Struct, frozen=True, eq=False):
 
 
 class Validation(Struct, frozen=True, eq=False):
-    """One validation. `denial` is the reason with which it denies; `facts` are the fields of facts and problems that it
-    reads.
+    """One validation.
 
-    `lists_problems`: its messageExpression gives a list of problems, not a text.
+    `denial` is the reason of its denials. `facts` are the fields of facts and problems that it reads. `lists_problems`:
+    its messageExpression returns a list of problems instead of a text.
     """
 
     expression: Expression
@@ -84,7 +84,8 @@ class ParamSource(Struct, frozen=True):
 class Binding(Struct, frozen=True, eq=False, kw_only=True):
     """One binding: where its policy applies, with which parameters, and the actions of a failure.
 
-    `admits` are the decisions of rules that hold, without parameters and on the object itself: made once, given often.
+    `admits` are the decisions of rules that hold, without parameters and on the object itself. They are created once,
+    because they are needed often.
     """
 
     name: str
@@ -114,7 +115,7 @@ T = TypeVar("T")
 
 
 class DeferredPart(Generic[T]):
-    """A part of a policy that is compiled when it is first needed. Two threads may compile it twice; either result
+    """A part of a policy that is compiled when it is first needed. Two threads may both compile it; either result
     works.
     """
 
@@ -125,7 +126,7 @@ class DeferredPart(Generic[T]):
         self._part: T | None = None
 
     def __call__(self) -> T:
-        """Return the part, compiled."""
+        """Return the compiled part."""
         part = self._part
         if part is None:
             part = self._part = self._compile()
@@ -133,9 +134,10 @@ class DeferredPart(Generic[T]):
 
 
 class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
-    """The expressions of a policy except its matchConditions. `messages` is how many rules have a messageExpression.
+    """The expressions of a policy except its matchConditions. `messages` is the number of rules with a
+    messageExpression.
 
-    `needs` are the names that any of them reads, so that nothing is looked up for nothing.
+    `needs` are the names that the expressions read; other values are not looked up.
     """
 
     variables: Mapping[str, Expression]
@@ -150,20 +152,33 @@ class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
 class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
-    The parts that decide whether the policy applies are here and in the gate; the other expressions are in the body,
-    which most requests never reach. `reports_problems`: its one validation is `problems.size() == 0` with the
-    messageExpression `problems`, so that its decisions follow from what its checks find, without CEL. `expands` is
-    `pods` in the annotation `expand`, `enters` is `objects`, `reads_patches` is `patches`, `reads_resources` is
-    `resources`, `phase` is the phase of a validating policy, `is_registered` whether webhook configurations name its
-    kinds, `spares_stored` whether it only warns of problems of stored objects, `skips_bookkeeping` whether
-    it sees only the bookkeeping and deletions that it names, `is_about_specs` whether it has the
-    annotation `updates: spec`, `named_bookkeeping` its words of BOOKKEEPING, `concerns` the parts that a Pod must have
-    for it to apply, `any_pod` its rules about other Pods, `judges_types` whether it is about values of wrong types,
-    `needs_schemas` whether its mutations need the schemas of custom kinds.
-    `checks` are the groups with the problems that it reads, `catalogue` their rules, `named` the rules of its
-    validations from rules.yaml, `missing` the result of a rule without an object that it needs, `mentions_namespace`
-    whether the text of an expression has `namespaceObject`, `computed` the names with values that are computed when an
-    expression reads them. `obstacles` say why the policy cannot be installed natively.
+    The parts that decide whether the policy applies are here and in the gate. The other expressions are in the body,
+    which most requests never need.
+
+    Args:
+        reports_problems: its one validation is `problems.size() == 0` with the messageExpression `problems`, so that
+            the problems of its checks determine its decisions, without CEL.
+        expands: the annotation `expand` has `pods`.
+        enters: it has `objects`.
+        reads_patches: it has `patches`.
+        reads_resources: it has `resources`.
+        phase: the phase of a validating policy.
+        is_registered: webhook configurations name its kinds.
+        spares_stored: it only warns of problems of stored objects.
+        skips_bookkeeping: of bookkeeping and deletions, it sees only those that it names.
+        is_about_specs: it has the annotation `updates: spec`.
+        named_bookkeeping: the words of BOOKKEEPING that it names.
+        concerns: it applies only to Pods with one of these parts.
+        any_pod: its rules about other Pods.
+        judges_types: it is about values of wrong types.
+        needs_schemas: its mutations need the schemas of custom kinds.
+        checks: the groups whose problems it reads.
+        catalogue: the rules of these groups.
+        named: the rules of its validations from rules.yaml.
+        missing: the result of a rule without an object that the rule needs.
+        mentions_namespace: the text of an expression has `namespaceObject`.
+        computed: the names of values that are computed when an expression reads them.
+        obstacles: the reasons why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -210,8 +225,8 @@ class Policy:
 
     @property
     def ignores_bookkeeping(self) -> bool:
-        """Return whether the policy skips updates that only keep track of an object; a native policy of the API server
-        sees every update.
+        """Return whether the policy skips updates that only keep track of an object. Native policies of the API server
+        see every update.
         """
         return self.skips_bookkeeping or self.is_about_specs or self.reports_problems
 
@@ -220,7 +235,7 @@ class Policy:
         return self.named[index].id if index is not None and self.named else self.name
 
     def severity_of_rule(self, code: str) -> str:
-        """Return the severity of breaking a rule; the policy's own for a rule outside the catalogue."""
+        """Return the severity of a broken rule; for a rule outside the catalogue, the severity of the policy."""
         rule = self.catalogue.get(code)
         return (rule and rule.severity) or self.severity
 
@@ -234,7 +249,7 @@ class Policy:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Return the matchConditions, after the one that `updates: spec` adds."""
+        """Return the matchConditions, which begin with the condition that `updates: spec` adds."""
         gate = self.gate()
         return gate.conditions if gate.spec_changes is None else (gate.spec_changes, *gate.conditions)
 
@@ -250,7 +265,7 @@ class Policy:
 
     @property
     def message_expression_count(self) -> int:
-        """Return how many validations have a messageExpression."""
+        """Return the number of validations with a messageExpression."""
         return self.body().messages
 
     @property
@@ -265,7 +280,7 @@ class Policy:
 
     @property
     def names_read_by_body(self) -> frozenset[str]:
-        """Return the variables that its expressions except the matchConditions read."""
+        """Return the variables that its expressions read, except the matchConditions."""
         return self.body().needs
 
     @property

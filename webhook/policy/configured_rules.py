@@ -19,14 +19,14 @@ from webhook.rules.actions import EFFECTS, Action
 from webhook.text.similar_names import nearest_name
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
-"""Groups with kinds that other groups also have: former ones, and another name of Events."""
+"""Groups with kinds that other groups also have: former groups, and the other group of Events."""
 
 
 _RULE_OR_GROUP: Final = "rule, group or policy"
 
 
 def rule_ids(policies: PolicySet) -> frozenset[str]:
-    """Return the ids of all rules: of every group of checks, of policies with named validations, and the names of
+    """Return the ids of all rules, from groups of checks and from policies with named validations, and the names of
     policies.
     """
     named = {rule for policy in policies.policies for rule in (*policy.catalogue, *(each.id for each in policy.named))}
@@ -51,7 +51,7 @@ def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -
     """Raise an error about the first name of a flag that no rule, group or policy has.
 
     Raises:
-        ConfigurationError: there is one.
+        ConfigurationError: there is such a name.
     """
     wanted = tuple(names)
     ids = rule_ids(policies) if wanted else frozenset()
@@ -161,13 +161,15 @@ class KnownNames:
 
     @classmethod
     def of(cls, policies: PolicySet, others: Collection[str] = ()) -> KnownNames:
-        """Return the names under some policies, in a millisecond; `others` are ids of rules that also exist."""
+        """Return the names for some policies, in a millisecond. `others` are ids of further rules."""
         ids = rule_ids(policies).union(others)
         return cls(ids.union(rule.partition("/")[0] for rule in ids), _known_kinds(policies))
 
 
 _MOST_SUGGESTED: Final = 3
-"""How many names of a PolicyException are compared with all that exist: 3 ms each, and its author chooses fifty."""
+"""The most names of a PolicyException that are compared with all existing names. Each takes 3 ms, and its author may
+write fifty.
+"""
 
 
 def mistakes_of_policy_exception(exception: PolicyException, known: KnownNames) -> Iterator[tuple[FieldPath, str]]:

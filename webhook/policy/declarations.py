@@ -1,7 +1,7 @@
 """Declares the variables and types that the expressions of a policy may use, by the place of the expression.
 
-Knows types, no values. `object`, `oldObject` and `params` are dyn; `request` and `namespaceObject` are declared field
-by field, so that a typing error in them is found when the policy is loaded. Source: k8s.io/apiserver v0.36
+`object`, `oldObject` and `params` are dyn; `request` and `namespaceObject` are declared field by field, so that a
+typing error in them is found when the policy is loaded. Source: k8s.io/apiserver v0.36
 pkg/admission/plugin/cel/compile.go (BuildRequestType, BuildNamespaceType, createEnvForOpts) and composition.go.
 """
 

@@ -1,9 +1,9 @@
 """Compiles one expression of a policy with the variables of its place. Words errors as the API server does, and adds a
 hint: the probable name, the missing annotation, or a habit of Python, jq, Rego or JavaScript.
 
-Hints are shown below the errors for people, and nowhere else. A habit is a row of tokens as in an expression: `STRING`
-and `INT` match every literal of the kind, `NAME` every name, and the first token of an expression follows `START`. A
-name of a field, after a dot, is not a habit. Where two habits begin at a token, the longer one counts.
+Hints are shown only to people, below the errors. A habit is a sequence of tokens. `STRING` and `INT` match all literals
+of these types, `NAME` matches all names, and `START` is before the first token of an expression. The name of a field,
+after a dot, is not a habit. If two habits begin at the same token, the longer one counts.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELExpression) and composition.go.
 """
@@ -135,7 +135,7 @@ HABITS: Final[Mapping[str, str]] = {
     ". every (": _WALK,
     ". toLowerCase (": "write `x.lowerAscii()`",
     ". test (": _MATCHES,
-    # the rules of CustomResourceDefinitions, and the rest
+    # the rules of CustomResourceDefinitions, and others
     "self": _OBJECT,
     "oldSelf": _OBJECT,
     "request . object": _OBJECT,
@@ -147,7 +147,7 @@ HABITS: Final[Mapping[str, str]] = {
     "=~": _MATCHES,
     "$": "nothing is replaced in an expression: read `params`, `variables` or `object`",
 }
-"""Habits of users, in tokens, and the form in CEL."""
+"""Habits of users as tokens, each with the form in CEL."""
 _LONGEST: Final = max(len(habit.split()) for habit in HABITS)
 _LITERALS: Final[Mapping[str, str]] = {"string": "STRING", "int": "INT"}
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
@@ -250,8 +250,8 @@ _NOT_INSTANTIATED = "program instantiation failed: "
 class PolicyCompilation(Struct):
     """The compilation of one policy: the environment, which grows with its variables, and the errors so far.
 
-    `types` is None as long as there is no `variables`. `needs` are the names that the expressions read, `rules` those
-    that the checks of the policy may find broken.
+    `types` is None before `variables` is declared. `needs` are the names that the expressions read. `rules` are the
+    rules of the policy's checks.
     """
 
     engine: Engine
@@ -285,7 +285,7 @@ class PolicyCompilation(Struct):
     def compile_expression(
         self, path: FieldPath, source: str, place: Environment, expected: Sequence[Type], missing: str = ""
     ) -> Expression:
-        """Compile one expression as written; an error is added to the walk and kept in the expression."""
+        """Compile one expression as written. An error is added to the walk and kept in the expression."""
         return self._compile(path, source, source, place, expected, missing=missing, shown=source)
 
     def compile_trimmed_expression(

@@ -29,9 +29,9 @@ from webhook.workloads.plurals import plural_of_kind
 _GONE: Final = frozenset(("source",))
 """Fields of earlier releases that policies may read to name the successor: the source of pods' claims, until 1.30."""
 _SAME: Final = frozenset(("filter", "sortBy"))
-"""Macros with a value of the type of their operand."""
+"""Macros whose value has the type of their operand."""
 _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
-"""Macros that give their operand a name, and have the value of their argument."""
+"""Macros that give their operand a name, and return the value of their argument."""
 
 _ORDERS: Final[Mapping[str, str]] = {
     "_<_": "isLessThan",
@@ -39,7 +39,7 @@ _ORDERS: Final[Mapping[str, str]] = {
     "_<=_": "isGreaterThan",
     "_>=_": "isLessThan",
 }
-"""The methods of quantities that say the same as an operator, or its opposite."""
+"""The methods of quantities with the meaning of an operator, or of its opposite."""
 _OPPOSITES: Final = frozenset(("_<=_", "_>=_"))
 
 Scope: TypeAlias = "Mapping[str, Type | None]"
@@ -48,8 +48,8 @@ Scope: TypeAlias = "Mapping[str, Type | None]"
 class UndefinedField(Struct, frozen=True):
     """A sentence about a field that no kind has.
 
-    `fails`: an expression that reads or sets it fails for every object. A field that is read with `has()` or `.?` is
-    only never set.
+    `fails`: an expression that reads or sets it fails for every object. This is false for a field that is only read
+    with `has()` or `.?`.
     """
 
     text: str
@@ -160,7 +160,7 @@ class _TypeInference(Struct):
         return of.fields.get(node.field, of.others)
 
     def _record_field(self, of: Fields, name: str, path: str) -> None:
-        is_escaped = name.startswith("__")  # how typed objects spell fields that are words of CEL
+        is_escaped = name.startswith("__")  # the names in typed objects of fields that are words of CEL
         if of.fields and of.others is None and name not in {*of.fields, *_GONE} and not is_escaped:
             self.unknown.setdefault(path, nearest_name(name, of.fields))
         else:

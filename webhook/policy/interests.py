@@ -1,7 +1,7 @@
 """Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts, schemas of kinds.
 
-Knows bindings and facts; the cluster view keeps the objects. A parameter is held as a whole, because its policy may
-read any of it; other objects with only the fields that are read.
+The cluster view keeps the objects. It keeps whole parameters, because policies may read any field of them, and only the
+needed fields of other objects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCHEMAS: Final = frozenset(("spec.versions.name", "spec.versions.schema"))
 _USE: Final = re.compile(
     r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*(?:\?\s*)?(?:metadata\s*\.\s*(?:\?\s*)?(\w+)|(spec|status)\b))?"
 )
-"""Matches one use of `namespaceObject`, and the field that it reads, if that is written out."""
+"""Matches one use of `namespaceObject`, with the field that it reads if the expression names the field."""
 
 
 def interests_of_policies(
@@ -73,7 +73,7 @@ def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegist
 def _interests_without_lookups(
     policies: Sequence[Policy], params: Iterable[JSON] = (), own_namespace: str = OWN_NAMESPACE
 ) -> Iterator[Interest]:
-    """Yield what policies look up themselves, and not their facts and checks."""
+    """Yield the objects that policies themselves look up, without those of their facts and checks."""
     yield interest_in_fields(NAMESPACE, *_namespace_fields(policies))
     for policy in policies:
         if policy.param_kind is not None:
@@ -99,7 +99,7 @@ def _interests_in_definitions(policy: Policy) -> Iterator[Interest]:
 
 
 def _interests_in_params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:
-    """Yield the parameters that bindings refer to; without a namespace they may be in any."""
+    """Yield the parameters that bindings refer to; without a namespace, they may be in any namespace."""
     for source in (binding.param_source for binding in policy.bindings):
         if source is None:
             continue
@@ -122,7 +122,7 @@ def _interests_in_shipped_params(kind: GroupVersionKind, params: Iterable[JSON])
 
 
 def _namespace_fields(policies: Iterable[Policy]) -> set[str]:
-    """Return the fields of namespaces that are read: labels, which selectors use, and those of `namespaceObject`."""
+    """Return the fields of namespaces that are read: labels, which selectors use, and fields of `namespaceObject`."""
     fields = {"metadata.labels"}
     for policy in policies:
         for expression in policy.expressions() if policy.mentions_namespace else ():

@@ -1,9 +1,9 @@
 """Loads a policy set from folders, files, mounted ConfigMaps, stdin, Lists and files with many documents.
 
-Reads everything, reports all mistakes at once, each with file, line and column, and loads nothing if there is a
-mistake. yamlfile lists the files of a folder; below a folder, `cases` and `context` hold test inputs and are left out,
-as are suites of tests and kustomizations. Objects of a policy's paramKind in the same files are its parameters.
-Policies of claimgate.dev are read as the equivalent native ones.
+All mistakes are reported together, each with file, line and column. If there is a mistake, nothing is loaded. yamlfile
+lists the files of a folder. The folders `cases` and `context` below it have test inputs and are skipped. Suites of
+tests and kustomizations are skipped too. Objects of a policy's paramKind in the same files are its parameters. Policies
+of claimgate.dev are read as the equivalent native ones.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConf
 class Options(Struct, frozen=True, kw_only=True):
     """Options of compilation: the CEL engine, the Kubernetes version for the CEL of policies, the workload table.
 
-    `registry` names the checks that they may ask for.
+    `registry` has the facts and checks that policies may use.
 
-    `lazy` puts the expressions of a policy off until it is first asked: for policies that are known to compile.
-    `own_namespace` is where claimgate runs; policies of files write `claimgate-system` for it.
+    `lazy` compiles the expressions of a policy when it is first evaluated; it is for policies that are known to
+    compile. `own_namespace` is the namespace where claimgate runs; policies in files call it `claimgate-system`.
     """
 
     engine: Engine | EngineName = "compiled"
@@ -84,7 +84,7 @@ class PolicyDocuments(Struct, frozen=True, kw_only=True):
     """The documents of files and folders of policies. Another process can also compile them.
 
     places: the files and folders. documents: policies, bindings, parameters. rules: the documents of rules.yaml.
-    problems: what is wrong with what could not be read.
+    problems: the mistakes in documents that could not be read.
     """
 
     places: tuple[str, ...]
@@ -102,8 +102,8 @@ def load_policy_set(places: Sequence[Path | str], options: Options, root: str = 
         root: the folder that links may lead to; "" for each folder itself.
 
     Raises:
-        PolicyError: every problem of every file. A folder without a policy is a problem, because everything would be
-        admitted.
+        PolicyError: all problems of all files. A folder without a policy is a problem, because everything would be
+            admitted.
     """
     return compile_policy_documents(read_policy_documents(places, root), options)
 
@@ -135,7 +135,7 @@ def read_policy_documents(places: Sequence[Path | str], root: str = "") -> Polic
 
 
 def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicySet:
-    """Verify and compile the policies of documents. Raises as `load_policy_set`."""
+    """Verify and compile the policies of documents. It raises the errors of `load_policy_set`."""
     problems = (*read.problems, *errors_of_kinds_named_as_resources(read.documents, options.table))
     documents = [_in_own_namespace(each, options.own_namespace) for each in read.documents]
     policy_set = load_documents(documents, options, problems, rules=read.rules)
@@ -150,7 +150,7 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
 
 
 def _in_own_namespace(document: yamlfile.Document, own_namespace: str) -> yamlfile.Document:
-    """Return a document in which bindings and ConfigMaps name the namespace where claimgate runs."""
+    """Return a document whose bindings and ConfigMaps name the namespace where claimgate runs."""
     if own_namespace == OWN_NAMESPACE:
         return document
     return replace(document, value=object_in_own_namespace(document.value, own_namespace))
@@ -187,7 +187,7 @@ def load_documents(
     """Compile the policies of documents that are already read. `rules` declare the ids of validations (rules.yaml).
 
     Raises:
-        PolicyError: every problem, those given included.
+        PolicyError: all problems, including the given ones.
     """
     loading = _PolicyLoader(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
@@ -248,12 +248,12 @@ class _PolicyLoader(Struct):
     others: list[tuple[_ObjectSource, JSON]] = field(default_factory=list)
     problems: list[InputProblem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
-    """Names of policies that could not be read; "" when the name could not be read either."""
+    """Names of policies that could not be read; "" if the name could not be read either."""
     rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     """The rules of policies, in the order of their validations."""
 
     def add_object(self, source: _ObjectSource, value: JSON) -> None:
-        """Store one object: a policy, a binding, or something that may be a parameter."""
+        """Store one object: a policy, a binding, or an object that may be a parameter."""
         kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
         if not isinstance(kind, str) or not isinstance(version, str):
             text = "not a Kubernetes object: expected apiVersion and kind; keep other files out of the policy folder"
@@ -396,7 +396,7 @@ def _problem_with_hints(source: _ObjectSource, error: FieldError) -> InputProble
 
 
 def join_bindings(policy: Policy, bindings: Iterable[Binding]) -> Policy:
-    """Return a policy with its bindings, and with the decisions of rules that hold created in advance."""
+    """Return a policy with its bindings. The decisions of rules that hold are created in advance."""
     return replace(
         policy,
         bindings=tuple(structs.replace(binding, admits=_admitting_decisions(policy, binding)) for binding in bindings),

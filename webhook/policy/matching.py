@@ -1,15 +1,15 @@
 """Decides whether a policy or binding matches a request: rules, selectors, matchPolicy, scopes and sub-resources.
 
-Knows one request and one set of criteria; which policies to ask is policy_set.py's business, matchConditions are
-match_conditions.py's. Order and outcome of every step as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/
-matching/matching.go, plugin/webhook/predicates/{rules,namespace,object}.
+policy_set.py chooses the policies, and match_conditions.py evaluates the matchConditions. The order and result of every
+step are as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/ matching/matching.go,
+plugin/webhook/predicates/{rules,namespace,object}.
 
-With `matchPolicy: Equivalent` a rule also matches the same resource under another group or version. The API server
-calls every served version of a resource equivalent, and the few resources that live in two groups (k8s.io/apimachinery
-v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It converts the object to the version
-of the matching rule. `conversion` of each pair says which of this claimgate can do: `version` changes nothing but
-`apiVersion`, as the API server does for a CRD without a conversion webhook; `fields` is one of the conversions of
-evaluation/conversions.py; `impossible` means that only an API server can do it.
+With `matchPolicy: Equivalent` a rule also matches the same resource under another group or version. For the API server,
+all served versions of a resource are equivalent, and so are the few resources that are in two groups
+(k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It converts the
+object to the version of the matching rule. The `conversion` of a pair shows how claimgate can do this: `version`
+changes only `apiVersion`, as the API server does for a CRD without a conversion webhook; `fields` is one of the
+conversions of evaluation/conversions.py; `impossible` means that only an API server can do it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webhook.patch.schema import is_builtin_group
 from webhook.workloads.table import Table
 
 Conversion: TypeAlias = Literal["none", "version", "fields", "impossible"]
-"""The kind of conversion that an object needs to get into another version; none if it has that version."""
+"""How an object is converted into another version; none if it already has that version."""
 
 _DATA = Path(__file__).with_name("equivalent_resources.json")
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
@@ -50,10 +50,9 @@ _EXEMPT = frozenset(
 )
 
 _OWN: Final = "claimgate.dev/"
-"""The prefix of labels that choose what this project does in a namespace; a namespace has them only if a user sets
-them."""
+"""The prefix of labels that control this project in a namespace. Only users set them."""
 NamespaceLabels: TypeAlias = Callable[[], Labels | None]
-"""Returns the labels of the request's namespace, None if the Namespace does not exist. May raise LookupFailed."""
+"""Returns the labels of the request's namespace; None if the Namespace does not exist. May raise LookupFailed."""
 
 
 class ResourceRule(Struct, frozen=True):
@@ -67,7 +66,7 @@ class ResourceRule(Struct, frozen=True):
     scope: str
 
     def matches(self, resource: GroupVersionResource, attributes: Attributes) -> bool:
-        """Return whether the rule matches the request as one for `resource`."""
+        """Return whether the rule matches the request if it is for `resource`."""
         return (
             (self.groups is None or resource.group in self.groups)
             and (self.operations is None or attributes.operation in self.operations)
@@ -102,7 +101,7 @@ class Criteria(Struct, frozen=True):
 
 
 class Match(NamedTuple):
-    """The resource and kind of a request as they matched, for `request`, and the conversion that the object needs."""
+    """The resource and kind that matched, which `request` shows, and the conversion that the object needs."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind
@@ -140,7 +139,9 @@ def _values_or_none_for_all(values: list[str]) -> frozenset[str] | None:
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether no policy may apply: to policies, bindings and webhook configurations (no way out otherwise)."""
+    """Return whether no policy may apply to the object: policies, bindings and webhook configurations must stay
+    changeable.
+    """
     group, kind = attributes.kind.group, attributes.kind.kind
     return (group == GROUP and kind in _EXEMPT) or group == CLAIMGATE_GROUP
 
@@ -159,7 +160,8 @@ def match_request(
     `sent` is returned for an unconverted request; `native(attributes)` by default. `tell` is called with the part that
     does not match.
 
-    A missing namespace counts only if everything else matches, as upstream; so do labels that are not strings.
+    As upstream, a missing namespace is an error only if everything else matches. The same holds for labels that are not
+    strings.
 
     Raises:
         BindingError: everything else matches, but the selector's namespace does not exist.
@@ -271,7 +273,7 @@ def _match_as_requested(
 ) -> Match:
     """Return the match of the request before the API server converted it for this webhook.
 
-    If it cannot be converted back, it stays as it was sent, if a rule also names that version.
+    If it cannot be converted back, and a rule also names the sent version, the match has the sent version.
     """
     if attributes.request_resource == attributes.resource:
         return sent
@@ -287,7 +289,7 @@ def _match_of_unknown_version(
 ) -> Match | None:
     """Return a match if a rule names another version of a custom resource than the object has; None otherwise. The
     versions that a cluster serves are not known here, so the version of a rule counts as served. An object of a file
-    has no match if the workload table knows its API: then its version was removed.
+    has no match if the workload table knows its API, because its version was then removed.
     """
     resource, kind = attributes.resource, attributes.kind
     if attributes.is_plain and (resource.group, resource.resource) in equal.groups:
@@ -305,7 +307,7 @@ def _match_of_unknown_version(
 def _match_under_name(
     resource: GroupVersionResource, kind: GroupVersionKind, conversion: Conversion, attributes: Attributes
 ) -> Match:
-    """Return a match under another name; the object of a sub-resource such as Scale is the same under all names."""
+    """Return a match under another name. The object of a sub-resource such as Scale is the same under all names."""
     sent, of = attributes.kind, attributes.resource
     if attributes.sub_resource and (sent.group, sent.version) != (of.group, of.version):
         return Match(resource, sent)

@@ -1,7 +1,7 @@
-"""Finds mistakes in the params of policies: ids that no rule has, and lists that are not an action.
+"""Finds mistakes in the params of policies: ids that no rule has, and lists that name no action.
 
-Where params are files, this is an error when they are loaded (load.py, assembly.py). In a live cluster a ConfigMap may
-have been edited by hand: there the server reports it (server/live_policy_set.py), and continues with the known rules.
+In files, a mistake is an error when the params are loaded (load.py, assembly.py). In a live cluster, people may edit a
+ConfigMap by hand, so the server reports the mistake (server/live_policy_set.py), and continues with the known rules.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Mistake = tuple[FieldPath, str]
 class ParamRuleChecker:
     """Checks params of some policies against the rules of every registered group of checks.
 
-    `shipped` are the params that are shipped with the policies. They have every key with a meaning.
-    `own_namespace` is where claimgate runs.
+    `shipped` are the params that are shipped with the policies. They have all keys with a meaning. `own_namespace` is
+    where claimgate runs.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ParamRuleChecker:
         self._references_of_others = _References(self._others)
 
     def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
-        """Yield the mistakes in an object, if it is a param of one of the policies or what a site sets of them."""
+        """Yield the mistakes in an object if it is a param of a policy, or if it sets keys of such params."""
         if is_site(param, self._own_namespace):
             yield from self.mistakes_of_site(param)
         elif self._references.refer_to(param):
@@ -84,7 +84,7 @@ class ParamRuleChecker:
         )
 
     def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
-        """Yield the mistakes in what a site sets of params."""
+        """Yield the mistakes in the keys of params that a site sets."""
         known = sorted(self._names_below_site)
         for key in data_of_site(site):
             name, dot, _ = str(key).partition(".")
@@ -117,7 +117,7 @@ class ParamRuleChecker:
             )
 
     def _unknown_keys(self, param: JSON, place: tuple[str, str]) -> Iterator[Mistake]:
-        """Yield keys that the shipped ConfigMap at a place does not have and that nothing reads, such as `denny`."""
+        """Yield keys that the shipped ConfigMap of this name does not have and that nothing reads, such as `denny`."""
         shipped = self._shipped_keys.get(place)
         if shipped is None:
             return
@@ -155,7 +155,7 @@ class ParamRuleChecker:
 
 
 class _References:
-    """The references of bindings to params, by kind: an audit checks for each object whether a policy refers to it."""
+    """The references of bindings to params, by kind, because an audit looks for the references to each object."""
 
     def __init__(self, policies: Iterable[Policy]) -> None:
         self._names: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)

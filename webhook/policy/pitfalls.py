@@ -2,15 +2,15 @@
 converted, or that read facts which say less about a pod template than about the whole object.
 
 An API server accepts a policy that fails on every object, and reports the failure only at admission, by its
-failurePolicy: with `Fail`, users cannot create any object that it matches. Knows the kinds of Kubernetes; the fields of
-custom kinds are not known.
+failurePolicy: with `Fail`, users cannot create any object that it matches. Only the fields of Kubernetes'
+own kinds are known here.
 
-An API server sends an object unchanged if any rule of the webhook names its version, and converts it otherwise: so two
-policies with different versions of one kind apply to both versions. Source: k8s.io/apiserver v0.36
+An API server sends an object unchanged if any rule of the webhook names its version, and otherwise converts it. So two
+policies with different versions of a kind both apply to both versions. Source: k8s.io/apiserver v0.36
 pkg/admission/plugin/webhook/generic/webhook.go.
 
 With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then for one pod, and a limit
-on it allows an object with a thousand such pods. Each fact declares its meaning there (facts/subject.py).
+on it allows an object with a thousand such pods. Each fact declares its meaning for templates (facts/subject.py).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def sentences_about_certain_failures(policy: Policy) -> Iterator[str]:
 
 
 def _mistakes_in_param_kind(policy: Policy) -> Iterator[str]:
-    """Yield a paramKind that the API server does not have (policy_source.go: "failed to find resource
+    """Yield a sentence about a paramKind that the API server lacks (policy_source.go: "failed to find resource
     referenced by").
     """
     kind = policy.param_kind
@@ -78,8 +78,8 @@ def _mistakes_in_param_kind(policy: Policy) -> Iterator[str]:
 
 
 def _bindings_without_param_ref(policy: Policy) -> Iterator[str]:
-    """Yield bindings without a paramRef, which have null `params` (kubernetes v1.36 policy_dispatcher.go
-    CollectParams).
+    """Yield a sentence for each binding without a paramRef, whose `params` are null (kubernetes v1.36
+    policy_dispatcher.go CollectParams).
     """
     if policy.param_kind is None or not _reads_variable_params(policy) or _asks_for_null_params(policy):
         return
@@ -98,9 +98,7 @@ def _reads_variable_params(policy: Policy) -> bool:
 
 
 def _asks_for_null_params(policy: Policy) -> bool:
-    """Return whether some expression tests if there are parameters; this is assumed to protect the other
-    expressions.
-    """
+    """Return whether an expression tests if there are parameters; such a test is assumed to protect the others."""
     return any(_compares_params_with_null(parse(each.source)) for each in policy.expressions())
 
 
@@ -202,7 +200,7 @@ def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: s
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
-    """Return whether a resource may have this version; a rule may name versions that only some of its resources
+    """Return whether a resource may have this version, because a rule may name versions that only some of its resources
     have.
     """
     equal = loaded.equivalents
@@ -235,8 +233,8 @@ def _requests_of_rule(rule: ResourceRule) -> Iterator[Attributes]:
 
 
 def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
-    """Yield a sentence for each field of a fact that says less about a pod template than about the whole object; none
-    if the policy does not expand.
+    """Yield a sentence for each field of a fact that means less for a pod template than for the whole object, if the
+    policy is expanded.
     """
     if not policy.expands:
         return

@@ -1,8 +1,7 @@
-"""All loaded policies as one value: immutable, indexed by kind and operation, and replaced as a whole on a reload.
+"""All loaded policies as one immutable value, with an index. A reload replaces the whole value.
 
-Knows which policies may concern a request without asking them; asking is matching.py's. Indexed by group and resource
-(under one name for all groups that a resource lives in) and by operation, so that policies for other kinds cost
-nothing.
+The index shows which policies may concern a request; matching.py then matches each policy. Its keys are group and
+resource (one name for all groups that have a resource) and operation, so policies for other kinds cost no time.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _Key: TypeAlias = tuple[str, str, str]
 _RequestKey: TypeAlias = tuple[str, GroupVersionResource, GroupVersionResource, GroupVersionKind, Operation, str, bool]
 """The parts of a request that its candidates depend on: see `PolicySet._candidates`."""
 _MOST_INDEXED: Final = 1000
-"""How many resources with operations have their candidates cached: a cluster has fewer, files may name any."""
+"""The most resources with operations whose candidates are cached. A cluster has fewer, but files may name any."""
 
 
 class _PolicyIndex(Struct, frozen=True):
@@ -65,7 +64,7 @@ class PolicySet:
     other projects that were read at the same time, "" if there are none. `misplaced` names the first PolicyException of
     claimgate that was read, because it has no effect there. `own_namespace` is where claimgate runs.
     `definitions` are the CustomResourceDefinitions that were read at the same time.
-    `has_stored_policies`: those of a cluster are among these, so the status of its PolicyExceptions is of interest.
+    `has_stored_policies`: some policies come from a cluster, so the status of its PolicyExceptions is needed.
     """
 
     validating: tuple[Policy, ...]
@@ -145,8 +144,8 @@ class PolicySet:
                 type_of(GroupVersionKind(row.group, version, row.kind))
 
     def interests(self, *, of_audits: bool = False) -> tuple[Interest, ...]:
-        """Return the objects that the view of the cluster must hold: namespaces, parameters, and objects for facts; for
-        an audit also objects that only advice reads.
+        """Return the objects that the view of the cluster must have: namespaces, parameters, and objects for facts. For
+        an audit, these include objects that only advice reads.
         """
         looked_up = interests_of_policies(
             self.policies, self.registry, self.params, self.own_namespace, of_audits=of_audits
@@ -211,7 +210,7 @@ def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iter
 
 
 def kinds_with_embedded_objects(rule: ResourceRule, table: Table) -> Iterator[Row]:
-    """Yield the kinds inside which objects may be embedded that a rule names."""
+    """Yield the kinds whose objects may contain embedded objects that a rule names."""
     named = [
         row
         for row in table.rows

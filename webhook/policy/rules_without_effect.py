@@ -6,10 +6,10 @@ plural of a resource. kube-apiserver accepts such a policy, and never evaluates 
 error when the policy is loaded. The other rules are reported by `claimgate policies`, and only for the groups of
 Kubernetes: the resources of other groups are not known here.
 
-The rules of a policy limit the request: its operation, kind, resource and sub-resource are known. Each condition is
-evaluated with these for each combination. Everything else is unknown, and so is a comparison with it. `object.kind ==
-'pods'` and `request.operation == 'Create'` are then false for any object. kube-apiserver accepts such a policy and
-never refuses anything. Knows the kinds of Kubernetes alone.
+The rules of a policy limit the request: its operation, kind, resource and sub-resource are known. Expressions
+are evaluated with each combination of these. All other values are unknown, and so are comparisons with them.
+`object.kind == 'pods'` and `request.operation == 'Create'` are then false for any object. kube-apiserver accepts such a
+policy, which never refuses anything. Only the kinds of Kubernetes are known here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _VERSIONS: Final = ("v1", "v2", "v1beta1", "v1beta2", "v1beta3", "v1alpha1", "v1
 def sentences_about_rules_without_effect(policy: Policy) -> Iterator[str]:
     """Yield a sentence, with the fix, for each rule of the policy that matches no request.
 
-    A policy that is not registered is about files, which may have versions of any age.
+    A policy that is not registered is about files, which may have very old versions.
     """
     if not policy.is_registered:
         return
@@ -76,7 +76,7 @@ def _sentences_about_rule(rule: ResourceRule, place: str) -> Iterator[str]:
 
 
 def _sentence_about_resource(rule: ResourceRule, groups: Collection[str], resource: str) -> str:
-    """Return a sentence about a resource that no group and version of the rule have; "" if an object may match."""
+    """Return a sentence about a resource that none of the rule's groups and versions has; "" if an object may match."""
     kinds = _kinds_by_resource()
     if not all(map(_is_known_group, groups)):
         return ""
@@ -110,7 +110,7 @@ def _sentence_about_missing_resource(groups: Collection[str], resource: str) -> 
 
 
 def _sentence_about_group(group: str) -> str:
-    """Return a sentence about a group that does not exist; "" if it may."""
+    """Return a sentence about a group that does not exist; "" if it may exist."""
     if group == "core":
         return 'no API group has the name `core`: write "" for the group of pods and services'
     name, slash, _ = group.partition("/")
@@ -139,7 +139,7 @@ def _is_known_group(group: str) -> bool:
 
 
 def _is_served(kind: GroupVersionKind) -> bool:
-    from webhook.facts.removed_versions import read_removed_versions  # a table that few verbs need
+    from webhook.facts.removed_versions import read_removed_versions  # only a few verbs need this table
 
     if (kind.group, kind.version, kind.kind) in read_removed_versions():
         return False
@@ -192,7 +192,7 @@ def _plurals_by_kind(table: Table) -> Mapping[str, str]:
 
 
 def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
-    """Return the probable resource; "" if the name may be a resource."""
+    """Return the resource that was probably meant; "" if the name may be a resource."""
     resource, slash, sub = name.partition("/")
     small = resource.lower()
     if resource == small and (small not in plurals or small in plurals.values()):
@@ -202,7 +202,7 @@ def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
 
 
 Known = Mapping[str, str]
-"""The known parts of a request, by the path with which expressions read them."""
+"""The known values of a request, by the paths with which expressions read them."""
 _UNKNOWN: Final = object()
 
 
@@ -229,7 +229,7 @@ def sentences_about_constant_conditions(policy: Policy) -> Iterator[str]:
 
 
 def _requests_of_policy(policy: Policy) -> Sequence[Known]:
-    """Return what is known of the requests that a policy matches; () if a rule names what is not known."""
+    """Return the known values of the requests that a policy matches; () if a rule names something unknown."""
     requests: list[Known] = []
     for rule in policy.criteria.rules:
         if policy.expands or policy.enters or rule.groups is None or rule.versions is None:

@@ -1,7 +1,7 @@
 """Reads paramKind and paramRef, and looks up parameters that are the same for every request.
 
 Nearly all bindings name their parameter with its namespace. That parameter is looked up when a request first needs it,
-and again when the view reports a change of objects of its kind. Knows views and their revisions, no requests.
+and again after the view reports a change of objects of its kind.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Param(Struct, frozen=True, eq=False):
     """One parameter of a binding; `object` is None if the policy is evaluated without parameters.
 
     `name` is `namespace/name`, or `name` without a namespace. `admits` are the decisions of rules that hold, about the
-    object itself. `assumed` has the assumptions of the parameter about the cluster. It is None if the parameter cannot
-    be read, and `refusal` then has the reason.
+    object itself. `assumed` has the parameter's assumptions about the cluster. It is None if the parameter cannot be
+    read; `refusal` then has the reason.
     """
 
     object: JSON
@@ -86,7 +86,7 @@ class StaticParams:
         self._params: dict[Binding, Sequence[Param]] = {}
 
     def params_found_in(self, cluster: Cluster) -> dict[Binding, Sequence[Param]]:
-        """Return the parameters that were found in the current state of a view, as a dict to which callers add more."""
+        """Return the parameters that were found in the current state of a view; callers add more to this dict."""
         revisions = [cluster.revision(kind) for kind in self._kinds]
         if self._revisions != revisions:
             self._revisions, self._params = revisions, {}

@@ -1,10 +1,11 @@
 """Finds values of the wrong type in expressions: `object.spec.replicas > '3'`, `object.spec.containers.image`.
 
-kube-apiserver writes them to `status.typeChecking` of a ValidatingAdmissionPolicy, where few people look: it types the
-object by each kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go). It
-types only validations, and nothing of MutatingAdmissionPolicies. Here every expression is typed. A policy distinguishes
-kinds by `has()` or by name, so only an expression that fails for all kinds is a mistake. For a kind without a known
-schema, only `metadata` has types. field_names.py finds fields that do not exist.
+kube-apiserver writes them to `status.typeChecking` of a ValidatingAdmissionPolicy, which few people read. It checks the
+object with the types of each kind that the rules name (kubernetes v1.36
+pkg/admission/plugin/policy/validating/typechecking.go), but only in validations, and not in MutatingAdmissionPolicies.
+This module checks every expression. A policy distinguishes kinds by `has()` or by name, so only an expression that
+fails for all kinds is a mistake. For a kind without a known schema, only `metadata` has types. field_names.py finds
+fields that do not exist.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class _TypedKind(dict[str, Structure]):
 
 
 def sentences_about_types(policy: Policy, registry: FactRegistry, version: Version) -> Iterator[str]:
-    """Yield a sentence, with the fix, for each expression that uses a value as another type than it has."""
+    """Yield a sentence, with the fix, for each expression that uses a value of a wrong type."""
     common: dict[tuple[str, int, int], str] | None = None
     for kind in dict.fromkeys(named_kinds(policy)):
         environment = _environment_for_kind(policy, registry, version, kind)
@@ -229,7 +230,7 @@ def _sentence_about_function(node: Call, types: tuple[str, ...]) -> str:
 
 
 def _fix_for_operands(left: Node, right: Node, types: tuple[str, ...]) -> str:
-    """Return how to give two operands one type."""
+    """Return a fix that gives two operands the same type."""
     for literal, type_of_other, other in ((right, types[0], left), (left, types[1], right)):
         if not isinstance(literal, Literal):
             continue

@@ -16,7 +16,7 @@ from webhook.rules.decisions import ValidationAction
 from webhook.yamltext import input_files
 
 NAME = "unbound"
-"""The name of the binding that is added."""
+"""The name of the added binding."""
 
 
 def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
