@@ -1,7 +1,7 @@
 """The variables that the expressions of a policy read, with their values.
 
-A fact, the problems of the checks and the request are computed when an expression first reads them. A problem that
-misses an object is not shown to expressions, because nothing is known to be wrong (not_evaluated.py).
+A fact, the problems of the checks and the request are computed when an expression first reads them. Expressions do not
+see a problem whose object is missing, because nothing is known to be wrong (not_evaluated.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def shows_advice(invocation: Invocation) -> bool:
 
 
 def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *, advice: bool) -> Sequence[Listed]:
-    """Return the problems with the action for each, without those that are off and, unless wanted, without advice."""
+    """Return the problems, each with its action, without problems that are off and, unless it is wanted, without
+    advice.
+    """
     deadline, configured = invocation.context.deadline, invocation.context.policies.configured
     named = actions.actions_of_param(invocation.param.object, deadline)
     rules = invocation.policy.catalogue
@@ -55,7 +57,7 @@ def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *
 
 
 def fact_as_cel_value(name: str, invocation: Invocation) -> FactResult:
-    """Return the value of a fact of an object, and the objects that were missing to compute it.
+    """Return the value of a fact of an object, and the missing objects that it needs.
 
     Raises:
         LookupFailed: the param cannot be read.
@@ -74,14 +76,14 @@ _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
 class Activation(dict[str, Any]):
     """Variables by name; a fact, the problems or the request are computed when an expression first reads them.
 
-    `of` is what they are computed of: the invocation, and the match that `request` shows.
+    `of` has the invocation and the match from which they are computed.
     """
 
     __slots__ = ("__weakref__", "of")
 
     def __init__(self, invocation: Invocation, match: Match, *, reads_objects: bool = True) -> None:
-        """Set the variables that all expressions of a policy share. A template is encoded only for expressions that
-        read it.
+        """Set the variables that all expressions of a policy share. A template is encoded only if an expression reads
+        it.
         """
         if reads_objects:
             self["object"], self["oldObject"] = invocation.target.objects_for_expressions(invocation.context.deadline)
@@ -91,7 +93,7 @@ class Activation(dict[str, Any]):
         self.of = (invocation, match)
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is a variable of that name, computed or not."""
+        """Return whether there is a variable of this name, computed or not."""
         return super().__contains__(name) or name in self.of[0].policy.computed
 
     def __missing__(self, name: str) -> Any:
@@ -113,7 +115,8 @@ class Activation(dict[str, Any]):
 
 
 def build_activation(invocation: Invocation, budget: CostBudget) -> Activation:
-    """Return the variables of one evaluation; the policy's own variables are evaluated again and paid from `budget`.
+    """Return the variables of one evaluation. The policy's own variables are evaluated again, and `budget` pays for
+    them.
 
     Raises:
         BindingError: the namespace that an expression asks about does not exist.

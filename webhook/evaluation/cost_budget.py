@@ -1,9 +1,8 @@
 """Evaluates the expressions of one policy on one request within their cost budget, with the API server's error texts.
 
-Does not know the meaning of a result. Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of
-pkg/admission/plugin/cel/activation.go (Evaluate) and composition.go (variables have a separate limit, the expression
-that first uses a variable pays for it, and variables are computed again for messages, audit annotations and every
-mutation).
+Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of pkg/admission/plugin/cel/activation.go
+(Evaluate) and composition.go (variables have a separate limit, the expression that first uses a variable pays for it,
+and variables are computed again for messages, audit annotations and every mutation).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class CostBudget(CostMeter):
 
     __slots__ = ("owed",)
 
-    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as Meter's, which a call more would cost
+    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as in CostMeter, without the cost of a call
         self.limit = PER_CALL_LIMIT
         self.budget = budget
         self.deadline = deadline
@@ -44,11 +43,11 @@ class CostBudget(CostMeter):
         self.owed = 0
 
     def covers(self, expressions: int, besides: int = 0) -> bool:
-        """Return whether the budget certainly covers that many expressions and a cost in addition."""
+        """Return whether the budget certainly covers this number of expressions and an additional cost."""
         return expressions * PER_CALL_LIMIT + besides <= self.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
-        """Evaluate an expression, and pay for it and for the variables that it used first.
+        """Evaluate an expression. Pay for it, and for the variables that it used first.
 
         Raises:
             OutOfBudget: the budget does not cover it.
@@ -77,8 +76,8 @@ class CostBudget(CostMeter):
 class LazyVariables(dict[str, Any]):
     """The variables of a policy; each is evaluated when first used, and its value or error is kept.
 
-    They see the activation that holds them, by a weak reference: a cycle of the two would keep the request's objects
-    until a collection of garbage, which stops the server for tens of milliseconds.
+    They have a weak reference to the activation that contains them. A cycle of strong references would keep the
+    request's objects until a garbage collection, which stops the server for tens of milliseconds.
     """
 
     __slots__ = ("_activation", "_budget", "_computed", "_declared", "_errors", "_idle", "_spent")
@@ -91,14 +90,16 @@ class LazyVariables(dict[str, Any]):
         self._errors: dict[str, EvaluationError] = {}
         self._computed = 0
         self._spent = 0
-        self._idle: list[CostMeter] = []  # of evaluated variables; the next variable uses one of them
+        self._idle: list[CostMeter] = []  # meters of evaluated variables, for the next variables
 
     def max_cost_of_reevaluation(self) -> int:
-        """Return the most that evaluating all variables again costs: their cost before, or their limit."""
+        """Return the greatest cost of evaluating all variables again: their earlier cost, or their limit."""
         return self._spent + (len(self._declared) - self._computed) * PER_CALL_LIMIT
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is such a variable; has() evaluates it, so its error is an error of has()."""
+        """Return whether there is such a variable. has() evaluates it, so an error of the variable is an error of
+        has().
+        """
         if name not in self._declared:
             return False
         self[str(name)]
@@ -117,12 +118,12 @@ class LazyVariables(dict[str, Any]):
             value = self[name] = program.evaluate(cast("Mapping[str, Any]", self._activation()), meter)
         except EvaluationError as error:
             if isinstance(error, BudgetExceeded) and meter.spent <= PER_CALL_LIMIT:
-                raise  # not the cost, so the time: nothing may absorb that
+                raise  # the time is over, which no operator may absorb
             raise self._store_error(name, f'composited variable "{name}" fails to evaluate: {error}', error) from error
         finally:
             spent = meter.spent
             if budget.deadline is not None and spent > STEP:
-                budget.due += spent  # the clock is read before the next expression, though the budget has not paid yet
+                budget.due += spent  # the clock is read before the next expression, although this cost is not paid yet
             budget.owed += spent
             self._spent += spent
             self._computed += 1
@@ -132,19 +133,21 @@ class LazyVariables(dict[str, Any]):
         return value
 
     def _meter_of_variable(self) -> CostMeter:
-        """Return a meter for one variable, which has its own limit. The clock is not read again right after the
-        budget's look.
+        """Return a meter for one variable, which has its own limit. The budget has just read the clock, so the meter
+        does not.
         """
         meter = CostMeter(limit=PER_CALL_LIMIT, deadline=self._budget.deadline)
         meter.due -= STEP
         return meter
 
     def _store_error(self, name: str, text: str, cause: EvaluationError | None = None) -> EvaluationError:
-        """Store the error of a variable, which every later use raises, and return it."""
+        """Store and return the error of a variable. Every later use of the variable raises it."""
         stored = self._errors[name] = _same_kind(cause, text)
         return stored
 
 
 def _same_kind(error: EvaluationError | None, text: str) -> EvaluationError:
-    """Return an error with another text, which still says whether an answer of the authorizer was not known."""
+    """Return an error of the same class with another text, because the class shows if an answer of the authorizer was
+    unknown.
+    """
     return NoDecision(text) if isinstance(error, NoDecision) else EvaluationError(text)

@@ -3,10 +3,10 @@
 An object may have thousands of pod templates. Every rule that denies or fails keeps at least one decision, so that no
 verdict changes because of the bound.
 
-One mistake may break two rules, and one warning may concern several places. A rule that `yields_to` others is silent
-if one of them reports the same field with at least the same actions. A warning in the same words about one field in
-several places, such as the roles of a job, becomes one problem that names the other places. Denials keep a problem for
-each place, because each place must be fixed.
+One mistake may break two rules, and one warning may concern several places. A rule that `yields_to` others reports
+nothing if one of them reports the same field with at least the same actions. A warning in the same words about one
+field in several places, such as the roles of a job, becomes one problem that names the other places. Denials keep a
+problem for each place, because each place must be fixed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
 
 MOST_ADMITTED: Final = 10_000
-"""How many decisions without a problem are kept, which take some megabytes. Counters and reports leave the
-others out.
-"""
+"""The most decisions without a problem that are kept: a few megabytes. Counters and reports omit the others."""
 MOST_SPOKEN: Final = 1_000
-"""How many decisions with a message are kept, of up to 5 KiB each; of the others, the first of each rule."""
+"""The most decisions with a message that are kept, each of up to 5 KiB, and after these the first of each rule."""
 
 
 class DecisionList:
@@ -45,7 +43,7 @@ class DecisionList:
         self._named: set[tuple[object, ...]] = set()
 
     def add(self, decisions: Iterable[Decision]) -> None:
-        """Add decisions; beyond the limit, add only the first of each rule that has a message."""
+        """Add decisions. Beyond the limit, add only the first decision with a message of each rule."""
         for decision in decisions:
             if decision.evaluation == "admit" and not decision.audit_annotations:
                 self._admitted += 1
@@ -107,7 +105,7 @@ class _ProblemComparison:
         }
 
     def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
-        """Yield the decisions with their remaining problems; a decision without any is left out."""
+        """Yield the decisions that have remaining problems, with these problems."""
         for decision in decisions:
             left = self._left.get(id(decision))
             if left is None:
@@ -116,7 +114,7 @@ class _ProblemComparison:
                 yield self._decision_about_rest(decision, left)
 
     def _decision_about_rest(self, decision: Decision, left: Sequence[Problem]) -> Decision:
-        """Return a decision about its remaining problems; a warning names the other places too."""
+        """Return a decision about its remaining problems. A warning also names the other places."""
         problems = [
             self._problem_with_all_places(problem, decision) for problem in self._deadline.charge_for_items(left)
         ]
@@ -129,7 +127,7 @@ class _ProblemComparison:
         return replace(problem, also=tuple(others)) if others else problem
 
     def _problems_reported_here_alone(self, decision: Decision) -> list[Problem]:
-        """Return the problems that only this decision reports; a repeated warning stays with the first of its kind."""
+        """Return the problems that this decision reports alone or first."""
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
@@ -149,7 +147,7 @@ def _may_not_deny(decision: Decision) -> bool:
 
 
 def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
-    """Return a key that equals for the same message about the same field name at any place, with the same actions."""
+    """Return a key that is equal for problems with the same message, field name and actions, at any places."""
     field = problem.path.rpartition(".")[2].partition("[")[0]
     return decision.actions, field, problem.code_found_and_message, problem.fix
 
@@ -171,8 +169,8 @@ def _actions_by_place(
 
 
 def _places_of_problems(decision: Decision) -> Iterator[_Place]:
-    """Yield the rule and the path of each problem of a decision; for a policy in CEL, the paths that its sentences
-    begin with.
+    """Yield the rule and the path of each problem of a decision. For a policy in CEL, the paths are at the start of its
+    sentences.
     """
     if decision.problems:
         yield from ((each.code, each.path) for each in decision.problems)

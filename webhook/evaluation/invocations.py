@@ -1,8 +1,8 @@
 """Which policies are evaluated on which objects of a request: the targets, bindings and parameters of a policy.
 
-A policy whose annotation `claimgate.dev/concerns` names resources of Pods is not evaluated on a Pod without them. The
+A policy whose annotation `claimgate.dev/concerns` names resources of Pods is not evaluated on Pods without them. The
 webhooks of the policy are registered with the same words (export/registrations.py), so that an API server does not send
-such Pods. This module may find more than the expressions of the webhooks do, never less.
+such Pods. This module must find every Pod that the expressions of the webhooks find, and may find more.
 
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 
@@ -46,13 +46,13 @@ from webhook.typed.pods import Pod
 from webhook.typed.view import ReadingContext
 
 _AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
-"""Resources that are not devices."""
+"""The resources other than devices."""
 _OF_SERVER: Final = frozenset(("resourceVersion", "generation"))
 """Fields of metadata that the API server sets."""
 
 
 def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
-    """Return the policies that may concern a request; a policy is left out if the Pod has nothing that it concerns."""
+    """Return the policies that may concern a request, without policies about parts that its Pod does not have."""
     present: frozenset[str] | None = None
     kept = []
     is_update = context.attributes.operation is Operation.UPDATE
@@ -100,8 +100,8 @@ class Invocation(Struct):
 class UnusablePolicy(Struct, frozen=True):
     """A policy, or one of its bindings, that cannot be used on this request.
 
-    `error` is what matching it raised, if anything. `is_told`: users get a warning although the failurePolicy lets it
-    pass.
+    `error` is the error of matching it, if any. `is_told`: users get a warning although the failurePolicy lets the
+    request pass.
     """
 
     policy: Policy
@@ -171,7 +171,7 @@ def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequenc
 
 
 def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | None:
-    """Return how the criteria of a policy match the request; None if they do not."""
+    """Return the match of a policy's criteria with the request; None if they do not match."""
     sent, namespace, index, policy = context.objects.sent, context.namespace, candidate.index, candidate.policy
     if index.own is None:
         equal = context.policies.equivalents
@@ -182,7 +182,7 @@ def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | N
 def _targets_inside_object(
     inner: InnerObjects, policy: Policy, context: RequestContext
 ) -> tuple[EvaluationTarget, ...]:
-    """Return the objects inside the request's own that a policy is evaluated on."""
+    """Return the objects inside the request's own object on which a policy is evaluated."""
     if inner.merged_pods and policy.kind == "mutating" and not context.attributes.is_plain:
         inner = inner._replace(merged_pods=False)
     return context.objects.inner_targets(inner)
@@ -191,7 +191,7 @@ def _targets_inside_object(
 def _without_mistyped_objects(
     targets: Iterable[EvaluationTarget], policy: Policy, context: RequestContext
 ) -> Sequence[EvaluationTarget]:
-    """Return the targets without the objects with wrong types that a policy is not evaluated on."""
+    """Return the targets, without objects with wrong types on which the policy is not evaluated."""
     return [each for each in targets if not each.mismatches or _evaluates_mistyped_object(policy, each, context)]
 
 
@@ -239,8 +239,8 @@ def _matching_targets(
 
 
 def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
-    """Return the words that apply to the Pod; all words if there is no time, or a part of the Pod has another type or
-    was not read, so that each failurePolicy decides.
+    """Return the words that apply to the Pod. Return all words if there is no time, or if a part of the Pod has a wrong
+    type or was not read; then each failurePolicy decides.
     """
     try:
         return _concerns_of_request(context)
@@ -249,8 +249,8 @@ def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
 
 
 def _concerns_of_request(context: RequestContext) -> frozenset[str]:
-    """Return the words of `concerns` that apply to the Pod or to what it was before an update; all words if its types
-    are wrong.
+    """Return the words of `concerns` that apply to the Pod, or to the old Pod of an update; all words if its types are
+    wrong.
     """
     target = context.objects.own_object_target(context.objects.sent)
     if target.mismatches:
@@ -279,8 +279,8 @@ def _is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
     """Return whether an update is of an object that is being deleted, or changes only fields of BOOKKEEPING that a
     policy does not name.
 
-    Otherwise a policy could refuse such updates of objects that are older than the policy: a Pod that is being deleted
-    would keep its finalizer, and a Job would never end.
+    Otherwise a policy could refuse such updates of objects that are older than the policy. A Pod could then not be
+    deleted, because it would keep its finalizer, and a Job would never end.
     """
     attributes = context.attributes
     new, old = attributes.object, attributes.old_object
@@ -291,8 +291,8 @@ def _is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
 
 
 def _changed_bookkeeping(new: JSON, old: JSON, deadline: Deadline) -> frozenset[str] | None:
-    """Return the fields of BOOKKEEPING that differ, or none for an object that is being deleted; None if other fields
-    differ as well.
+    """Return the fields of BOOKKEEPING that differ, or no fields for an object that is being deleted; None if other
+    fields differ too.
     """
     metadata, before = new.get("metadata"), old.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(before, Mapping):
@@ -301,7 +301,7 @@ def _changed_bookkeeping(new: JSON, old: JSON, deadline: Deadline) -> frozenset[
         return frozenset()
     try:
         changed = {*_different_keys(new, old, deadline)} - {"metadata"} | {*_different_keys(metadata, before, deadline)}
-    except UnreadPartError:  # which may have changed
+    except UnreadPartError:  # this field may have changed
         return None
     return frozenset(changed - _OF_SERVER) if changed <= BOOKKEEPING | _OF_SERVER else None
 
@@ -317,7 +317,7 @@ def _different_keys(new: Mapping[str, JSON], old: Mapping[str, JSON], deadline: 
 def _record_targets_in_trace(
     candidate: Candidate, targets: Sequence[EvaluationTarget], context: RequestContext
 ) -> None:
-    """Record in the trace, if there is one, which objects a policy and which bindings do not apply to."""
+    """Record in the trace, if there is one, the objects to which a policy, or a binding, does not apply."""
     trace, policy = context.options.trace, candidate.policy
     if trace is None:
         return

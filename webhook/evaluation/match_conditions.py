@@ -1,7 +1,7 @@
-"""The matchConditions of a policy, which say in CEL whether a matched policy applies to an object.
+"""The matchConditions of a policy: CEL expressions that decide whether a matched policy applies to an object.
 
-The conditions see no namespaceObject. A false condition wins over an error in another condition, even in an earlier
-condition. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
+The conditions see no namespaceObject. If a condition is false, errors in other conditions do not matter, even in
+earlier ones. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _OBJECTS: Final = frozenset(("object", "oldObject"))
 
 
 def do_conditions_hold(invocation: Invocation) -> bool:
-    """Return whether the conditions of a policy hold for an object, if it has some. Under failurePolicy Ignore a failed
+    """Return whether the conditions of a policy, if any, hold for an object. With failurePolicy Ignore, a failed
     condition is false.
 
     Raises:
-        EvaluationError: they could not be evaluated and the policy's failurePolicy is Fail, or they need an unknown
-        answer of the authorizer. LookupFailed: something that they read is not known.
+        EvaluationError: they could not be evaluated and the failurePolicy is Fail, or they need an unknown answer of
+            the authorizer. LookupFailed: something that they read is not known.
     """
     gate, context = invocation.gate, invocation.context
     if gate is None:
@@ -54,8 +54,8 @@ def do_conditions_hold(invocation: Invocation) -> bool:
 
 
 def may_conditions_hold(invocation: Invocation) -> bool:
-    """Return whether the conditions of a policy may hold for an object of which nothing is known; false if one of them
-    is false for every object.
+    """Return whether the conditions of a policy may hold for an unknown object; false if a condition is false for every
+    object.
 
     Raises:
         EvaluationError: one of them fails for every object, and the policy's failurePolicy is Fail.
@@ -75,7 +75,7 @@ def _match_as_requested(target: EvaluationTarget, context: RequestContext) -> Ma
 def _has_new_spec(
     condition: Condition, target: EvaluationTarget, names: Mapping[str, Any], context: RequestContext
 ) -> bool:
-    """Return whether the condition of `updates: spec` holds; it is evaluated once for each object, for all policies."""
+    """Return whether the condition of `updates: spec` holds. It is evaluated once for each object, for all policies."""
     if target.has_new_spec is None:
         target.has_new_spec = first_false_condition((condition,), names, context) is None
     return target.has_new_spec

@@ -1,10 +1,10 @@
-"""The pods of a request that are not in its object: those of TrainJobs, merged, and those built from single fields.
+"""The pods of a request that are not in its object: merged pods of TrainJobs, and pods built from single fields.
 
 A policy with `expand: pods` is evaluated on the pods that Trainer creates from a TrainJob and its runtime. A problem of
-a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime the pods
-are not known. For kinds with controllers that build pods from single fields, the policy is evaluated on these fields,
-and is not evaluated if it reads more: reading an unknown field of a PartialObject is an error, and never an absent
-field. For these kinds this is only done for files: in a cluster, the pods themselves reach the policy. A pod template
+a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime, the pods
+are not known. Some controllers build pods from single fields. For their kinds, the policy is evaluated on these fields,
+and is not evaluated if it reads others: an unknown field of a PartialObject is an error, not an absent field. For these
+kinds this is only done for files: in a cluster, the pods themselves reach the policy. A pod template
 that a controller completes with other fields is a PartialObject, too.
 """
 
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedPod:
-    """The pod of one replicated job of a TrainJob, which is at `path` in the request's object; () is the object."""
+    """The pod of one replicated job of a TrainJob. `path` is the place of the TrainJob in the request's object; () is
+    the object.
+    """
 
     path: FieldPath
     virtual: VirtualPod
@@ -49,7 +51,7 @@ class MergedPod:
 
     @property
     def podset(self) -> PodSet:
-        """Return the pod set; its place is where the TrainJob names the runtime."""
+        """Return the pod set. Its place is the field of the TrainJob that names the runtime."""
         job = self.virtual.replicated_job
         return PodSet(
             name=self.virtual.name,
@@ -76,8 +78,8 @@ class MergedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialPod:
-    """A pod that a controller creates from single fields of an object of this kind, which is at `path` in the
-    request's.
+    """A pod that a controller creates from single fields of an object of this kind. `path` is the place of that object
+    in the request's object.
     """
 
     path: FieldPath
@@ -91,7 +93,7 @@ class PartialPod:
 
     @property
     def podset(self) -> PodSet:
-        """Return the pod set; the place of the pod is the place of these fields."""
+        """Return the pod set. Its place is the place of these fields."""
         return PodSet(name=self.made.name, path=(*self.path, *self.made.at), template=self.made.pod, elsewhere=True)
 
     def locate(self, path: FieldPath, message: str) -> tuple[str, str]:
@@ -247,7 +249,7 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
 
 
 def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[PartialPod]:
-    """Yield the pods that are created from single fields of an object or of those inside it."""
+    """Yield the pods that are created from single fields of an object, or of objects inside it."""
     inside = embedded_objects(obj, table, deadline)
     places = [((), obj), *((inner.path, inner.object) for inner in deadline.items_with_clock_checks(inside))]
     for path, each in places:
@@ -258,7 +260,7 @@ def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Parti
 
 
 def _train_jobs(obj: JSON, table: Table, view: ClusterView) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the TrainJobs in an object, which may be one itself, with their paths."""
+    """Yield the TrainJobs in an object, or the object if it is a TrainJob, with their paths."""
     if group_kind(obj) == TRAIN_JOB:
         yield (), obj
     for inner in view.deadline.items_with_clock_checks(embedded_objects(obj, table, view.deadline)):
@@ -271,9 +273,9 @@ class PartialObject(dict[str, Any]):
 
     Args:
         fields: the fields that are set and known.
-        is_known: returns whether it is known if a field is set, and to what.
+        is_known: returns whether the value or absence of a field is known.
         where: the path of the object, with a dot at its end.
-        told: the text for an unknown field, with `{}` for its path.
+        told: the error text for an unknown field, with `{}` for its path.
     """
 
     def __init__(self, fields: JSON, is_known: Callable[[str], bool], where: str, told: str) -> None:

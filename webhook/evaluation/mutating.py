@@ -1,4 +1,4 @@
-"""Evaluates MutatingAdmissionPolicies on one request: returns the changed object, and a decision for each mutation.
+"""Evaluates MutatingAdmissionPolicies on one request, and returns the changed object with a decision for each mutation.
 
 Policies run in the order of their names. All policies are matched, with their parameters, before the first runs;
 matchConditions and expressions see the current object. After a mutation was applied, every policy with
@@ -75,7 +75,7 @@ _INTERNAL_ERROR: Final = DenialReason("InternalError", 500)
 def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decision, ...]]:
     """Return the object after all mutating policies, the same value if none changed it, and their decisions in order.
 
-    Never raises for a policy's fault; failures are in the decisions. There is nothing to change on DELETE.
+    Failures of policies are in the decisions, and raise no error. On DELETE there is nothing to change.
     """
     attributes, policies = context.attributes, context.policies
     if attributes.operation is Operation.DELETE or attributes.object is None:
@@ -105,9 +105,9 @@ class MutationRun(Struct):
     """One object during the mutating policies, with their decisions. `only` has the keys of policies for a second
     round.
 
-    `stopped` are the policies and bindings that the deadline interrupted, which are not asked again. `definition` is
-    the CustomResourceDefinition of the object, if a policy asked for it. `reinvocable` are the keys of the policies
-    that may run again. If the run `is_aborted`, no further policy is evaluated.
+    `stopped` are the policies and bindings that the deadline interrupted; they are not evaluated again. `definition` is
+    the CustomResourceDefinition of the object, if a policy needed it. `reinvocable` are the keys of the policies that
+    may run again. If the run `is_aborted`, no further policy is evaluated.
     """
 
     object: JSON
@@ -139,7 +139,7 @@ class MutationRun(Struct):
                     self._run_with_trace(each, context.options.trace)
 
     def _run_with_trace(self, invocation: Invocation, trace: ReviewTrace) -> None:
-        """Run one policy on one target, and tell the trace how that ended."""
+        """Run one policy on one target, and record the outcome in the trace."""
 
         def decisions() -> Sequence[Decision]:
             before, count = self.object, len(self.decisions.decisions)
@@ -213,7 +213,7 @@ class MutationRun(Struct):
             self._is_time_over(invocation)
 
     def _changes_pod(self, invocation: Invocation) -> bool:
-        """Return whether a policy changes a pod that is not in the object; true if only a part is known."""
+        """Return whether a policy changes a pod that is not in the object; true if only a part of the pod is known."""
         target, deadline = invocation.target, invocation.context.deadline
         if isinstance(target.merged, PartialPod):
             return True
@@ -225,8 +225,8 @@ class MutationRun(Struct):
         return False
 
     def _apply_all_mutations(self, invocation: Invocation, sent: JSON, crd: JSON) -> bool:
-        """Apply the mutations of a policy; return whether all were tried. A failed mutation does not stop the others.
-        `sent` is the object with which all policies were matched.
+        """Apply the mutations of a policy, and return whether all were tried. A failed mutation does not stop the
+        others. `sent` is the object with which all policies were matched.
         """
         for index in range(len(invocation.policy.changes)):
             target = refresh_target(invocation.target, self.object, invocation.context.deadline)
@@ -271,7 +271,7 @@ class MutationRun(Struct):
         return changed, shown
 
     def _is_time_over(self, invocation: Invocation) -> bool:
-        """Return whether the time is over; the policy is then not run again."""
+        """Return whether the time is over. The policy then does not run again."""
         if invocation.context.deadline.is_over:
             self.stopped.add(invocation.key[:2])
             return True

@@ -48,16 +48,16 @@ def apply_mutation(
 
     Args:
         change: the mutation.
-        value: what its expression gave.
+        value: the value of its expression.
         obj: the current object.
         kind: its kind.
         deadline: of the review.
         given: the parts of the value that are JSON of an object that the expression has read.
-        crd: the CustomResourceDefinition of a custom kind, when it is known.
+        crd: the CustomResourceDefinition of a custom kind, if it is known.
         sent: the object before the first mutation.
 
     Raises:
-        Undecodable: the patched object is not an object of its kind.
+        UndecodableObject: the patched object is not an object of its kind.
         PatchError: the patch cannot be read or does not apply; the API server's text.
         BudgetExceeded: the time is up.
     """
@@ -161,16 +161,16 @@ def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadl
 class TemplateRewriting:
     """Changes templates of an object one after the other, and copies each part at most once.
 
-    The path to a template is copied once and then changed in place: otherwise a list with thousands of templates would
-    be copied thousands of times. Code that gives the object, or an object inside it, to code that may remember it by
-    its identity must call `seal` first.
+    The path to a template is copied once and then changed in place. Otherwise a list with thousands of templates would
+    be copied thousands of times. Other code may remember the object, or a part of it, by its identity. Callers must
+    call `freeze_copies` before such code gets it.
     """
 
     def __init__(self) -> None:
-        self._copies: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
+        self._copies: dict[int, JSON] = {}  # kept alive, so that no other object gets their ids
 
     def freeze_copies(self) -> None:
-        """Leave all copies made so far unchanged from now on."""
+        """Do not change the existing copies any more."""
         if self._copies:
             self._copies = {}
 
@@ -196,7 +196,7 @@ class TemplateRewriting:
 def with_changed_pod(
     obj: JSON, target: EvaluationTarget, pod: JSON, rewriting: TemplateRewriting | None = None
 ) -> JSON:
-    """Return the whole object with a changed virtual Pod back in its template; untouched parts stay the same values."""
+    """Return the whole object with a changed virtual Pod in its template. Unchanged parts stay the same values."""
     into = rewriting or TemplateRewriting()
     podset, before = target.podset, target.written
     if pod is before:
@@ -226,9 +226,9 @@ def with_changed_pod(
 
 
 def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON, into: TemplateRewriting) -> JSON:
-    """Return the object with changed labels and annotations of a pod at the places that the pod has them from.
+    """Return the object with changed labels and annotations of a pod, at the places from which the pod gets them.
 
-    Additions go to the last place, which counts most; removals apply to all places.
+    Additions go to the last place, which overrides the others; removals apply to all places.
     """
     for name in ("labels", "annotations"):
         old, new = before.get(name) or {}, after.get(name) or {}
@@ -247,7 +247,7 @@ def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON,
 def find_crd_of_target(invocation: Invocation) -> JSON:
     """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
 
-    None, too, for an object to which the policy applies although its rules name Pods.
+    The result is also None for an object to which the policy applies although its rules name Pods.
 
     Raises:
         LookupFailed: it is not known, and the policy needs it.

@@ -3,7 +3,7 @@
 - A policy as a whole: out of time, a configuration that cannot be used, an object version that only an API server can
   convert to, or a fault of claimgate. Its failurePolicy decides, as for every failed evaluation (k8s.io/apiserver v0.36
   pkg/admission/plugin/policy/validating/validator.go).
-- A request that was stopped from outside: an error of every policy that may concern it.
+- A request whose evaluation was stopped from outside: every policy that may concern it has an error.
 - An object or a pod template with values of wrong types: reported once, unless a policy about types reported it.
 - A rule that holds only because an object that it needs is missing: it was not evaluated.
 """
@@ -50,10 +50,10 @@ from webhook.rules.problem import MissingObject
 
 DENY: Final = (ValidationAction.DENY,)
 _FAILED_MUTATION: Final = DenialReason("Invalid", 403)
-"""The reason of a mutating policy's error; the code of every failed mutation is 403 (admission.NewForbidden)."""
+"""The reason of a mutating policy's error. The code of every failed mutation is 403 (admission.NewForbidden)."""
 _UNUSABLE_MUTATION: Final = DenialReason("Forbidden", 403)
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
-"""Errors that concern more than one policy: raised on purpose, or about the whole process."""
+"""Errors that concern more than one policy: those raised on purpose, and those of the whole process."""
 
 
 def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
@@ -77,8 +77,8 @@ def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decis
 def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]:
     """Yield the decision about a policy or a binding that cannot be used on this request.
 
-    A configuration error denies under Fail with any actions of the binding. A policy that timed out before its bindings
-    were matched fails under each of them.
+    With failurePolicy Fail, a configuration error denies, whatever the actions of the binding are. A policy that timed
+    out before its bindings were matched fails for each binding.
     """
     policy, binding, error = unusable.policy, unusable.binding, unusable.error
     if isinstance(error, AmbiguousObject):
@@ -95,8 +95,8 @@ def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]
 
 
 def undecided_decision(policy: Policy, binding: Binding | None, error: Exception, param: str = "") -> Decision:
-    """Return the decision of a policy that needs what is not known, such as the labels of the namespace or what a user
-    may do.
+    """Return the decision of a policy that needs something unknown, such as the labels of the namespace or a user's
+    permissions.
     """
     decision = _undecided_decision(policy, binding, str(error), param)
     if not isinstance(error, UnknownLabels):
@@ -138,7 +138,7 @@ def decision_of_unknown_pods(
 def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
     """Return the decision of a policy that needs an object version to which only an API server can convert.
 
-    The version in which an API server would send an object of a file is not known: nothing is decided about it.
+    For an object of a file, the version that an API server would send is not known, so nothing is decided.
     """
     error = replace(error_of_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
     if not target.attributes.is_plain:
@@ -148,7 +148,7 @@ def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Eva
 
 
 def sentence_about_other_version(target: EvaluationTarget) -> str:
-    """Return a sentence that a policy names another version, and what to do about it."""
+    """Return a sentence that a policy names another version, with the fix."""
     sent, wanted = target.attributes.resource, target.match.resource
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
     return (
@@ -166,7 +166,7 @@ def is_contained(error: Exception) -> bool:
 def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) -> str:
     """Add an unexpected error of a policy to the faults of the review, and return the message of its decision.
 
-    Its place is logged, never its text, which may hold a piece of an object.
+    Its place is logged. Its text is never logged, because it may contain a part of an object.
     """
     frames = traceback.extract_tb(error.__traceback__)
     groups = [*getattr(error, "__notes__", ())]
@@ -188,9 +188,9 @@ def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) 
 def errors_of_interrupted_policies(
     attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase
 ) -> tuple[Decision, ...]:
-    """Return an error of every policy of a phase that may concern a request, under each of its bindings.
+    """Return an error of every policy of a phase that may concern a request, one for each binding.
 
-    For a review that was stopped from outside, so that only the request without its object is known. Policies and
+    This is for a review that was stopped from outside; only the request is then known, without its object. Policies and
     bindings with a namespaceSelector that excludes the request's namespace are left out.
     """
     context = request_context(policies, attributes, cluster)
@@ -222,7 +222,7 @@ def decisions_of_undecoded_objects(mistyped: Iterable[tuple[EvaluationTarget, Po
 
     `mistyped` are such objects with each policy that may concern them. The decision has the name of the first policy.
     """
-    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by the `id` of the object, which the target keeps alive
+    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by `id` of the object, which the target keeps alive
     judged: set[int] = set()
     for target, policy in mistyped:
         if policy.judges_types:
@@ -262,7 +262,7 @@ def missing_objects_of_fields(rule: Validation, invocation: Invocation) -> Seque
 
 
 def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Listed]:
-    """Return the problems that could not be checked and that a validation that holds would have reported.
+    """Return the problems that could not be checked, and that a validation that holds would otherwise report.
 
     The validation is evaluated with only these problems.
 

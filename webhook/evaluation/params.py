@@ -1,10 +1,10 @@
 """Finds the parameters of a binding, and decides what happens without parameters.
 
-Knows bindings and the cluster view. One evaluation per parameter; None means "without parameters". Source:
-k8s.io/apiserver v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
+There is one evaluation for each parameter; None means "without parameters". Source: k8s.io/apiserver v0.36
+pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
 
 A policy over checks has its defaults in the catalogue of its rules. If its parameter is missing and the binding allows
-that, it is evaluated with an empty one: a deleted ConfigMap must not switch every rule off.
+that, the policy is evaluated with an empty parameter, because a deleted ConfigMap must not switch off every rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EMPTY_KEYS: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
 class RequestParams:
-    """The parameters of all bindings for one request: from the cluster, otherwise the shipped ones.
+    """The parameters of all bindings for one request: from the cluster, otherwise the shipped parameters.
 
     `static` are the parameters that do not depend on the request, in the view of the request (policy/static_params.py).
     """
@@ -81,7 +81,7 @@ class RequestParams:
             return (create_param(binding, None),)
         objects = self._find_params_or_shipped_ones(kind, source)
         if not objects and policy.checks:
-            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # an empty one
+            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # an empty parameter
         if is_below_site(kind, source.namespace, source.name, self._own_namespace):
             objects = _with_own_keys(objects, source, self._keys_of_site(source.name))
         configuration = self._configuration
@@ -98,8 +98,8 @@ class RequestParams:
         return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 
     def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
-        """Return the objects that a reference names; if the request's namespace is unknown, look only at shipped
-        objects.
+        """Return the objects that a reference names. If the request's namespace is unknown, only shipped objects are
+        searched.
         """
         shipped, namespace = self._shipped, self._attributes.namespace
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
@@ -112,7 +112,9 @@ class RequestParams:
 def _with_configured_keys(
     objects: Sequence[JSON], source: ParamSource, configuration: FileConfiguration, *, has_checks: bool
 ) -> Sequence[JSON]:
-    """Return ConfigMaps with the keys that the configuration sets; one that only the configuration has is created."""
+    """Return ConfigMaps with the keys that the configuration sets. A ConfigMap that only the configuration has is
+    created.
+    """
     releases = configuration.releases.model_dump(exclude_none=True) if has_checks else {}
     released = tuple(with_keys(obj, releases) for obj in objects)
     return _with_own_keys(released, source, configuration.params.get(source.name, {}), releases)
@@ -121,8 +123,8 @@ def _with_configured_keys(
 def _with_own_keys(
     objects: Sequence[JSON], source: ParamSource, own: Mapping[str, JSON], others: Mapping[str, JSON] = EMPTY_KEYS
 ) -> Sequence[JSON]:
-    """Return ConfigMaps with other values of some keys; if there is no ConfigMap and some key is set, a ConfigMap with
-    these and the other keys.
+    """Return ConfigMaps with other values of some keys. If there is no ConfigMap and a key is set, return a new
+    ConfigMap with these and the other keys.
     """
     if own and not objects:
         metadata = {"name": source.name, "namespace": source.namespace}
@@ -147,7 +149,7 @@ def _params_named_or_selected(
 
 
 def _missing_params_in_words(kind: GroupVersionKind, source: ParamSource, namespace: str) -> str:
-    """Return which object is missing: no ConfigMap `limits` in namespace `team`."""
+    """Return the name of the missing object: no ConfigMap `limits` in namespace `team`."""
     chosen = source.selector.text if source.selector is not None else ""
     name = f" `{source.name}`" if source.name else f" with labels `{chosen}`" if chosen else ""
     return f"no {kind.kind}{name}{f' in namespace `{namespace}`' if namespace else ''}"

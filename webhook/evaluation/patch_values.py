@@ -1,10 +1,10 @@
 """Converts the values of mutation expressions to patches, and refuses values that the API server cannot convert.
 
-An `Object{…}` is read field by field through Go's native values, a JSONPatch value through protobuf's JSON; they can
-convert different values. In an `Object{…}` the origin of a list or a map matters: those of the objects that an
-expression reads are JSON, and so is the result of `+`. A field may also have a value of CEL, with items that are
-converted one by one; an empty one is null. Inside another list or map, a list or map that CEL made is a value of
-cel-go, which no schema accepts. A list of strings that CEL made is such a value everywhere (split, findAll). Source:
+An `Object{…}` is converted field by field to Go's native values, and a JSONPatch value to protobuf's JSON. The two
+conversions accept different values. In an `Object{…}` the origin of a list or map matters. Those from objects that an
+expression reads are JSON, and so is the result of `+`. A field may also have a list or map that CEL created. Its items
+are converted one by one; an empty one is null. Inside another list or map, a list or map that CEL created is a value of
+cel-go, which no schema accepts. A list of strings that CEL created is such a value everywhere (split, findAll). Source:
 k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go; cel-go v0.26
 common/types (ConvertToNative, Value).
 """
@@ -43,23 +43,24 @@ _SAFE = 2**53 - 1
 isJSONSafe).
 """
 MOST_BYTES: Final = 3 << 20
-"""For the value of one expression as JSON: no API server accepts a larger object (k8s.io/apiserver v0.36
-pkg/server/config.go, MaxRequestBodyBytes)."""
+"""The most bytes of an expression's value as JSON. No API server accepts a larger object (k8s.io/apiserver v0.36
+pkg/server/config.go, MaxRequestBodyBytes).
+"""
 _DEEPEST: Final = MAX_DEPTH + 2
-"""Levels of the value of one expression: that of its list, and those of an operation and its value."""
+"""The most levels of an expression's value: the level of its list, and the levels of an operation and its value."""
 _NOT_JSON = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 _WRAPPED = "&value.valueUnstructured{Value:"
 
 
 class _UnconvertibleField(Exception):
-    """The error for a field that cannot be converted; its text becomes the value of the structure around the field."""
+    """The error for a field that cannot be converted. Its text becomes the value of the structure around the field."""
 
 
 def require_bounded_value(value: Any, deadline: Deadline, named: str = "the value of the expression") -> None:
-    """Refuse a value that is larger or deeper than any object of an API server; `named` is what a user calls it.
+    """Refuse a value that is larger or deeper than any object of an API server. `named` is its name for users.
 
-    Lists and maps of CEL may share their parts. If each of forty variables names the one before twice, the JSON of the
-    last one is larger than all memory.
+    Lists and maps of CEL may share their parts. If each of forty variables contains the previous variable twice, the
+    JSON of the last one does not fit in any memory.
 
     Raises:
         PatchError: it has too many bytes or levels.
@@ -97,10 +98,10 @@ def _parts_of_value(value: Any) -> Collection[Any]:
 
 
 class JsonPartTracker:
-    """Tells by identity which lists and maps are JSON: parts of the objects that an expression reads, and results of
+    """Finds by identity whether lists and maps are JSON: parts of the objects that an expression reads, and results of
     `+`.
 
-    The parts of objects are searched on first use. `has_nil` says whether a NilList was made in place of a list.
+    The parts of objects are searched on first use. `has_nil`: a NilList was created instead of a list.
     """
 
     __slots__ = ("_deadline", "_ids", "_origins", "_roots", "has_nil")
@@ -121,7 +122,7 @@ class JsonPartTracker:
         return id(value) in self._ids
 
     def origin_of_list(self, value: list[Any]) -> Origin | Literal["given", "values"]:
-        """Return which Go type a list has."""
+        """Return the Go type of a list."""
         known = self._origins.get(id(value))
         if known is not None:
             return known[0]
@@ -144,7 +145,7 @@ def apply_configuration_of_value(value: Struct, given: JsonPartTracker | None = 
 
     Args:
         value: the structure.
-        given: what is JSON in it, and was not made by CEL.
+        given: the lists and maps in it that are JSON and that CEL did not create.
 
     Raises:
         PatchError: a field of the object itself cannot be converted.

@@ -1,8 +1,7 @@
-"""Everything that policies may ask about one request. Each part is computed once, when it is first needed.
+"""The values that policies may need for one request. Each value is computed once, when it is first needed.
 
 Shapes of the variables: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go (CreateAdmissionRequest,
-CreateNamespaceObject). Absent optional fields are absent keys, as the API server's conversion to unstructured leaves
-them out.
+CreateNamespaceObject). Absent optional fields have no keys, as after the API server's conversion to unstructured.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ _NOT_LOOKED_UP: Final = object()
 class RequestContext(Struct, eq=False):
     """One request with the policies and the cluster at that time. Treat it as immutable.
 
-    `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects with wrong types,
-    with each policy that may be about them, `faults` are our own bugs during the evaluation of policies. `options` are
-    what the caller wants in addition to the verdict.
+    `view` is the cluster as facts see it from the request's namespace. `undecoded` are the objects with wrong types,
+    each with the policies that may be about it. `faults` are our own bugs during the evaluation of policies. `options`
+    are the caller's wishes in addition to the verdict.
     """
 
     attributes: Attributes
@@ -71,8 +70,8 @@ class RequestContext(Struct, eq=False):
     def of_other_request(self, attributes: Attributes, *, may_ask: bool = True) -> RequestContext:
         """Return the context of another request at the same time.
 
-        Its evaluation is not explained, because an explanation gives the reason of the verdict. `may_ask`: whether its
-        policies may ask the authorizer.
+        Its evaluation is not explained, because explanations are about the verdict. `may_ask`: its policies may ask the
+        authorizer.
         """
         untold, authorizer = replace(self.options, trace=None), self.variables.authority if may_ask else None
         return request_context(
@@ -87,7 +86,7 @@ class RequestContext(Struct, eq=False):
         return budget
 
     def subject(self, target: EvaluationTarget, param: Param) -> Subject:
-        """Return a target as facts and checks see it; policies with the same assumptions about the cluster share it.
+        """Return a target as facts and checks see it. Policies with the same assumptions about the cluster share it.
 
         Raises:
             LookupFailed: the param cannot be read.
@@ -168,7 +167,7 @@ class RequestNamespace:
         self._labels: Labels | None = None
 
     def labels(self) -> Labels | None:
-        """Return the labels of the namespace, None when it does not exist.
+        """Return the labels of the namespace; None if it does not exist.
 
         Raises:
             UnknownLabels: no file has the namespace.
@@ -183,7 +182,7 @@ class RequestNamespace:
 
     def assumed_labels(self) -> Labels | None:
         """Return the labels of the namespace; a namespace that no file has counts as one without labels. Policies that
-        report problems of checks get these labels: for example, a label of a namespace enables a mesh.
+        report problems of checks get these labels; for example, checks read the label that enables a mesh.
 
         Raises:
             LookupFailed: the namespace is not known.
@@ -192,7 +191,7 @@ class RequestNamespace:
         return labels_of(namespace) if isinstance(namespace, AssumedNamespace) else self.labels()
 
     def labels_for(self, policy: Policy) -> NamespaceLabels:
-        """Return the function that gives the labels that a policy sees."""
+        """Return the function that returns the labels that a policy sees."""
         return self.assumed_labels if policy.checks else self.labels
 
     def is_selected_by(self, selector: Selector, policy: Policy) -> bool:
@@ -242,7 +241,7 @@ class RequestNamespace:
 class RequestVariables:
     """The values of `request` and `authorizer` for one request, shared by all its policies.
 
-    `authority` says what users may do; without one, every check of `authorizer` is an error.
+    `authority` knows what users may do. Without it, every check of `authorizer` is an error.
     """
 
     __slots__ = ("_attributes", "_of_matches", "authority")
@@ -254,7 +253,7 @@ class RequestVariables:
 
     def request(self, match: Match) -> JSON:
         """Return the value of `request` for a match."""
-        for known, shown in self._of_matches:  # nearly always one: the request as sent
+        for known, shown in self._of_matches:  # nearly always one value, for the request as sent
             if known.resource == match.resource and known.kind == match.kind:
                 return shown
         shown = request_as_cel_value(self._attributes, match.resource, match.kind)

@@ -1,4 +1,4 @@
-"""The objects of one request that policies are evaluated on: its own, its pod templates, and the objects inside it.
+"""The objects of one request on which policies are evaluated: its own object, its pod templates, and embedded objects.
 
 A pod template becomes a virtual Pod in the request's namespace. An object inside another one, such as a Job in an
 AppWrapper, has the namespace and the operation of the request. Paths in messages and problems begin at the root of the
@@ -45,19 +45,27 @@ from webhook.workloads.resource_fields import may_have_resources
 from webhook.workloads.table import Table
 
 
-@dataclass(slots=True)  # not frozen, which makes it twice as slow to make
+@dataclass(slots=True)  # not frozen, because creating a frozen object takes twice as long
 class EvaluationTarget:
-    """One object that a policy is evaluated on, in the version that matched. Treat its content as immutable.
+    """One object on which a policy is evaluated, in the version that matched. Treat its content as immutable.
 
-    `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
-    shows, `podset` the template of a virtual Pod, or the place of an object inside the request's. `object` and
-    `old_object` are decoded, `written` is the unchanged object, to which changes are made; `mismatches` are its values
-    of wrong types, and if there are any, the objects are not decoded; `omitted` is the places where `object` lacks
-    something that is written; `place` is the printed path of its podset. `merged` is a pod that is not in the object;
-    `missing` is why the pods of the object are not known, and the target replaces them. `has_new_spec` is whether the
-    condition of `updates: spec` holds for it, None before a policy needs it; `shown_objects` are object and old object
-    as expressions see them, None before an expression does; `typed_objects` are the object as types have read it,
-    `subjects` the object for facts and checks, by the `id` of the assumptions of policies, which each keeps alive.
+    Args:
+        attributes: its attributes.
+        match: the match that `request` shows.
+        object: the decoded object.
+        old_object: the decoded old object.
+        written: the unchanged object, which mutations change.
+        podset: the template of a virtual Pod, or the place of an embedded object.
+        mismatches: the values of wrong types. If there are any, the objects are not decoded.
+        omitted: the places of parts that `written` has and `object` lacks.
+        criteria_attributes: the attributes that criteria match, if they differ from `attributes`.
+        place: the printed path of the podset.
+        merged: a pod that is not in the object.
+        missing: the reason why the pods of the object are not known; the target replaces these pods.
+        has_new_spec: the condition of `updates: spec` holds; None before a policy needs it.
+        shown_objects: object and old object as expressions see them; None before an expression needs them.
+        typed_objects: the object by the types that have read it.
+        subjects: the object for facts and checks, by the `id` of a policy's assumptions, which the subject keeps alive.
     """
 
     attributes: Attributes
@@ -88,8 +96,8 @@ class EvaluationTarget:
         return self.attributes.kind if self.podset else self.match.kind
 
     def objects_for_expressions(self, deadline: Deadline) -> tuple[JSON, JSON]:
-        """Return object and old object as expressions see them: those inside the request's object as an API server
-        would send them.
+        """Return object and old object as expressions see them. Embedded objects look as if an API server had sent
+        them.
         """
         if self.podset is None or self.mismatches:
             return self.object, self.old_object
@@ -123,8 +131,8 @@ class EvaluationTarget:
         """Return the path that a message begins with, and the message with that path changed to the path in the whole
         object.
 
-        This is the only place where a message is parsed: the message of a policy without checks may begin with a field
-        path, as errors of the API server do. Its path is added to the problems of checks.
+        Only here a message is parsed, because the message of a policy without checks may begin with a field path, as
+        errors of the API server do. Problems of checks get their path in `locate`.
         """
         path, rest = paths.split_off_leading_path(message) if message else ((), "")
         if self.podset is None:
@@ -151,14 +159,14 @@ class EvaluationTarget:
 
 
 _WORK_OF_VIRTUAL_POD: Final = 10
-"""Units of work for one virtual Pod, some 8 microseconds."""
+"""The units of work for one virtual Pod, about 8 microseconds."""
 _Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
 
 
 class RequestObjects:
     """The targets of one request, each created when a policy first needs it, and shared by all policies.
 
-    `sent` is the request itself. `typed_own` is its object if an API server has decoded the object, otherwise ().
+    `sent` is the request itself. `typed_own` has its object if an API server has decoded it, and is otherwise ().
     """
 
     _decoded: DecodedRequestObjects | None = None
@@ -215,7 +223,7 @@ class RequestObjects:
         return targets
 
     def _possible_inner_objects(self) -> InnerObjects:
-        """Return which objects may be inside an object of these kinds: in most kinds only pod templates."""
+        """Return which objects an object of these kinds may contain. Most kinds have only pod templates."""
         if self._possible is None:
             objects = (self.attributes.object, self.attributes.old_object)
             rows = [row for obj in objects if obj is not None and (row := self._table.row(*group_kind(obj)))]
@@ -260,7 +268,7 @@ class RequestObjects:
             own, typed = self.own_object_target(self.sent), self._decoded_request_objects()
             decoded = replace(self.attributes, object=typed.object, old_object=typed.old_object)
             outside = pods_outside_object(decoded, self._table, self._view)
-            if own.mismatches and outside.pods:  # what a controller makes of such an object is not known
+            if own.mismatches and outside.pods:  # the pods that a controller creates from such an object are not known
                 self._outside = (self._as_pod_target(own),)
                 return self._outside
             before = {(each.path, each.name): each for each in outside.before}
@@ -281,7 +289,7 @@ class RequestObjects:
         place = path_as_text(podset.path)
         target = EvaluationTarget(virtual, self.sent, now, old, now, podset, place=place, merged=pod)
         if isinstance(pod, PartialPod):
-            target.shown_objects = (now, old)  # nothing may be completed in it
+            target.shown_objects = (now, old)  # no defaults may be added to it
         return target
 
     def _pod_outside_object(self, pod: MergedPod | PartialPod) -> JSON:
@@ -390,7 +398,7 @@ class RequestObjects:
         return EvaluationTarget(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 
     def _inner_target(self, inner: EmbeddedObject, before: EmbeddedObject | None) -> EvaluationTarget:
-        """Return one embedded object as if it were sent itself."""
+        """Return one embedded object as if users sent it by itself."""
         attributes = self.attributes
         group, version = inner.row.group, _version_of_object(inner.object)
         kind = GroupVersionKind(group, version, inner.row.kind)
@@ -405,7 +413,7 @@ class RequestObjects:
     def _decoded_target(
         self, attributes: Attributes, typed: DecodedRequestObjects, place: PodSet | None
     ) -> EvaluationTarget:
-        """Return an object as policies see it; one with wrong types outside its pod templates is not decoded."""
+        """Return an object as policies see it. An object with wrong types outside its pod templates is not decoded."""
         written, old = attributes.object, attributes.old_object
         templates = pod_templates(written, self._table, self._view.deadline) if typed.mismatches else ()
         mismatches = typed.mismatches_outside_templates(templates)
@@ -417,8 +425,8 @@ class RequestObjects:
         return EvaluationTarget(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
     def _template_pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
-        """Yield the templates or patches of the object, each with the one of the same name in the old object; on DELETE
-        the old ones.
+        """Yield the templates or patches of the object, each with that of the same name in the old object. On DELETE,
+        yield the old ones.
         """
         attributes, table, view = self.attributes, self._table, self._view
         old = of(attributes.old_object, table, view) if attributes.old_object else ()
@@ -435,14 +443,14 @@ def _patch_templates_of(obj: JSON, table: Table, view: ClusterView) -> tuple[Pod
 
 
 def _pods_of_template(podset: PodSet, template: DecodedValue, attributes: Attributes) -> tuple[JSON, JSON]:
-    """Return a template as a Pod, decoded and unchanged; one value if both are the same."""
+    """Return a template as a Pod, decoded and as written; one value if both are the same."""
     written = pod_of_template(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
     return (written if is_as_written else pod_of_template(template.value, attributes)), written
 
 
 def _version_of_object(obj: JSON) -> str:
-    """Return the version of an object inside another; "" if it has none, which a kind of the core group may lack."""
+    """Return the version of an embedded object; "" if it has none, as is possible for a kind of the core group."""
     written = obj.get("apiVersion")
     return written.rpartition("/")[2] if isinstance(written, str) else ""
 

@@ -1,7 +1,7 @@
 """Options of a review: the strictest action, advice, texts, and a trace.
 
-The settings of answers (webhook/settings/shared.py) are fields of it, and need no further line. Another field with the
-name of a setting gets the value of the setting in every verb (assembly.review_options_of_settings).
+The settings of answers (webhook/settings/shared.py) are inherited fields. Another field with the name of a setting gets
+the value of the setting in every verb (assembly.review_options_of_settings).
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 class ReviewOptions(AnswerSettings):
     """Options of a review: the settings of answers, and those below.
 
-    `enforcement_action`: with `audit`, nothing is changed either. `advice` reports problems of that level too; `trace`
-    records why policies report or not. `is_stored`: the object is in the cluster and its view, although it is reviewed
-    as if it were created. `docs_address`: where the documentation is published; denials and warnings then link to the
-    pages of rules. `sees_all_namespaces`: messages may name objects of other namespaces, because an administrator reads
-    them. `authorizer`: says what users may do; without one, results that depend on it are not known. `rules`: ids of
-    the only rules, groups and policies that are reported; empty for all. `skip`: ids that are not reported.
+    `enforcement_action`: with `audit`, mutations are not made either. `advice`: problems of this level are also
+    reported. `trace` records why policies report something or nothing. `is_stored`: the object is in the cluster and
+    its view, although it is reviewed as if it were created. `docs_address`: the address of the published documentation;
+    denials and warnings then link to the pages of rules. `sees_all_namespaces`: messages may name objects of other
+    namespaces, because an administrator reads them. `authorizer`: knows what users may do; without it, results that
+    depend on it are unknown. `rules`: ids of the only rules, groups and policies that are reported; empty for all.
+    `skip`: ids that are not reported.
     """
 
     advice: bool = False
@@ -40,4 +41,4 @@ class ReviewOptions(AnswerSettings):
 
 
 DEFAULT: Final = ReviewOptions()
-"""The options of an admission."""
+"""The options of an admission request."""

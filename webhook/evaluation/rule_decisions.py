@@ -1,7 +1,7 @@
 """The decisions of a validating policy on one object, and their messages.
 
-A message is the value of the messageExpression, shortened if it is too long, else `message`, else the expression. The
-rules themselves are evaluated by validating.py. Source: k8s.io/apiserver v0.36
+A message is the value of the messageExpression, shortened if it is too long, otherwise `message`, otherwise the
+expression. validating.py evaluates the rules. Source: k8s.io/apiserver v0.36
 pkg/admission/plugin/policy/validating/validator.go (Validate).
 """
 
@@ -62,7 +62,7 @@ def _shortened_list(text: str) -> str:
     list.
 
     Upstream falls back to `message` for every text that is too long. A list of sentences that begin with field paths,
-    `spec.a: no; spec.b: no`, is clearer than `message`, whatever the number of mistakes.
+    `spec.a: no; spec.b: no`, is always clearer than `message`.
     """
     root, *_ = paths.split_off_leading_path(text[:MAX_BYTES])[0] or ("",)
     beginning = f"; {root}"
@@ -108,14 +108,14 @@ def decision_fields_about(problems: Sequence[Problem], policy: Policy) -> Decisi
 
 
 MOST_PROBLEMS = 1000
-"""The most problems of one decision, some hundred kilobytes; reports show a finding for each."""
+"""The most problems of one decision, a few hundred kilobytes. Reports show a finding for each problem."""
 _Evaluation = Literal["admit", "deny", "error", "unknown"]
 
 
 class RuleDecisions:
     """Creates the decisions of one policy with one binding and parameter on one object.
 
-    `elapsed_s` of a decision is the time from the start to it; rules that hold carry none, as the API server measures
+    `elapsed_s` of a decision is the time from the start. Rules that hold have no time, because the API server measures
     only denials and errors.
     """
 
@@ -139,7 +139,7 @@ class RuleDecisions:
         return self._decision_of_rule(index, "error", text)
 
     def audit_decision(self, published: Mapping[str, str]) -> Decision:
-        """Return the decision with what the policy records in the audit log."""
+        """Return the decision with the values that the policy records in the audit log."""
         return replace(self._decision_of_rule(None, "admit"), audit_annotations=published)
 
     def denying_decisions(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
@@ -148,7 +148,7 @@ class RuleDecisions:
         if listed:
             return (*listed, *self._unchecked_decisions(index, rule))
         made = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)
-        decided = self._context.policies.configured.get(made.rule)  # otherwise the binding chooses the action
+        decided = self._context.policies.configured.get(made.rule)  # otherwise the actions of the binding count
         if decided is None or decided == "Deny":
             return (made,)
         if decided == "Off" or (decided == "Advice" and not self._context.options.advice):

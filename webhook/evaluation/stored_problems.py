@@ -1,9 +1,9 @@
-"""Turns denials of an update into warnings for problems that the stored object already has, so that it can be changed.
+"""Turns denials of an update into warnings if the stored object already has the problems, so that it can be changed.
 
 A rule may be newer than the objects that break it, and a user who wants to delete such an object may have to change it
 first. A problem only warns if the old object would also have it if it were created now, and if no other component
 refuses updates for its rule. If the webhook of the API or the API server refuses an update (`refused_on_updates` of the
-rule), claimgate refuses it too. Policies in CEL also refuse, as the API server does with its own policies, unless the
+rule), claimgate refuses it too. Policies in CEL also refuse such updates, as policies of the API server do, unless the
 policy has `stored: warn`. Then a validation only warns if it reports nothing that it does not report for the old
 object.
 """
@@ -72,7 +72,7 @@ def _is_denial(decision: Decision) -> bool:
 
 
 def _validation_of_decision(decision: Decision) -> tuple[object, ...]:
-    """Return which validation denied which place."""
+    """Return the validation and the place of a decision."""
     return *_key_of_decision(decision), decision.index, decision.path
 
 
@@ -138,8 +138,8 @@ def _key_of_decision(decision: Decision) -> _Asked:
 
 class _StoredProblems:
     """The problems of the old object. A problem of the new object is the same problem in three cases. Its field has the
-    old value. Its number is not further from the right value. Or it has the same text at another place, because items
-    of a list may have moved; then it counts as often as before.
+    old value. Or its number is not further from the right value. Or it has the same text at another place, because
+    items of a list may have moved; then it counts as often as before.
     """
 
     __slots__ = ("_moved", "_new", "_old", "_places", "kind")
@@ -156,7 +156,7 @@ class _StoredProblems:
                 self._moved[asked, problem.code_found_and_message] += 1
 
     def has_stored(self, asked: _Asked, problem: Problem) -> bool:
-        """Return whether the old object has a problem of the new one; each old problem is used once."""
+        """Return whether the old object has a problem of the new object. Each old problem is used once."""
         old = self._places.get((asked, problem.code, problem.path))
         if old is not None and (
             old.code_found_and_message == problem.code_found_and_message

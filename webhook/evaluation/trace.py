@@ -1,7 +1,7 @@
-"""Records, while a request is evaluated, why each policy reports or not. Created only on request.
+"""Records during the evaluation of a request why each policy reports something or nothing.
 
-The evaluation reports to the trace what it does, and which part of the criteria of a policy does not match. The trace
-decides nothing.
+A trace exists only on request. The evaluation records its steps in it, and the parts of criteria that do not match. The
+trace decides nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ReviewTrace:
                 self._add_explanation(policy, None, "not registered", _NO_RULE.format(_request_as_text(attributes)))
 
     def record_unmatched_request(self, policy: Policy, attributes: Attributes, part: str) -> None:
-        """Record that a policy matches no object of the request; `part` of its criteria does not match."""
+        """Record that a policy matches no object of the request, because `part` of its criteria does not match."""
         is_about_pods = policy.expands and part == _RULES
         reason = _NO_PODS if is_about_pods else _describe_unmatched_part(part, attributes)
         self._add_explanation(policy, None, "not matched", reason)
@@ -60,12 +60,12 @@ class ReviewTrace:
     def record_unmatched_object(
         self, policy: Policy, binding: Binding | None, attributes: Attributes, part: str, place: str
     ) -> None:
-        """Record that a policy, or one of its bindings, does not match one object; `part` of the criteria does not."""
+        """Record that a policy or a binding does not match one object: `part` of its criteria does not match."""
         reason = _describe_unmatched_part(part, attributes)
         self._add_explanation(policy, binding, "not matched", f"binding: {reason}" if binding else reason, place)
 
     def record_missing_param(self, policy: Policy, binding: Binding) -> None:
-        """Record that a binding has no parameter, and allows that."""
+        """Record that a binding has no parameter and allows this."""
         self._add_explanation(policy, binding, "no param", "its binding finds no parameter, and allows that")
 
     def count_cost_of_budget(self, budget: CostMeter) -> None:
@@ -81,7 +81,7 @@ class ReviewTrace:
             self._unmet = "condition failed", f"failurePolicy is Ignore: {reason}"
 
     def record_unconcerned_pod(self, candidate: Candidate) -> None:
-        """Record that a Pod has nothing that a policy concerns."""
+        """Record that a Pod has none of the parts that a policy concerns."""
         named = " or ".join(sorted(candidate.concerns))
         reason = f"annotation `claimgate.dev/concerns`: the pod has no {named}"
         self._add_explanation(candidate.policy, None, "condition is false", reason)
@@ -94,7 +94,7 @@ class ReviewTrace:
         place: str,
         evaluate: Callable[[], Sequence[Decision]],
     ) -> Sequence[Decision]:
-        """Evaluate, record how that ended, and return the decisions."""
+        """Evaluate, record the outcome, and return the decisions."""
         self._budgets, self._unmet, self._unmet_condition = [], None, ""
         started = perf_counter()
         decisions = evaluate()

@@ -2,8 +2,8 @@
 wrong type.
 
 An object of a built-in kind that an API server has decoded is used unchanged. Every other object is decoded by its
-declared type; for a kind without a declared type, only its pod templates. Values of a wrong type are kept as
-mismatches: only the policies about them are evaluated on such an object or template.
+declared type. If its kind has no declared type, only its pod templates are decoded. Values of a wrong type are kept as
+mismatches. Only the policies about wrong types are evaluated on such an object or template.
 
 A native object is decoded into Go's types after every mutation: a value of the wrong type or an unknown field is an
 error, empty lists and maps vanish, a null is as good as absent. Only changed parts are checked; the rest has been
@@ -41,14 +41,14 @@ _INT64 = frozenset(
         *("fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"),
     )
 )
-"""The integer fields that are int64 in k8s.io/api v0.36; all others of these kinds are int32."""
+"""The integer fields that are int64 in k8s.io/api v0.36. All other integer fields of these kinds are int32."""
 _WORDS = {str: "string", bool: "bool", list: "array", dict: "object"}
 _ABSENT = object()
 _QUANTITY, _INT_OR_STRING = "#api.resource.Quantity", "#util.intstr.IntOrString"
 
 
 class UndecodableObject(PatchError):
-    """The error for a patched object that cannot be decoded; the request fails with any failurePolicy."""
+    """The error for a patched object that cannot be decoded. The request then fails with any failurePolicy."""
 
 
 def decode_patched_object(
@@ -57,7 +57,7 @@ def decode_patched_object(
     """Return the object of a JSON patch after decoding.
 
     Raises:
-        Undecodable: no object of a kind, a value of the wrong type, or unknown fields.
+        UndecodableObject: the value is not an object of the kind, has values of wrong types, or has unknown fields.
     """
     if not isinstance(patched, dict) or not patched.get("kind"):
         text = json.dumps(patched, separators=(",", ":"), sort_keys=True, default=str)
@@ -221,7 +221,7 @@ def _unknown_fields(value: JSON, before: JSON, node: Node, path: str, deadline: 
 
 
 def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadline) -> JSON:
-    """Return the value without its nulls and without the lists and maps that a change left empty."""
+    """Return the value without nulls, and without lists and maps that are empty after a change."""
     changed = list(_changed_parts(value, before, node, deadline))
     if not changed:
         return value
@@ -234,7 +234,7 @@ def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadl
     for name, item, old, inner in changed:
         new = _without_empty_values(item, old, inner, deadline)
         if new is None and inner == "string" and not _go_struct_of_node(node):
-            settled[str(name)] = ""  # a null among the texts of a map is an empty text
+            settled[str(name)] = ""  # a null in a map of texts becomes an empty text
         elif new is None or (new in ({}, []) and not _go_struct_of_node(inner)):
             del settled[str(name)]
         elif isinstance(new, float) and new.is_integer() and shape_of_node(inner).scalar == "numeric":
@@ -250,23 +250,23 @@ TEMPLATE: Final = "core.v1.PodTemplateSpec"
 _POD_SPEC: Final = "core.v1.PodSpec"
 _METADATA: Final = "meta.v1.ObjectMeta"
 _WORK_OF_TEMPLATE: Final = 5
-"""Units of work to find the decoded form of one template, some 3 microseconds."""
+"""The units of work to find the decoded form of one template, about 3 microseconds."""
 
 
 def needs_decoding(attributes: Attributes, kind: GroupVersionKind) -> bool:
-    """Return whether an object of a kind still has to be decoded; an API server has decoded its own kinds already."""
+    """Return whether an object of a kind must be decoded. An API server has already decoded its own kinds."""
     return not (attributes.is_decoded and is_builtin(kind))
 
 
 def decode_unless_decoded(
     obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline
 ) -> DecodedValue:
-    """Return an object of a request, or one inside it, decoded."""
+    """Return an object of a request, or an embedded object, in decoded form."""
     return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else DecodedValue(obj)
 
 
 class DecodedRequestObjects(Struct, frozen=True):
-    """The object of a request and its former state, decoded; the other fields are about the object."""
+    """The decoded object and old object of a request. The other fields are about the object."""
 
     attributes: Attributes
     object: JSON
@@ -282,24 +282,24 @@ class DecodedRequestObjects(Struct, frozen=True):
         return tuple(self._mismatches_by_template(podsets).get(None, ()))
 
     def omitted_paths(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
-        """Return the paths where the decoded object lacks something: placeholders, and templates that are not
-        decoded.
-        """
+        """Return the paths of parts that the decoded object lacks: placeholders, and templates that are not decoded."""
         if not self.mismatches:
             return self.unfilled
         return (*self.unfilled, *(path for path in self._mismatches_by_template(podsets) if path is not None))
 
     def decode_templates(self, podsets: Sequence[PodSet]) -> tuple[DecodedValue, ...]:
-        """Return the templates of the object, decoded; paths of mismatches begin at the template."""
+        """Return the decoded templates of the object. Paths of mismatches begin at the template."""
         inside = self._mismatches_by_template(podsets) if self.mismatches else {}
         return tuple(self._decode_template(podset, self.object, inside.get(podset.path, ())) for podset in podsets)
 
     def old_template(self, podset: PodSet) -> JSON:
-        """Return a template of the former object, without values of a wrong type."""
+        """Return a template of the old object, without values of a wrong type."""
         return self._decode_template(podset, self.old_object, ()).value
 
     def _mismatches_by_template(self, podsets: Iterable[PodSet]) -> Mapping[FieldPath | None, Sequence[Mismatch]]:
-        """Return the mismatches by the path of the template that contains them, in their order; outside by None."""
+        """Return the mismatches by the path of the template that contains them, in order; the key is None outside
+        templates.
+        """
         places = {podset.path for podset in podsets if podset.path}
         ends = sorted({len(place) for place in places}, reverse=True)
         grouped: dict[FieldPath | None, list[Mismatch]] = {}
@@ -338,14 +338,14 @@ def inner_object_as_sent(
 ) -> JSON:
     """Return a decoded embedded object as an API server would send it by itself.
 
-    A pod template becomes a Pod with all defaults of Pods; a patch of a template is completed by nothing.
+    A pod template becomes a Pod with all defaults of Pods. A patch of a template gets no defaults.
 
     Args:
         obj: the object, or the template as a Pod.
         kind: its kind.
         place: where it is.
-        deadline: is charged for what is walked.
-        is_encoded: whether an API server has encoded the object around it, which is of a built-in kind.
+        deadline: is charged for every value that is read.
+        is_encoded: an API server has encoded the outer object, which is of a built-in kind.
     """
     if obj is None or not is_builtin(kind):
         return obj
@@ -395,6 +395,6 @@ def _is_template_type(of: Type | None) -> bool:
 
 
 def _mismatch_inside_template(mismatch: Mismatch, podset: PodSet) -> Mismatch:
-    """Return a mismatch inside a template with its path from there."""
+    """Return a mismatch inside a template, with its path from the template."""
     inner = mismatch.at[len(podset.path) :]
     return Mismatch(at=("spec", *inner) if podset.bare else inner, expected=mismatch.expected, value=mismatch.value)

@@ -55,7 +55,7 @@ MAX_ANNOTATION_BYTES: Final = 10 * 1024
 def validating_decisions(context: RequestContext, phase: Phase) -> tuple[Decision, ...]:
     """Return the decisions of the validating policies of a phase, in the order of their names; () if no policy matches.
 
-    Never raises for a policy's fault.
+    Failures of policies raise no error.
     """
     attributes, policies, trace = context.attributes, context.policies, context.options.trace
     candidates = policies.validating_for(attributes, phase)
@@ -92,7 +92,7 @@ def _decisions_of_candidates(candidates: Iterable[Candidate], context: RequestCo
 
 
 def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
-    """Add the decisions of a policy on a request. A binding that timed out is not evaluated on other objects."""
+    """Add the decisions of a policy on a request. After a timeout, a binding is not evaluated on other objects."""
     trace = context.options.trace
     stopped: Binding | None = None
     for each in invocations_of_policy(candidate, context):
@@ -108,7 +108,7 @@ def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, deci
         else:
             evaluate = partial(_evaluate_invocation, each, candidate)
             judged = trace.evaluate_and_record(each.policy, each.binding, each.param, each.target.place, evaluate)
-        if judged is each.param.admits:  # the usual case, the object itself: as many as bindings
+        if judged is each.param.admits:  # the usual case, only the object itself: one for each binding
             decisions.decisions += judged
         elif judged:  # its conditions hold
             decisions.add(judged)
@@ -134,7 +134,7 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
         if not policy.reports_problems:
             return Validator(invocation, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or invocation.subject()
-        parts = subject.pod_parts  # if a Pod has no field of the checks, no check runs
+        parts = subject.pod_parts  # without the Pod's fields that the checks need, no check runs
         if parts is None or not candidate.pod_parts or not candidate.pod_parts.isdisjoint(parts):
             for group in policy.checks:
                 if problems_of_group(group, subject) is not NOTHING:
@@ -213,7 +213,7 @@ class Validator:
     ) -> Sequence[object]:
         """Return the values of the messageExpressions of rules that do not hold.
 
-        `rule_names` are the names that the rules read, `variables` is the greatest cost of their variables in a second
+        `rule_names` are the names that the rules read. `variables` is the greatest cost of their variables in a second
         evaluation. The API server evaluates all messages, and no rule counts if the messages exhaust the budget.
         Messages of other rules are evaluated while the budget covers the remaining messages; their order does not
         matter.
@@ -274,10 +274,10 @@ class Validator:
 def annotation_values(
     rules: Sequence[AuditAnnotation], activation: Mapping[str, Any], budget: CostBudget, *, is_fail: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the values to publish, and the errors of expressions that failed (none under failurePolicy Ignore).
+    """Return the values to publish, and the errors of expressions that failed (no errors with failurePolicy Ignore).
 
     Raises:
-        OutOfBudget: the expressions together cost too much.
+        OutOfBudget: all expressions together cost too much.
     """
     published: dict[str, str] = {}
     errors: list[str] = []
@@ -296,6 +296,6 @@ def annotation_values(
 
 
 def truncate_value(text: str) -> str:
-    """Return the first 10 KiB of a value, whole characters only."""
+    """Return the first 10 KiB of a value, without a partial character at the end."""
     raw = text.encode("utf-8", "replace")
     return text if len(raw) <= MAX_ANNOTATION_BYTES else raw[:MAX_ANNOTATION_BYTES].decode("utf-8", "ignore")
