@@ -78,6 +78,11 @@ def _findings(obj: JSON, cluster: Cluster, options: ReviewOptions) -> Iterable[F
     return [each for each in told if each.result in (Result.FAIL, Result.WARN)]
 
 
+def findings_of_one_object(obj: JSON) -> Iterable[Finding]:
+    """The findings about one object that policies show, without any other object."""
+    return _findings(obj, ClusterWithAssumedNamespaces(FilesCluster([obj])), _SIMULATED)
+
+
 def _place(_: object, _words: object = ()) -> Place:
     return Place(file="app.yaml", line=1, column=1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.typed.cluster_objects import DeploymentStrategy
-from webhook.typed.fields import OptionalNumber, OptionalTruth, Part, Parts, Raw, Text, Truth
+from webhook.typed.fields import Labels, Number, OptionalNumber, OptionalTruth, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.view import Typed
@@ -30,6 +30,7 @@ class StorageUri(Typed):
     """serving.kserve.io StorageUri: one of several locations of a model."""
 
     uri = Text()
+    mount_path = Text()
 
 
 class Component(Typed):
@@ -37,22 +38,33 @@ class Component(Typed):
 
     min_replicas = OptionalNumber()
     max_replicas = OptionalNumber()
+    containers = Parts(Container)
+    deployment_strategy = Part(DeploymentStrategy)
+    scale_metric = Text()
+    scale_target = OptionalNumber()
+    storage_uris = Parts(StorageUri)
 
 
 class Predictor(Component):
     """serving.kserve.io PredictorSpec."""
 
-    containers = Parts(Container)
-    deployment_strategy = Part(DeploymentStrategy)
+    name = Text()
     model = Part(Model)
-    storage_uris = Parts(StorageUri)
     timeout = OptionalNumber()
     worker_spec = Part(WorkerSpec)
+
+
+class Canary(Typed):
+    """serving.kserve.io CanarySpec: a second version of the predictor with a part of the requests."""
+
+    predictor = Part(Predictor)
+    traffic_percent = Number()
 
 
 class InferenceServiceSpec(Typed):
     """serving.kserve.io InferenceServiceSpec."""
 
+    canary = Parts(Canary)
     predictor = Part(Predictor)
     transformer = Part(Component)
     explainer = Part(Component)
@@ -82,6 +94,7 @@ class SupportedFormat(Typed):
 class ServingRuntimeSpec(Typed):
     """serving.kserve.io ServingRuntimeSpec; KServe merges its containers with the containers of InferenceServices."""
 
+    annotations = Labels()
     containers = Parts(Container)
     supported_model_formats = Parts(SupportedFormat)
     worker_spec = Part(WorkerSpec)
@@ -115,11 +128,24 @@ class MainPod(Typed):
     containers = Parts(Container)
 
 
+class KedaScaling(Typed):
+    """serving.kserve.io KEDAScalingSpec."""
+
+    idle_replica_count = OptionalNumber()
+
+
+class WvaScaling(Typed):
+    """serving.kserve.io WVASpec: exactly one of hpa and keda."""
+
+    hpa = Raw()
+    keda = Part(KedaScaling)
+
+
 class Scaling(Component):
     """serving.kserve.io ScalingSpec."""
 
-    keda = Raw()
-    wva = Raw()
+    keda = Part(KedaScaling)
+    wva = Part(WvaScaling)
 
 
 class LlmWorkload(Typed):
@@ -132,11 +158,66 @@ class LlmWorkload(Typed):
     worker = Part(MainPod)
 
 
+class LoraAdapter(Typed):
+    """serving.kserve.io LoRAAdapter."""
+
+    name = Text()
+
+
+class Lora(Typed):
+    """serving.kserve.io LoRASpec."""
+
+    adapters = Parts(LoraAdapter)
+
+
 class LlmModel(Typed):
     """serving.kserve.io LLMModelSpec."""
 
     name = Text()
     uri = Text()
+    lora = Part(Lora)
+
+
+class HttpRoute(Typed):
+    """serving.kserve.io HTTPRouteSpec."""
+
+    refs = Raw()
+    spec = Raw()
+
+
+class LlmRoute(Typed):
+    """serving.kserve.io GatewayRoutesSpec."""
+
+    group = Text()
+    http = Part(HttpRoute)
+    weight = OptionalNumber()
+
+
+class SchedulerConfig(Typed):
+    """serving.kserve.io SchedulerConfigSpec: exactly one of inline and ref."""
+
+    inline = Raw()
+    ref = Raw()
+
+
+class LlmScheduler(Typed):
+    """serving.kserve.io SchedulerSpec."""
+
+    config = Part(SchedulerConfig)
+
+
+class LlmGateway(Typed):
+    """serving.kserve.io GatewaySpec."""
+
+    refs = Raw()
+
+
+class LlmRouter(Typed):
+    """serving.kserve.io RouterSpec."""
+
+    gateway = Part(LlmGateway)
+    route = Part(LlmRoute)
+    scheduler = Part(LlmScheduler)
 
 
 class StorageInitializer(Typed):
@@ -157,6 +238,7 @@ class LlmSpec(LlmWorkload):
     model = Part(LlmModel)
     storage_initializer = Part(StorageInitializer)
     prefill = Part(LlmWorkload)
+    router = Part(LlmRouter)
     base_refs = Parts(BaseReference)
 
 

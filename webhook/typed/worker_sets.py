@@ -16,15 +16,22 @@ class SubGroupPolicy(Typed):
     """leaderworkerset.x-k8s.io/v1 SubGroupPolicy."""
 
     sub_group_size = OptionalNumber()
+    type = Text(name="subGroupPolicyType")
 
 
 class LeaderWorkerTemplate(Typed):
     """leaderworkerset.x-k8s.io/v1 LeaderWorkerTemplate: the pods of one group."""
 
     size = Number(1)
+    explicit_size = OptionalNumber(name="size")
     leader_template = Part(PodTemplate)
     worker_template = Part(PodTemplate)
     sub_group_policy = Part(SubGroupPolicy)
+
+    @property
+    def has_known_size(self) -> bool:
+        """Return whether the size is a number or absent, and not a placeholder."""
+        return self.explicit_size is not None or not self.has("size")
 
 
 class RollingUpdateConfiguration(Typed):
@@ -32,6 +39,7 @@ class RollingUpdateConfiguration(Typed):
 
     max_surge = Raw()
     max_unavailable = Raw()
+    partition = OptionalNumber()
 
 
 class RolloutStrategy(Typed):
@@ -45,9 +53,15 @@ class LeaderWorkerSetSpec(Typed):
     """leaderworkerset.x-k8s.io/v1 LeaderWorkerSetSpec: groups of pods; each group is a leader and its workers."""
 
     replicas = Number(1)
+    explicit_replicas = OptionalNumber(name="replicas")
     startup_policy = Text()
     leader_worker_template = Part(LeaderWorkerTemplate)
     rollout_strategy = Part(RolloutStrategy)
+
+    @property
+    def has_known_replicas(self) -> bool:
+        """Return whether the number of groups is a number or absent, and not a placeholder."""
+        return self.explicit_replicas is not None or not self.has("replicas")
 
 
 class LeaderWorkerSet(Object):

@@ -21,6 +21,7 @@ from webhook.facts.other_schedulers.kai_gangs import (
     DEVICES,
     FRACTION,
     GPU,
+    KAI,
     MEMORY,
     Gang,
     KaiPods,
@@ -30,25 +31,17 @@ from webhook.facts.other_schedulers.kai_gangs import (
     read_whole_number,
     roles_without_replicas,
 )
+from webhook.facts.other_schedulers.kai_pod_groups import check_kai_pod_group
 from webhook.facts.priority_classes import PriorityClass
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed import pod_parts
 from webhook.typed.fields import Part, Text, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodSpec
 from webhook.typed.view import Typed
-
-KAI: Final = RuleGroup(
-    "kai",
-    source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/actions/utils/input_jobs.go",
-    level="warn",
-    fails="pending",
-)
-"""Pods that KAI places, and its queues."""
 
 
 class KaiQueueSpec(Typed):
@@ -372,6 +365,7 @@ def _check_min_member(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Pro
 
 
 _QUEUES: Final = frozenset((("scheduling.run.ai", "Queue"),))
+_POD_GROUPS: Final = frozenset((("scheduling.run.ai", "PodGroup"),))
 
 _OF_PODS: Final = FRACTIONS | {pod_parts.CLAIMS, pod_parts.DEVICES}
 
@@ -387,4 +381,5 @@ CHECKS: Final = (
     Check(group="kai", run=check_kai_fractions, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
     Check(group="kai", run=advise_fractions_without_kai, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
     Check(group="kai", run=check_kai_queue_object, kinds=_QUEUES),
+    Check(group="kai", run=check_kai_pod_group, kinds=_POD_GROUPS),
 )

@@ -15,9 +15,17 @@ from typing import Any, Final, NamedTuple
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.subject import Subject
+from webhook.rules.rule import RuleGroup
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
 
+KAI: Final = RuleGroup(
+    "kai",
+    source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/actions/utils/input_jobs.go",
+    level="warn",
+    fails="pending",
+)
+"""Pods that KAI places, and its queues."""
 BATCH_MIN_MEMBER: Final = "kai.scheduler/batch-min-member"
 GPU: Final = "nvidia.com/gpu"
 FRACTION: Final = "gpu-fraction"

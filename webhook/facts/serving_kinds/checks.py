@@ -6,10 +6,13 @@ from typing import Final
 
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.serving_kinds import (
+    field_values,
     inference_service,
+    inference_service_webhook,
     knative,
     kserve_workers,
     llm_inference_service,
+    llm_webhook,
     model_claims,
     worker_set,
 )
@@ -20,8 +23,12 @@ _INFERENCE_SERVICE: Final = frozenset((("serving.kserve.io", "InferenceService")
 _LLM: Final = frozenset((("serving.kserve.io", "LLMInferenceService"),))
 _KNATIVE: Final = frozenset((("serving.knative.dev", "Service"),))
 _LWS: Final = frozenset((LEADER_WORKER_SET,))
+_DISAGGREGATED: Final = frozenset((("disaggregatedset.x-k8s.io", "DisaggregatedSet"),))
+_RUNTIMES: Final = frozenset((("serving.kserve.io", "ServingRuntime"), ("serving.kserve.io", "ClusterServingRuntime")))
+_LLM_CONFIG: Final = frozenset((("serving.kserve.io", "LLMInferenceServiceConfig"),))
 CHECKS: Final = (
-    Check(group="serving-kind", run=kserve_workers.check_worker_spec, kinds=_INFERENCE_SERVICE),
+    Check(group="serving-kind", run=kserve_workers.check_worker_spec, kinds=_INFERENCE_SERVICE | _RUNTIMES),
+    Check(group="serving-kind", run=kserve_workers.check_worker_gpus, kinds=_INFERENCE_SERVICE),
     Check(
         group="serving-kind",
         run=knative.check_knative_fields,
@@ -36,6 +43,14 @@ CHECKS: Final = (
         lookups=(MODE_LOOKUP,),
     ),
     Check(group="serving-kind", run=inference_service.check_replicas, kinds=_INFERENCE_SERVICE),
+    Check(
+        group="serving-kind",
+        run=inference_service_webhook.check_inference_service,
+        kinds=_INFERENCE_SERVICE,
+        lookups=(MODE_LOOKUP,),
+    ),
+    Check(group="serving-kind", run=llm_webhook.check_llm_service, kinds=_LLM | _LLM_CONFIG),
+    Check(group="serving-kind", run=llm_webhook.check_scaling_of_configuration, kinds=_LLM_CONFIG),
     Check(
         group="serving-kind",
         run=inference_service.check_storage,
@@ -61,4 +76,9 @@ CHECKS: Final = (
         lookups=model_claims.LOOKUPS,
     ),
     Check(group="serving-kind", run=worker_set.check_worker_set, kinds=_LWS),
+    Check(
+        group="serving-kind",
+        run=field_values.check_field_values,
+        kinds=_INFERENCE_SERVICE | _LLM | _LLM_CONFIG | _RUNTIMES | _LWS | _DISAGGREGATED,
+    ),
 )

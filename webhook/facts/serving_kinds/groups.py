@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.rules.rule import RuleGroup
 
 SERVING_KIND: Final = RuleGroup(
@@ -16,3 +17,12 @@ SERVING_KIND: Final = RuleGroup(
 """Mistakes that webhooks and controllers of kinds that serve models refuse, and fields that they read in an unexpected
 way.
 """
+
+
+class Refusal(NamedTuple):
+    """One thing that a webhook refuses: the place, the reason, the fix, and the value if a message shows it."""
+
+    at: FieldPath
+    message: str
+    fix: str
+    value: Any = None

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.quantity import read_count
-from webhook.facts.serving_kinds.groups import SERVING_KIND
+from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
-from webhook.typed.pods import Resources
-from webhook.typed.serving import InferenceService, Predictor
+from webhook.typed.pods import Container, Resources
+from webhook.typed.serving import InferenceService, Predictor, ServingRuntime
 
 WORKER_SPEC: Final = SERVING_KIND.rule(
     "serving-kind/worker-spec",
@@ -54,50 +54,83 @@ _BACKEND: Final = "multinode/executor-backend"
 _SIZES: Final = ("TENSOR_PARALLEL_SIZE", "PIPELINE_PARALLEL_SIZE")
 _PLAIN: Final = frozenset(("cpu", "memory", "storage", "ephemeral-storage"))
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi")
+_SERVICE: Final = "InferenceService"
+_SERVER: Final = "kserve-container"
+_WORKER: Final = "worker-container"
+"""The containers of a runtime that KServe reads."""
 _MODELS: Final = ("pvc://", "oci://")
 
 
 def check_worker_spec(subject: Subject) -> Iterator[Problem]:
-    """Report what KServe refuses of an InferenceService with workers, and GPUs that do not add up."""
+    """Report what KServe refuses of an InferenceService with workers, or of a runtime with workers."""
+    is_service = subject.group_kind[1] == _SERVICE
+    for each in _refusals_of_service(subject) if is_service else _refusals_of_runtime(subject):
+        yield WORKER_SPEC.problem(*each)
+
+
+def check_worker_gpus(subject: Subject) -> Iterator[Problem]:
+    """Report GPUs of an InferenceService with workers that do not add up."""
+    service = subject.typed(InferenceService)
+    if service.spec.predictor.worker_spec:
+        yield from _check_gpus(service, service.spec.predictor)
+
+
+def _refusals_of_runtime(subject: Subject) -> Iterator[Refusal]:
+    """Yield what KServe refuses of a runtime with workers, without the values that field_values.yaml declares."""
+    spec = subject.typed(ServingRuntime).spec
+    if not spec.has("workerSpec"):
+        return
+    listed = spec.annotations.get(_GPU_TYPES, "")
+    for container in spec.containers:
+        if container.name == _SERVER:
+            yield from _refusals_of_variables(container)
+            yield from _refusals_of_resources(container.resources, listed)
+    for container in spec.worker_spec.containers:
+        if container.name == _WORKER:
+            yield from _refusals_of_resources(container.resources, listed)
+
+
+def _refusals_of_variables(container: Container) -> Iterator[Refusal]:
+    for name in _SIZES:
+        if name in container.environment.names:
+            field = "tensorParallelSize" if name == _SIZES[0] else "pipelineParallelSize"
+            message = f"sets {name}, which KServe refuses together with a workerSpec"
+            yield Refusal(container.path("env"), message, f"set workerSpec.{field}")
+
+
+def _refusals_of_resources(resources: Resources, listed: str) -> Iterator[Refusal]:
+    for name in _unknown_resources(resources, listed):
+        message = f"requests {name}, which KServe refuses with a workerSpec because it does not know such a GPU"
+        yield Refusal(resources.at, message, f"list {name} in the annotation {_GPU_TYPES}")
+
+
+def _refusals_of_service(subject: Subject) -> Iterator[Refusal]:
     service = subject.typed(InferenceService)
     predictor = service.spec.predictor
     if not predictor.worker_spec:
         return
-    yield from _check_refusals(service, predictor)
-    yield from _check_gpus(service, predictor)
-
-
-def _check_refusals(service: InferenceService, predictor: Predictor) -> Iterator[Problem]:
     worker, model, annotations = predictor.worker_spec, predictor.model, service.metadata.annotations
     if model and annotations.get(AUTOSCALER) != "none":
         message = f"must have the annotation {AUTOSCALER}: none because KServe scales no InferenceService with workers"
-        yield WORKER_SPEC.problem(worker.at, message, f"set {AUTOSCALER}: none")
+        yield Refusal(worker.at, message, f"set {AUTOSCALER}: none")
     for name in ("tensor", "pipeline"):
         size = getattr(worker, f"{name}_parallel_size")
         if size is not None and size < 1:
             message = "must be 1 or more, which KServe requires"
-            yield WORKER_SPEC.problem(worker.path(f"{name}ParallelSize"), message, "set 1 or more", size)
-    for name in _SIZES:
-        if name in model.environment.names:
-            field = "tensorParallelSize" if name == _SIZES[0] else "pipelineParallelSize"
-            message = f"sets {name}, which KServe refuses together with a workerSpec"
-            yield WORKER_SPEC.problem(model.path("env"), message, f"set workerSpec.{field}")
+            yield Refusal(worker.path(f"{name}ParallelSize"), message, "set 1 or more", size)
+    yield from _refusals_of_variables(model)
     if model and not model.storage_uri:
         message = "is required together with a workerSpec, and begins with pvc:// or oci://"
-        yield WORKER_SPEC.problem(model.path("storageUri"), message, "put the model into a claim, and name the claim")
+        yield Refusal(model.path("storageUri"), message, "put the model into a claim, and name the claim")
     elif model and not model.storage_uri.startswith(_MODELS):
         message = "must begin with pvc:// or oci:// because several pods read the model"
-        yield WORKER_SPEC.problem(
-            model.path("storageUri"), message, "put the model into a claim", model.storage_uri[:80]
-        )
+        yield Refusal(model.path("storageUri"), message, "put the model into a claim", model.storage_uri[:80])
     if len(worker.containers) > 1:
         message = "must have one container, and KServe refuses more in a workerSpec"
-        yield WORKER_SPEC.problem(worker.path("containers"), message, "leave one container")
+        yield Refusal(worker.path("containers"), message, "leave one container")
     listed = annotations.get(_GPU_TYPES, "")
     for resources in (model.resources, *(container.resources for container in worker.containers)):
-        for name in _unknown_resources(resources, listed):
-            message = f"requests {name}, which KServe refuses with a workerSpec because it does not know such a GPU"
-            yield WORKER_SPEC.problem(resources.at, message, f"list {name} in the annotation {_GPU_TYPES}")
+        yield from _refusals_of_resources(resources, listed)
 
 
 def _unknown_resources(resources: Resources, listed: str) -> Iterator[str]:

@@ -146,16 +146,20 @@ def _check_model(spec: LlmSpec) -> Iterator[Problem]:
         yield LLM_MODEL.problem(spec.model.path("uri"), message, fix)
 
 
-def _check_scaling(workload: LlmWorkload) -> Iterator[Problem]:
+def check_scaling(workload: LlmWorkload) -> Iterator[Problem]:
+    """Report a number of replicas beside scaling, and scaling that KServe refuses."""
     scaling = workload.scaling
     if not scaling:
         return
+    if workload.replicas is not None:
+        message = "sets replicas and scaling, which KServe refuses together"
+        yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of them")
     least, most = scaling.min_replicas, scaling.max_replicas
     if least is not None and most is not None and least > most:
         message = f"is above maxReplicas {most}, so KServe refuses the object"
         yield LLM_SCALING.problem(scaling.path("minReplicas"), message, f"set at most {most}", least)
-    if (scaling.keda is None) == (scaling.wva is None):
-        has, fix = ("neither keda nor wva", "set") if scaling.keda is None else ("keda and wva", "leave")
+    if scaling.has("keda") == scaling.has("wva"):
+        has, fix = ("keda and wva", "leave") if scaling.has("keda") else ("neither keda nor wva", "set")
         yield LLM_SCALING.problem(scaling.at, f"has {has}, and KServe takes exactly one", f"{fix} one of them")
 
 
@@ -171,10 +175,7 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
     if sizes.data is not None and sizes.pipeline is not None:
         message = "sets data and pipeline, which KServe refuses together"
         yield LLM_PARALLELISM.problem(at, message, "remove one of them")
-    if workload.replicas is not None and workload.scaling:
-        message = "sets replicas and scaling, which KServe refuses together"
-        yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of them")
-    yield from _check_scaling(workload)
+    yield from check_scaling(workload)
 
 
 def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:

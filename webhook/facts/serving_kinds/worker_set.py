@@ -1,46 +1,139 @@
 """What the webhook of LeaderWorkerSet refuses.
 
+Its defaulting webhook runs first: it sets maxUnavailable 1, maxSurge 0 and partition 0 where they are absent.
+
 Source: kubernetes-sigs/lws@060ab4d pkg/webhooks/leaderworkerset_webhook.go.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
-from webhook.facts.serving_kinds.groups import SERVING_KIND
+from webhook.apimachinery.names import DNS_1035_LABEL, label_fault
+from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.typed.worker_sets import LeaderWorkerSet
+from webhook.typed.worker_sets import (
+    LeaderWorkerSet,
+    LeaderWorkerSetSpec,
+    LeaderWorkerTemplate,
+    RollingUpdateConfiguration,
+)
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 WORKER_SET: Final = SERVING_KIND.rule(
     "serving-kind/worker-set",
-    title="A LeaderWorkerSet has a name, subGroupSize or rolling update that its webhook refuses",
-    why="The webhook refuses an update strategy without any room, and subgroups that do not divide a group.",
+    title="A LeaderWorkerSet has a name, size, subgroup or update that its webhook refuses",
+    why=(
+        "The webhook refuses groups without pods, an update strategy without any room, and subgroups that do not "
+        "divide a group."
+    ),
     refused_by="LeaderWorkerSet's webhook",
     source="kubernetes-sigs/lws@060ab4d pkg/webhooks/leaderworkerset_webhook.go",
     function="generalValidate",
 )
-_ZERO: Final = (0, "0", "0%")
+_EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+_LEADER_EXCLUDED: Final = "LeaderExcluded"
+_LONGEST_NAME: Final = 63
+_MOST_PODS: Final = (1 << 31) - 1
+_PERCENTAGE: Final = re.compile(r"[0-9]{1,9}%", re.ASCII)
 
 
 def check_worker_set(subject: Subject) -> Iterator[Problem]:
     """Report what the webhook of LeaderWorkerSet refuses."""
+    for each in _refusals(subject):
+        yield WORKER_SET.problem(*each)
+
+
+def _refusals(subject: Subject) -> Iterator[Refusal]:
     groups = subject.typed(LeaderWorkerSet)
-    settings = groups.spec.rollout_strategy.rolling_update_configuration
-    surge = 0 if settings.max_surge is None else settings.max_surge
-    if surge in _ZERO and settings.max_unavailable in _ZERO:
-        message = "has maxUnavailable 0 and maxSurge 0, so no group can be updated"
-        yield WORKER_SET.problem(settings.at, message, "set maxUnavailable 1")
-    template = groups.spec.leader_worker_template
-    size, part = template.size, template.sub_group_policy.sub_group_size
-    if part is not None and (part < 1 or (size % part and (size - 1) % part)):
-        message = f"must divide the size {size} of a group, or {size - 1}"
-        path = template.sub_group_policy.path("subGroupSize")
-        yield WORKER_SET.problem(path, message, "set a divisor of the size", part)
+    spec = groups.spec
+    yield from _refusals_of_sizes(spec)
+    yield from _refusals_of_update(spec)
+    yield from _refusals_of_subgroups(spec.leader_worker_template)
+    if _EXCLUSIVE in groups.metadata.annotations and not spec.leader_worker_template.sub_group_policy:
+        message = "needs spec.leaderWorkerTemplate.subGroupPolicy, and the webhook refuses the annotation alone"
+        path = groups.metadata.path("annotations", _EXCLUSIVE)
+        yield Refusal(path, message, "set subGroupSize, or remove the annotation")
+    yield from _refusals_of_name(groups)
+
+
+def _refusals_of_name(groups: LeaderWorkerSet) -> Iterator[Refusal]:
     name = groups.name
+    if not name or is_placeholder_for_name(name):
+        return
+    path = groups.metadata.path("name")
     if name[:1].isdigit():
         message = "must begin with a letter because the group gets a Service of this name"
-        yield WORKER_SET.problem(
-            groups.metadata.path("name"), message, f"write a name such as `group-{name[:40]}`", name
-        )
+        yield Refusal(path, message, f"write a name such as `group-{name[:40]}`", name)
+    elif len(name) > _LONGEST_NAME or not DNS_1035_LABEL.fullmatch(name):
+        fault = label_fault(name, begins_with_letter=True)
+        message = f"must be the name of a Service, which each group gets, but {fault}"
+        yield Refusal(path, message, "write lower-case letters, digits and dashes", name)
+
+
+def _refusals_of_sizes(spec: LeaderWorkerSetSpec) -> Iterator[Refusal]:
+    template = spec.leader_worker_template
+    if template.size < 1:
+        yield Refusal(template.path("size"), "must be 1 or more", "set the number of pods", template.size)
+    elif spec.replicas * template.size > _MOST_PODS:
+        message = f"times size {template.size} is above {_MOST_PODS} pods, the most that the webhook accepts"
+        yield Refusal(spec.path("replicas"), message, "set fewer", spec.replicas)
+
+
+def _refusals_of_update(spec: LeaderWorkerSetSpec) -> Iterator[Refusal]:
+    settings = spec.rollout_strategy.rolling_update_configuration
+    if not settings:
+        return
+    amounts = {"maxUnavailable": settings.max_unavailable, "maxSurge": settings.max_surge}
+    for name, amount in amounts.items():
+        yield from _refusals_of_amount(settings, name, amount)
+    if settings.partition is not None and settings.partition < 0:
+        yield Refusal(settings.path("partition"), "must be 0 or more", "set 0", settings.partition)
+    unavailable = _groups_of_amount(1 if settings.max_unavailable is None else settings.max_unavailable, spec.replicas)
+    surge = _groups_of_amount(0 if settings.max_surge is None else settings.max_surge, spec.replicas, rounds_up=True)
+    if unavailable == surge == 0 and spec.replicas > 0 and spec.has_known_replicas:
+        written = "0" if settings.max_unavailable in (0, "0%") else f"{settings.max_unavailable} of {spec.replicas}"
+        message = f"has maxUnavailable {written} and maxSurge 0, so no group can be updated"
+        yield Refusal(settings.at, message, "set maxUnavailable 1")
+
+
+def _refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount: Any) -> Iterator[Refusal]:
+    """Yield the problem of an amount that is neither a number from 0 on nor at most 100 %."""
+    if isinstance(amount, str) and not is_placeholder(amount):
+        is_valid = _PERCENTAGE.fullmatch(amount) is not None and int(amount[:-1]) <= 100
+    else:
+        is_valid = not isinstance(amount, int) or amount >= 0
+    if not is_valid:
+        message = "must be a number from 0 on, or a percentage such as 25% of at most 100%"
+        yield Refusal(settings.path(name), message, "write such a value", amount)
+
+
+def _groups_of_amount(amount: Any, replicas: int, *, rounds_up: bool = False) -> int | None:
+    """Return the number of groups that a number or a percentage means; None if it is neither."""
+    if isinstance(amount, int):
+        return amount
+    if not isinstance(amount, str) or not _PERCENTAGE.fullmatch(amount):
+        return None
+    hundredths = int(amount[:-1]) * replicas
+    return -(-hundredths // 100) if rounds_up else hundredths // 100
+
+
+def _refusals_of_subgroups(template: LeaderWorkerTemplate) -> Iterator[Refusal]:
+    size, policy = template.size, template.sub_group_policy
+    part, path = policy.sub_group_size, policy.path("subGroupSize")
+    if not policy or size < 1 or not template.has_known_size:
+        return
+    if part is None:
+        yield Refusal(path, "is required in subGroupPolicy", "set a divisor of the size")
+    elif part < 1 or (size % part and (size - 1) % part):
+        message = f"must divide the size {size} of a group, or {size - 1}"
+        yield Refusal(path, message, "set a divisor of the size", part)
+    elif part > size:
+        message = f"is above the size {size} of a group"
+        yield Refusal(path, message, "set a divisor of the size", part)
+    elif policy.type == _LEADER_EXCLUDED and (size - 1) % part:
+        message = f"must divide {size - 1}, the size of a group without its leader, because the leader is excluded"
+        yield Refusal(path, message, f"set a divisor of {size - 1}", part)

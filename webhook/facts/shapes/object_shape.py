@@ -188,7 +188,7 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
     )
     new = [each for each in _breaches_of_values(obj, subject, file) if _key_of_breach(each) not in known]
     for each in _joined_unknown_fields(new):
-        yield _problem_of_breach(each)
+        yield problem_of_breach(each)
 
 
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
@@ -219,18 +219,26 @@ def _key_of_breach(breach: Breach) -> tuple[str, str, str]:
     return breach.what, str(breach.at), str(breach.given)
 
 
-def _problem_of_breach(breach: Breach) -> Problem:
+def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
+    """Return the problem of a breach.
+
+    Args:
+        breach: the value and what is wrong with it.
+        rule: the rule that the value breaks; None for the rule of object-shape for such values.
+    """
     match breach.what:
         case "missing":
             message = f"must be set; {breach.given}" if breach.given else "must be set"
-            return REQUIRED.problem(breach.at, message, f"set {breach.expected}")
+            return (rule or REQUIRED).problem(breach.at, message, f"set {breach.expected}")
         case "duplicate":
             message = f"is also the name of the entry at index {breach.expected}"
-            return DUPLICATE.problem(breach.at, message, "join the two entries, or correct the name", breach.given)
+            return (rule or DUPLICATE).problem(
+                breach.at, message, "join the two entries, or correct the name", breach.given
+            )
         case "tooMany":
             given = f"{breach.given} entries"
             message = f"are more than the {breach.expected} that are allowed"
-            return LENGTH.problem(
+            return (rule or LENGTH).problem(
                 breach.at,
                 message,
                 f"remove {counted(int(breach.given) - int(breach.expected), 'entry', 'entries')}",
@@ -239,33 +247,40 @@ def _problem_of_breach(breach: Breach) -> Problem:
         case "tooLong":
             given = f"{len(breach.given.encode())} bytes"
             message = f"are more than the {breach.expected} that are allowed"
-            return LENGTH.problem(breach.at, message, "shorten the text", shown=given)
+            return (rule or LENGTH).problem(breach.at, message, "shorten the text", shown=given)
         case "tooFew":
             least = counted(int(breach.expected), "entry", "entries")
-            return LENGTH.problem(breach.at, f"must have at least {least}", "add an entry", shown="an empty list")
+            return (rule or LENGTH).problem(
+                breach.at, f"must have at least {least}", "add an entry", shown="an empty list"
+            )
         case "notOneOf":
             fix = did_you_mean(breach.nearest, "use one of them")
-            return UNSUPPORTED_VALUE.problem(breach.at, f"must be one of {breach.expected}", fix, breach.given)
+            return (rule or UNSUPPORTED_VALUE).problem(
+                breach.at, f"must be one of {breach.expected}", fix, breach.given
+            )
         case "badName":
-            return FORMAT.problem(
+            return (rule or FORMAT).problem(
                 breach.at, _message_with_expected_value(breach), _fix_with_examples(breach), breach.given
             )
         case "unknownField" if not breach.at:
-            return UNKNOWN_FIELD.problem((), str(breach.given), "remove them, or move them into spec")
+            return (rule or UNKNOWN_FIELD).problem((), str(breach.given), "remove them, or move them into spec")
         case "unknownField":
             message = "is not a field of this kind, so the API server drops the field or refuses the object"
             fix = did_you_mean(breach.nearest, "remove the field")
-            return UNKNOWN_FIELD.problem(breach.at, message, fix)
+            return (rule or UNKNOWN_FIELD).problem(breach.at, message, fix)
         case "notQuantity":
-            return OUT_OF_RANGE.problem(
+            return (rule or OUT_OF_RANGE).problem(
                 breach.at, _message_with_expected_value(breach), _fix_with_examples(breach), breach.given
             )
         case "wrongType":
-            message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
+            given = described(breach.given)
+            if rule is not None:
+                return rule.problem(breach.at, f"must be {breach.expected}, not {given}", f"write {breach.expected}")
+            message = f"should be {breach.expected}, not {given}, which the API server refuses"
             return FRACTION.problem(breach.at, message, "write the number as a string")
         case _:
             message = f"must be {breach.expected}"
-            return OUT_OF_RANGE.problem(breach.at, message, "set a number in this range", shown(breach.given))
+            return (rule or OUT_OF_RANGE).problem(breach.at, message, "set a number in this range", shown(breach.given))
 
 
 def _message_with_expected_value(breach: Breach) -> str:
