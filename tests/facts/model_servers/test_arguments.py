@@ -104,3 +104,42 @@ def test_long_command_lines_are_charged(container):
     read_server_catalogue()
     with pytest.raises(BudgetExceeded):
         started_server(Container.of(container, (), ReadingContext(Deadline(0.0))))
+
+
+@pytest.mark.parametrize(
+    ("server", "words", "values"),
+    [
+        ("vLLM", ["m", "--language-model-only", "-dpm"], {"data-ports": ""}),
+        ("vLLM", ["--disable-access-log-for-endpoints", "/health", "m"], {}),
+        ("vLLM", ["m", "--device-memory-utilization", "0.5"], {"memory": "0.5"}),
+        ("SGLang", ["--return-hidden-states-mode", "all", "--tp", "2"], {"tensor": "2"}),
+        ("LMDeploy", ["m", "--server_port", "8000", "--eager-mode"], {"port": "8000"}),
+        ("TGI", ["--cuda-graphs", "1,2", "--num-shard", "2"], {"shards": "2"}),
+    ],
+)
+def test_newer_flags_are_read_as_by_the_parser(server, words, values):
+    """The answers of the parsers of vLLM 0.33.0, SGLang 0.5.23 and LMDeploy 0.18.0; of TGI by its source."""
+    assert read(server, *words).values == values
+
+
+@pytest.mark.parametrize(
+    ("server", "word"),
+    [("vLLM", "--distributed"), ("vLLM", "--ssl"), ("vLLM", "--api"), ("SGLang", "--attn"), ("SGLang", "--con")],
+)
+def test_beginnings_of_several_flags(server, word):
+    """argparse of vLLM 0.33.0 and SGLang 0.5.23 calls each of these flags ambiguous."""
+    assert read(server, word, "2").ambiguous == (word,)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_server"),
+    [
+        (["m", "--host", "0.0.0.0"], True),
+        (["serve", "m"], True),
+        (["grpc", "m"], False),
+        (["disaggregated", "-c", "/c.yaml"], False),
+    ],
+)
+def test_commands_of_trtllm_serve(words, is_server):
+    container = Container.of({"command": ["trtllm-serve", *words]}, (), ReadingContext(Deadline()))
+    assert (started_server(container) is not None) is is_server

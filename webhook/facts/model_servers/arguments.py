@@ -65,7 +65,7 @@ class FlagTable:
 
     def takes_no_value(self, name: str) -> bool:
         """Return whether a flag has no value."""
-        return self.switches.fullmatch(name.lstrip("-")) is not None
+        return name not in self.valued and self.switches.fullmatch(name.lstrip("-")) is not None
 
     def meant_flag(self, name: str) -> str:
         """Return the flag that the user probably meant by an unknown flag, "" if there is none."""

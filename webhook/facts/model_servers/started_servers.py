@@ -46,6 +46,8 @@ _SHELL_FILE: Final = re.compile(r"\.sh\b")
 _RAY_SCRIPT: Final = re.compile(r"\bmulti-node-serving\.sh\b")
 """The script in vLLM's images that starts Ray; examples of LeaderWorkerSet and KServe run it."""
 _DYNAMO: Final = re.compile(r"\bdynamo\.(vllm|sglang|trtllm)\b")
+_OTHER_COMMANDS: Final = frozenset(("disaggregated", "disaggregated_mpi_worker", "grpc", "mm_embedding_serve"))
+"""The commands of trtllm-serve besides the server: a router, a server for gRPC, and a server for embeddings."""
 _NIM_IMAGE: Final = re.compile(r"nvcr\.io/nim/.+")
 _LLAMA_IMAGE: Final = re.compile(r"ghcr\.io/(ggml-org|ggerganov)/llama\.cpp:server.*")
 
@@ -132,6 +134,10 @@ def started_server(container: Container) -> StartedServer | None:
         if arguments[:1] != ("api_server",):
             return None
         arguments = arguments[1:]
+    if name == TENSORRT_LLM and arguments[:1]:
+        if arguments[0] in _OTHER_COMMANDS:
+            return None
+        arguments = arguments[1:] if arguments[0] == "serve" else arguments
     return StartedServer(
         name=name,
         arguments=read_arguments(

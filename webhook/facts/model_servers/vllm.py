@@ -11,7 +11,7 @@ vllm/v1/executor/ray_utils.py@0057add1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.model_servers.arguments import Arguments
@@ -20,8 +20,8 @@ from webhook.facts.model_servers.started_servers import StartedServer
 
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
 _EXCLUDING: Final = (
-    *("data-local", "data-external", "data-hybrid", "prefill-context", "decode-context", "nodes", "backend"),
-    "headless",
+    *("data-local", "data-external", "data-hybrid", "data-ports", "data-rank", "decode-context", "nodes", "backend"),
+    *("headless", "auto-tools"),
 )
 """The meanings of flags that vLLM refuses together with some other flags."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
@@ -134,18 +134,15 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
             f"vLLM refuses --data-parallel-size-local {local} above --data-parallel-size {data}",
             f"set --data-parallel-size-local to at most {data}",
         )
-    if arguments.has("data-external") and data == 1:
-        yield "vLLM refuses --data-parallel-external-lb with one data parallel rank", "set --data-parallel-size"
-    if arguments.has("data-external") and arguments.has("data-hybrid"):
-        yield "vLLM refuses two modes of load balancing", "remove --data-parallel-hybrid-lb or the external one"
-    if context is not None and data is not None and context > 1 and data > 1:
-        yield "vLLM refuses --prefill-context-parallel-size together with data parallel ranks", "remove one of them"
-    if tensor and decode and decode > 1 and tensor % decode:
+    if arguments.has("auto-tools") and not arguments.has("tool-parser"):
+        yield "vLLM refuses --enable-auto-tool-choice without --tool-call-parser", "add --tool-call-parser"
+    yield from _refusals_of_load_balancing(arguments, data, local)
+    if tensor and decode and decode > 1 and context == 1 and tensor % decode:
         size = f"--decode-context-parallel-size {decode}"
         message = f"vLLM refuses --tensor-parallel-size {tensor} because it is not a multiple of {size}"
         yield message, f"set a multiple of {decode}"
     if nodes is not None and nodes > 1:
-        yield from _refusals_of_several_nodes(arguments, nodes, rank, (tensor, pipeline, data))
+        yield from _refusals_of_several_nodes(arguments, nodes, rank, (tensor, pipeline, data, context))
     if text("backend") == "uni" and pipeline is not None and pipeline > 1:
         yield (
             f"vLLM refuses --distributed-executor-backend uni with --pipeline-parallel-size {pipeline}",
@@ -158,16 +155,33 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
             yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
 
 
+def _refusals_of_load_balancing(arguments: Arguments, data: int | None, local: int | None) -> Iterator[tuple[str, str]]:
+    """Yield modes of load balancing that vLLM refuses: external, hybrid, or with a port for each rank."""
+    if arguments.has("data-external") and data == 1:
+        yield "vLLM refuses --data-parallel-external-lb with one data parallel rank", "set --data-parallel-size"
+    given = [name for name in ("data-external", "data-hybrid", "data-ports") if arguments.has(name)]
+    if len(given) > 1:
+        others = " and ".join(arguments.written(*given[1:]))
+        yield "vLLM refuses two modes of load balancing", f"remove {others} or {arguments.written(given[0])[0]}"
+    elif arguments.has("data-ports") and (data == 1 or local == 1 or not arguments.has("data-local")):
+        flag = arguments.written("data-ports")[0]
+        message = f"vLLM refuses {flag} without several data parallel ranks in the pod"
+        yield message, "set --data-parallel-size and --data-parallel-size-local to 2 or more"
+    if arguments.has("data-rank", "data-external") and arguments.has("data-local") and local is not None and local > 1:
+        message = f"vLLM refuses --data-parallel-size-local {local} in a pod with one rank"
+        yield message, "remove --data-parallel-size-local"
+
+
 def _refusals_of_several_nodes(
-    arguments: Arguments, nodes: int, rank: int | None, sizes: tuple[int | None, int | None, int | None]
+    arguments: Arguments, nodes: int, rank: int | None, sizes: Sequence[int | None]
 ) -> Iterator[tuple[str, str]]:
     for name, option in (("backend", "--distributed-executor-backend"), ("data-backend", "--data-parallel-backend")):
         if arguments.text(name) == "ray":
             yield f"vLLM refuses --nnodes {nodes} together with {option} ray", f"remove --nnodes, or {option}"
     if None not in sizes:
-        tensor, pipeline, data = (size or 0 for size in sizes)
+        tensor, pipeline, data, context = (size or 0 for size in sizes)
         total = tensor * pipeline * data
-        if total % nodes:
+        if total % nodes and (total * context) % nodes:  # older releases leave prefill context ranks out
             product = f"tensor {tensor} times pipeline {pipeline} times data {data}"
             message = f"vLLM refuses --nnodes {nodes} because {nodes} does not divide its {total} workers ({product})"
             yield message, f"set sizes whose product is a multiple of {nodes}"
