@@ -136,6 +136,13 @@ OTHERS = {
     "broken.yaml": "a: [1, 2\nb: }}: d\n",
     "fixture.yml": "what: kind: apiVersion\n\t- x: [\n",
     "latin.yaml": b"name: M\xfcller\n",
+    "userdata.yaml": 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n--B\n\n'
+    "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n\n--B--\n",
+}
+FILLED_IN = {
+    "percent.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: %namespace%-serving\n",
+    "at.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: @NAME@\n",
+    "lines.yaml": "apiVersion: v1\nkind: ConfigMap\ndata:\n${DATA}\n",
 }
 MANIFESTS = {
     "flow.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: a}\n",
@@ -147,6 +154,7 @@ MANIFESTS = {
     "quoted.yaml": '"apiVersion": v1\nkind: [\n',
     "latin.yaml": b"apiVersion: v1\nmetadata: {name: M\xfcller}\n",
     "wide.yaml": "apiVersion: v1\nkind: Pod\n".encode("utf-16"),
+    "format.yaml": "apiVersion: v1\nkind: ConfigMap\ndata: {day: %Y-%m-%d, at: @, rate: 5%}\n",
 }
 
 
@@ -164,6 +172,12 @@ def test_other_files_are_no_error_unless_they_are_named(tmp_path):
     named = documents.read_documents([folder, *(folder / name for name in OTHERS)])
     assert {each.file for each in named.problems} == {f"{folder}/{name}" for name in OTHERS}
     assert named.others == ()
+
+
+def test_a_text_in_which_a_tool_replaces_words_is_a_template(tmp_path):
+    inputs = documents.read_documents([written(tmp_path, FILLED_IN)])
+    assert (inputs.documents, inputs.problems, inputs.others) == ((), (), ())
+    assert {each.file for each in inputs.templates} == {f"{tmp_path}/{name}" for name in FILLED_IN}
 
 
 def test_a_broken_manifest_is_an_error_wherever_it_is(tmp_path):

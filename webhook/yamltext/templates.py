@@ -14,10 +14,12 @@ from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
 
 _CHART: Final = "Chart.yaml"
 _ACTION: Final = re.compile(
-    rb"\{\{|\{%|^[ \t]*\$\{[^}\n]*\}[ \t]*\r?$|[:-][ \t]%[A-Za-z_]\w{0,99}%[ \t]*\r?$", re.MULTILINE
+    rb"\{\{|\{%|^[ \t]*\$\{[^}\n]*\}[ \t]*\r?$"
+    rb"|[:-][ \t]%[A-Za-z][\w.-]{0,98}\w%|[:-][ \t]@[A-Za-z][\w.-]{0,98}\w@",
+    re.MULTILINE,
 )
-"""Matches the start of an action, or a line with only a variable, which is a placeholder for other lines, or a value
-such as `%NAME%`, which YAML does not allow.
+"""Matches the start of an action, a line with only a variable, which is a placeholder for other lines, or a value that
+begins with `%NAME%` or `@NAME@`, which no YAML value does.
 """
 
 
@@ -73,9 +75,11 @@ _JSON: Final = re.compile(rb'"(?:apiVersion|kind)"\s*:')
 """Matches a key of JSON anywhere in a line."""
 _FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")
 """Matches a key of YAML within braces."""
+_MIME: Final = re.compile(rb"(?i)(?:MIME-Version:|Content-Type:[ \t]*multipart/)")
+"""The first line of a message in parts, such as the user data of a node, which may have a NodeConfig as a part."""
 
 
 def looks_like_manifest(data: bytes) -> bool:
     """Return whether a file has a key `apiVersion` or `kind`, in any encoding of ASCII, UTF-16 included."""
     text = data.replace(b"\0", b"").replace(b"\r", b"\n")
-    return any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))
+    return not _MIME.match(text) and any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))
