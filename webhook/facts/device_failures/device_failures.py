@@ -70,6 +70,7 @@ BARE_POD: Final = DEVICE_FAILURES.rule(
         "Nothing replaces a bare Pod when its node is lost, and its containers restart on the device that failed. "
         "Tests and benchmarks that a person starts again can do without a controller."
     ),
+    level="advice",
 )
 SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
     "device-failures/shared-claim",
@@ -134,7 +135,7 @@ def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
-    """Warn of a Pod that trains and has no controller to replace it."""
+    """Advise against a Pod that trains and has no controller to replace it."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind == _POD else ():
         training = [container for container in pods.containers if is_training_container(container, subject)]
         if training and not any(_only_tries_devices(container, subject) for container in training):
