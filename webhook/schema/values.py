@@ -59,6 +59,7 @@ _LONGEST_DRIVER, _LONGEST_ID = 63, 32
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DURATION = re.compile(r"[-+]?(0|(([0-9]++[.]?[0-9]*+|[.][0-9]++)(ns|us|µs|μs|ms|s|m|h))++)")
 """Possessive: otherwise every part of a text of 100,000 digits would be tried, which takes minutes."""
+_DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 _DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
 
 
@@ -167,6 +168,8 @@ FORMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "nvidiaDevice": (lambda value: _DEVICE.fullmatch(value) is not None, "an index from 0 or the UUID of a device"),
     "duration": (is_duration, "a duration such as 30s or 1h30m"),
     "mountPath": (lambda value: value != "" and ":" not in value, "a path without a colon"),
+    "absolutePath": (lambda value: value.startswith("/"), "a path that begins with /"),
+    "decimal": (lambda value: _DECIMAL.fullmatch(value) is not None, "a number in quotes such as 0.5"),
     "text": (lambda _: True, "a string"),
     "some": (lambda value: value != "", "a string that is not empty"),
 }

@@ -111,6 +111,8 @@ _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist
 """A name of a job or container that runs for a minute, to try devices or their network, or with a data set for lessons:
 a second run costs nothing.
 """
+_FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
+"""A training that a command ends after less than a hundred steps, which only shows that it runs."""
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
@@ -189,13 +191,15 @@ def _count_devices_of_all_pods(subject: Subject) -> int:
 def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
     """Warn of a RayJob with several devices and no backoffLimit, unless an existing cluster or a person runs it.
 
-    A written 0 is the decision of its author. A person starts a test or a benchmark again.
+    A written 0 is the decision of its author. A person starts a test or a benchmark again, and a trial of a
+    few steps needs no second run.
     """
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.has("backoffLimit"):
         return
-    subject.deadline.spend_text(spec.entrypoint)
-    if IS_TEST.search(subject.metadata.name) or RUNS_TEST.search(spec.entrypoint):
+    spec.charge_search(spec.entrypoint)
+    is_trial = RUNS_TEST.search(spec.entrypoint) or _FEW_STEPS.search(spec.entrypoint)
+    if is_trial or IS_TEST.search(subject.metadata.name):
         return
     if _count_devices_of_all_pods(subject) >= _SEVERAL:
         message = "is not set, so the first failure of the program or the head pod ends the RayJob"
@@ -260,7 +264,8 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
     is_trial = any(
-        container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name)) for container in pods.containers
+        container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name)) or container.runs(_FEW_STEPS)
+        for container in pods.containers
     )
     rule = POD_FAILURE_POLICY if _looks_like_training(pods, subject) and not is_trial else EVICTIONS_COUNT
     yield rule.problem(job.path("podFailurePolicy"), message, fix)
