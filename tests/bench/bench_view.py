@@ -139,9 +139,14 @@ def _silence() -> Iterator[bytes]:
 
 
 class Server(ThreadingHTTPServer):
-    """Clients may disconnect: each measurement ends with open connections."""
+    """Ignores clients that disconnect, because each measurement ends with open connections.
+
+    A view connects once for each kind at the same time. The kernel drops a connection that the queue has no place for,
+    and the client tries again seconds later.
+    """
 
     daemon_threads = True
+    request_queue_size = 256
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Other faults are shown as usual."""
