@@ -150,6 +150,9 @@ _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|
 """A part of a command that starts one node of a server with several nodes. Only the first node accepts requests."""
 _HEADLESS: Final = re.compile(r"--headless\b")
 """The flag of a node that answers no requests, even if it is the leader of its group."""
+_PLAIN_TRITON: Final = re.compile(r"(\A|/)nvidia/tritonserver(:|@|\Z)")
+"""The published image of Triton, which has no models."""
+_LOCAL_REPOSITORY: Final = re.compile(r"--model-(repository|store)[= ]/")
 _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
 """A variable with its value that says that one pod answers no requests: `NODE_RANK=1`."""
 
@@ -342,7 +345,8 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     words = container.command_line
     if container.runs(silent) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
         return False
-    if _IS_TRIAL.search(subject.metadata.name) or _loads_model_later(container):
+    loads_none = _loads_model_later(container) or _is_triton_without_models(container)
+    if loads_none or _IS_TRIAL.search(subject.metadata.name):
         return False
     written = (f"{name}={value}" for name, value in container.environment.by_name().items())
     if container.is_found_in(_OF_FURTHER_NODE, written):
@@ -369,6 +373,13 @@ def _loads_model_later(container: Container) -> bool:
     names = (container.name, *(port.name for port in container.ports))
     is_other = container.is_found_in(patterns.images, (image,)) or container.runs(patterns.commands)
     return not is_other and container.is_found_in(patterns.later, ("\n".join(names),))
+
+
+def _is_triton_without_models(container: Container) -> bool:
+    """Return whether Triton reads its models from a folder of its image, which has none: it shows a device at most."""
+    if container.volume_mounts or not container.words or not container.words[0].endswith("tritonserver"):
+        return False
+    return container.is_found_in(_PLAIN_TRITON, (container.image,)) and container.runs(_LOCAL_REPOSITORY)
 
 
 def _pretends(container: Container, subject: Subject) -> bool:
