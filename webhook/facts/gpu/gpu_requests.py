@@ -38,7 +38,7 @@ from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement, Var
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
     title="The container sees all GPUs of the node but requests none",
-    why="The container runtime gives it every GPU of the node, those of other pods included.",
+    why="The container runtime gives it every GPU of the node, including those of other pods.",
     fails="silent",
     issues=("https://github.com/IBM/FfDL/issues/92",),
 )

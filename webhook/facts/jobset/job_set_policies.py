@@ -60,7 +60,7 @@ FAILURE_RULE_TWICE: Final = JOB_SET.rule(
 FAILURE_REASON: Final = JOB_SET.rule(
     "job-set/failure-reason",
     title="The failure policy rule names an unknown reason",
-    why="Kubernetes never gives this reason, so the rule never applies.",
+    why="A Job never fails for this reason, so the rule never applies.",
     function="validateFailurePolicy",
 )
 CLAIM_NAMESPACE: Final = JOB_SET.rule(

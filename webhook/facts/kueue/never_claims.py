@@ -93,7 +93,7 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
     title="Kueue cannot count this extended resource outside a claim",
-    why="Kueue counts this class by a counter or a capacity. Only a claim says how much of these the job needs.",
+    why="Kueue counts this class by a counter or a capacity. Only a claim states how much of them the job needs.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 _WORK: Final = 10

@@ -49,7 +49,7 @@ PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
 GPUS_UNUSED: Final = MODEL_SERVER.rule(
     "model-server/gpus-unused",
     title="A model server leaves GPUs of its container unused",
-    why="A model server uses as many GPUs as its parallel sizes say, and the others of the container stay idle.",
+    why="A model server uses as many GPUs as its parallel sizes need, and the other GPUs stay idle.",
     level="advice",
     severity="low",
     fails="silent",

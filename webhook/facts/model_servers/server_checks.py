@@ -30,8 +30,8 @@ HIDDEN_GPUS: Final = MODEL_SERVER.rule(
     "model-server/hidden-gpus",
     title="CUDA_VISIBLE_DEVICES hides GPUs that the server needs",
     why=(
-        "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. A number that does not exist "
-        "hides itself and all numbers after it, and a process without a GPU ends the server."
+        "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. It ignores a number that does "
+        "not exist, and all numbers after it. A process without a GPU then ends the server."
     ),
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars",
 )

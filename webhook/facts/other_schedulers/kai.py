@@ -102,7 +102,7 @@ FRACTION_PLACE: Final = KAI.rule(
 REPLICAS: Final = KAI.rule(
     "kai/replicas-required",
     title="A role of a training job that KAI places has no replicas",
-    why="KAI adds up replicas as they are written, and groups no pods where a role has none, so the pods stay Pending.",
+    why="KAI adds up the written replicas. If a role has none, KAI makes no group, so the pods stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go",
     function="calcJobNumOfPods",
 )

@@ -45,7 +45,7 @@ TOO_FEW_GPUS: Final = RAY.rule(
 HIDDEN_FROM_RAY: Final = RAY.rule(
     "ray/hidden-gpus",
     title="num-gpus hides the GPUs of a group from Ray",
-    why="num-gpus wins over the limit of the container, so Ray places nothing that asks for a GPU there.",
+    why="num-gpus overrides the limit of the container, so Ray places no work that asks for a GPU there.",
     refused_by="nothing; Ray waits",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
     fails="waiting",

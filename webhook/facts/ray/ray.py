@@ -36,8 +36,8 @@ NAME: Final = RAY.rule(
     "ray/name",
     title="The name of the Ray object is invalid or too long",
     why=(
-        "KubeRay refuses a longer name, or one that is not a DNS label, in an event after the object was stored, and "
-        "no pod is made."
+        "KubeRay accepts the object, then refuses a longer name, or a name that is not a DNS label, in an event, "
+        "and makes no pod."
     ),
     function="ValidateRayClusterMetadata",
 )
@@ -56,14 +56,14 @@ SUSPEND: Final = RAY.rule(
 TTL: Final = RAY.rule(
     "ray/ttl",
     title="The RayJob has a TTL but does not shut its cluster down",
-    why="KubeRay 1.4 and later delete the cluster after the TTL, so they refuse a TTL where the job keeps its cluster.",
+    why="KubeRay 1.4 and later delete the cluster after the TTL, so they refuse a TTL if the job keeps its cluster.",
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
     function="validateDeletionConfiguration",
 )
 REPLICA_BOUNDS: Final = RAY.rule(
     "ray/replica-bounds",
     title="minReplicas of a Ray group is above maxReplicas",
-    why="KubeRay 1.6 and later refuse these bounds, and negative ones, and make no pods. Earlier ones ignore a bound.",
+    why="KubeRay 1.6 and later make no pods for such bounds, or for negative bounds. Earlier releases ignore one.",
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",
 )

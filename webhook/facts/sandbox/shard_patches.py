@@ -60,7 +60,7 @@ PATCH_RESOURCES: Final = SANDBOX.rule(
 PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
     "sandbox/patch-whole-number",
     title="The shard patch asks for a fraction of a device",
-    why="A device plugin gives a device whole.",
+    why="A device plugin gives only whole devices.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="ValidateResourceQuantityValue",

@@ -42,7 +42,7 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
 KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
     "serving-kind/knative-default",
     title="Knative refuses a field of the pod unless its feature is on",
-    why="The features of Knative are off by default, and the ConfigMap that says so is not known here.",
+    why="These features of Knative are off by default, and the ConfigMap that turns them on is not known here.",
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/config/features.go",
     level="advice",

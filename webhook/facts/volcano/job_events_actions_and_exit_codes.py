@@ -73,7 +73,7 @@ EXIT_CODE_RANGE: Final = VOLCANO_JOB_ADVICE.rule(
 EXIT_CODE_ACTION: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/exit-code-action",
     title="A policy about an exit code has no action",
-    why="Volcano checks actions only of policies about events; without one the policy does nothing.",
+    why="Volcano checks actions only of policies about events. A policy without an action does nothing.",
     refused_by="nothing; the policy does nothing",
 )
 

@@ -41,7 +41,7 @@ FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
 FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-twice",
     title="Two flows have the same name",
-    why="The Job of a flow is named after it, so one Job is made for both.",
+    why="Volcano names a Job after its flow, so it makes only one Job for both flows.",
     refused_by="nothing; one of the flows is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
     level="warn",

@@ -35,8 +35,8 @@ PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-argument",
     title="The plugin cannot read its arguments",
     why=(
-        "A plugin that meets an argument it does not know ignores it and all that follow, and says so only in the log "
-        "of the controller."
+        "A plugin ignores an unknown argument and all arguments after it, and reports this only in the log of the "
+        "controller."
     ),
     refused_by="nothing; the plugin uses its defaults",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",

@@ -77,8 +77,8 @@ JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/capability",
     title="The gang needs more than the queue's capability",
     why=(
-        "The scheduler lets a gang in when its minimum is within the capability of the queue, and with the hierarchy "
-        "of the capacity plugin also of every queue above it. Above that it waits for ever."
+        "The scheduler admits a gang only if its minimum is within the capability of the queue. With the hierarchy "
+        "of the capacity plugin, this also applies to every queue above it. Otherwise the gang waits for ever."
     ),
     refused_by="nothing; the job stays pending",
     source="https://github.com/volcano-sh/volcano/issues/4479",
@@ -98,7 +98,7 @@ QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
 QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/queue-ancestor",
     title="A queue above the Job's queue is closed",
-    why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop those below it.",
+    why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop the queues below it.",
     refused_by="nothing; the job runs",
 )
 JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(

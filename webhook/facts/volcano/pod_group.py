@@ -146,7 +146,7 @@ POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/unknown-resource",
     title="No node can have this resource",
-    why="No node has a resource without a domain that Kubernetes does not know, such as gpu.",
+    why="Kubernetes has only a few resources without a domain. No node has others, such as gpu.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
     severity="high",
 )

@@ -48,7 +48,7 @@ PLUGINS_CONFLICT: Final = VOLCANO_SCHEDULER.rule(
 PLUGIN: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin",
     title="The scheduler plugin does not exist",
-    why="The scheduler skips a plugin that it does not know, and says so only in its log.",
+    why="The scheduler skips a plugin that it does not know, and reports this only in its log.",
     refused_by="nothing; the plugin is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/framework.go",
 )
