@@ -1,4 +1,4 @@
-"""Settings of a server in a file that `--config` names, if the file is a key of a ConfigMap among the audited files.
+"""Settings of a server in ConfigMaps among the audited files: a file that `--config` names, and variables.
 
 In vLLM and SGLang the command line overrides the file, in trtllm-serve the file overrides the command line. If the file
 is in an image or in an unknown ConfigMap, the settings are not known.
@@ -17,8 +17,10 @@ from webhook.apimachinery.paths import get
 from webhook.errors import InputError
 from webhook.facts.model_servers.arguments import is_variable
 from webhook.facts.model_servers.started_servers import (
+    NIM,
     SGLANG,
     TENSORRT_LLM,
+    TGI,
     VLLM,
     StartedServer,
     read_server_catalogue,
@@ -29,6 +31,8 @@ from webhook.typed.pods import Container, PodSpec
 from webhook.typed.volumes import Volume, VolumeMount
 from webhook.yamltext import yamlfile
 
+_READ_VARIABLES: Final = frozenset((TGI, NIM))
+"""The servers with sizes that variables set."""
 _SERVERS: Final = frozenset((VLLM, SGLANG, TENSORRT_LLM))
 _LONGEST: Final = 64 * 1024
 _SECONDS_A_CHARACTER: Final = 4e-5
@@ -55,6 +59,34 @@ def with_configuration_file(
             continue
         values[meaning] = "" if value is True else str(value)
     return replace(server, arguments=replace(arguments, values=values))
+
+
+def with_variables_of_config_maps(server: StartedServer, container: Container, subject: Subject) -> StartedServer:
+    """Return a server with the variables that the container takes from known ConfigMaps.
+
+    The container's own variables win over those of `envFrom`, and a later ConfigMap wins over an earlier one.
+    """
+    if server.name not in _READ_VARIABLES:
+        return server
+    variables = dict[str, str]()
+    for source in container.env_from:
+        data, prefix = _data_of_config_map(get(source, ("configMapRef", "name")), subject), get(source, ("prefix",))
+        variables |= {f"{prefix or ''}{key}": value for key, value in data.items()}
+    for variable in container.env:
+        reference = variable.value_from.config_map_key_ref
+        data = _data_of_config_map(reference.name, subject)
+        if reference.key in data:
+            variables[variable.name] = data[reference.key]
+    return replace(server, variables={**variables, **server.variables}) if variables else server
+
+
+def _data_of_config_map(name: Any, subject: Subject) -> Mapping[str, str]:
+    """Return the texts of a ConfigMap, none if it is not known."""
+    if not isinstance(name, str) or not name:
+        return {}
+    held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name)
+    data = ConfigMap.of(held).data
+    return dict(subject.deadline.charge_for_items(list(data.items())))
 
 
 def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> Mapping[Any, Any] | None:

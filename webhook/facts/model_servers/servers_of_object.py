@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.facts.model_servers import other_servers, sglang, vllm
-from webhook.facts.model_servers.configuration_files import with_configuration_file
+from webhook.facts.model_servers.configuration_files import with_configuration_file, with_variables_of_config_maps
 from webhook.facts.model_servers.gpus import ContainerGpus, gpus_of_container
 from webhook.facts.model_servers.processes import ServerProcesses
 from webhook.facts.model_servers.server_candidates import ServerCandidate, server_candidates
@@ -152,6 +152,7 @@ def server_container(
 ) -> ServerContainer:
     """Return a container with the processes of its server and its GPUs."""
     server = with_configuration_file(server, container, spec, subject)
+    server = with_variables_of_config_maps(server, container, subject)
     wants_gpus = not vllm.wants_no_gpu(server, container.image)
     return ServerContainer(
         server=server,
