@@ -105,9 +105,7 @@ PACKAGES: Final = (
         groups=("node-devices", "node-pool", "shared-gpu", "tpu", "device-plugin"),
         rules=("node_devices", "node_pools", "shared_gpus", "shared_cards", "tpu_slices", "device_plugin"),
     ),
-    FactPackage(
-        module="webhook.facts.other_schedulers", checks="kai", groups=("kai",), rules=("kai", "kai_pod_groups")
-    ),
+    FactPackage(module="webhook.facts.other_schedulers", checks="kai", groups=("kai",), rules=("kai", "kai_gangs")),
     FactPackage(module="webhook.facts.other_schedulers", checks="yunikorn", groups=("yunikorn",), rules=("yunikorn",)),
     FactPackage(module="webhook.facts.pod_prerequisites", groups=("pod-prerequisites",), is_one_module=True),
     FactPackage(module="webhook.facts.updates", groups=("update",), is_one_module=True),
@@ -175,11 +173,9 @@ PACKAGES: Final = (
         rules=(
             "kserve_workers",
             "llm_inference_service",
-            "llm_webhook",
             "knative",
             "worker_set",
             "inference_service",
-            "inference_service_webhook",
             "model_claims",
             "field_values",
         ),

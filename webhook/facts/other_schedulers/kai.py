@@ -25,13 +25,13 @@ from webhook.facts.other_schedulers.kai_gangs import (
     MEMORY,
     Gang,
     KaiPods,
+    check_kai_pod_group,
     gang_of_pods,
     members_of_jobs,
     read_fraction,
     read_whole_number,
     roles_without_replicas,
 )
-from webhook.facts.other_schedulers.kai_pod_groups import check_kai_pod_group
 from webhook.facts.priority_classes import PriorityClass
 from webhook.facts.subject import Check, Subject
 from webhook.facts.view import ClusterView

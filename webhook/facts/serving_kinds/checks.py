@@ -8,15 +8,13 @@ from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.serving_kinds import (
     field_values,
     inference_service,
-    inference_service_webhook,
     knative,
     kserve_workers,
     llm_inference_service,
-    llm_webhook,
     model_claims,
     worker_set,
 )
-from webhook.facts.serving_kinds.deployment_mode import MODE_LOOKUP
+from webhook.facts.serving_kinds.knative import MODE_LOOKUP
 from webhook.facts.subject import Check
 
 _INFERENCE_SERVICE: Final = frozenset((("serving.kserve.io", "InferenceService"),))
@@ -45,12 +43,12 @@ CHECKS: Final = (
     Check(group="serving-kind", run=inference_service.check_replicas, kinds=_INFERENCE_SERVICE),
     Check(
         group="serving-kind",
-        run=inference_service_webhook.check_inference_service,
+        run=inference_service.check_inference_service,
         kinds=_INFERENCE_SERVICE,
         lookups=(MODE_LOOKUP,),
     ),
-    Check(group="serving-kind", run=llm_webhook.check_llm_service, kinds=_LLM | _LLM_CONFIG),
-    Check(group="serving-kind", run=llm_webhook.check_scaling_of_configuration, kinds=_LLM_CONFIG),
+    Check(group="serving-kind", run=llm_inference_service.check_llm_service, kinds=_LLM | _LLM_CONFIG),
+    Check(group="serving-kind", run=llm_inference_service.check_scaling_of_configuration, kinds=_LLM_CONFIG),
     Check(
         group="serving-kind",
         run=inference_service.check_storage,

@@ -1,23 +1,29 @@
-"""Settings of an InferenceService that do not do what their names suggest.
+"""Settings of an InferenceService that do not do what their names suggest, and what the webhook of KServe refuses of
+one without workers.
 
-Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/hpa and
-config/storagecontainers/default.yaml.
+KServe's defaulting webhook runs first: it writes the default mode of the cluster into the annotation.
+
+Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/hpa,
+config/storagecontainers/default.yaml, pkg/apis/serving/v1beta1/inference_service_validation.go, predictor.go and
+pkg/validation/env_policy.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.apimachinery.names import DNS_1035_LABEL
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.serving_kinds.deployment_mode import KNATIVE, STANDARD, deployment_mode
-from webhook.facts.serving_kinds.groups import SERVING_KIND
+from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
+from webhook.facts.serving_kinds.knative import KNATIVE, MODE, STANDARD, deployment_mode
 from webhook.facts.serving_kinds.kserve_workers import AUTOSCALER
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.typed.serving import ClusterStorageContainer, InferenceService
-from webhook.yamltext.placeholders import is_placeholder
+from webhook.typed.pods import Container
+from webhook.typed.serving import ClusterStorageContainer, InferenceService, Predictor, StorageUri
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
     "serving-kind/min-replicas-zero",
@@ -125,3 +131,163 @@ def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
     containers = subject.cluster_view().list_visible(ClusterStorageContainer)
     formats = (each for container in containers for each in container.spec.supported_uri_formats)
     return any(each.regex or (each.prefix and uri.startswith(each.prefix)) for each in formats)
+
+
+INFERENCE_SERVICE: Final = SERVING_KIND.rule(
+    "serving-kind/inference-service",
+    title="An InferenceService has a setting that KServe refuses",
+    why="The webhook checks the name, the server, the autoscaler and the places of models, and refuses the object.",
+    function="validateInferenceService",
+)
+_FRAMEWORKS: Final = (
+    *("sklearn", "xgboost", "tensorflow", "pytorch", "triton"),
+    *("onnx", "huggingface", "pmml", "lightgbm", "paddle"),
+)
+"""The older fields, of which the defaulting webhook makes a model."""
+_SERVER: Final = "kserve-container"
+_CLASSES: Final = ("hpa", "external", "keda", "none")
+_KNATIVE_CLASS: Final = "autoscaling.knative.dev/class"
+_KNATIVE_HPA: Final = "hpa.autoscaling.knative.dev"
+_BLOCKED: Final = "PYTHONPATH"
+_CLAIM: Final = "pvc://"
+
+
+def check_inference_service(subject: Subject) -> Iterator[Problem]:
+    """Report what the webhook of KServe refuses."""
+    for each in _refusals(subject):
+        yield INFERENCE_SERVICE.problem(*each)
+
+
+def _refusals(subject: Subject) -> Iterator[Refusal]:
+    service = subject.typed(InferenceService)
+    predictor = service.spec.predictor
+    yield from _refusals_of_name(service)
+    yield from _refusals_of_autoscaler(service, subject)
+    yield from _refusals_of_servers(service)
+    if predictor.model.name:
+        message = "is not allowed because KServe names the container of the model"
+        yield Refusal(predictor.model.path("name"), message, "remove the name", predictor.model.name[:80])
+    yield from _refusals_of_variables(service)
+    for component in (predictor, service.spec.transformer, service.spec.explainer):
+        yield from _refusals_of_places(component.storage_uris)
+    yield from _refusals_of_canary(service, subject)
+
+
+def _refusals_of_name(service: InferenceService) -> Iterator[Refusal]:
+    name = service.name
+    if name and not is_placeholder_for_name(name) and not DNS_1035_LABEL.fullmatch(name):
+        message = "must begin with a letter and have only lower-case letters, digits and dashes"
+        yield Refusal(service.metadata.path("name"), message, "write such a name", name[:80])
+
+
+def _refusals_of_autoscaler(service: InferenceService, subject: Subject) -> Iterator[Refusal]:
+    annotations = service.metadata.annotations
+    written = annotations.get(AUTOSCALER)
+    if written is not None and written not in _CLASSES and not is_placeholder(written):
+        message = f"must be one of {', '.join(_CLASSES)}"
+        path = service.metadata.path("annotations", AUTOSCALER)
+        yield Refusal(path, message, "use one of them", written[:80])
+    mode = deployment_mode(service, subject)
+    for component in (service.spec.predictor, service.spec.transformer, service.spec.explainer):
+        metrics = _metrics(mode, written or "", annotations.get(_KNATIVE_CLASS, ""))
+        metric = component.scale_metric
+        if metrics is not None and metric and metric not in metrics and not is_placeholder(metric):
+            accepted = " and ".join(metrics) if metrics else "no scaleMetric"
+            message = f"is not a metric of the autoscaler of this InferenceService, which accepts {accepted}"
+            path = component.path("scaleMetric")
+            yield Refusal(path, message, "use another metric, or another autoscaler", metric)
+        is_of_knative = mode == KNATIVE and annotations.get(_KNATIVE_CLASS) != _KNATIVE_HPA
+        if is_of_knative and component.has("deploymentStrategy"):
+            message = "is accepted only in Standard mode, and this InferenceService runs on Knative"
+            yield Refusal(component.path("deploymentStrategy"), message, f"remove the field, or set {MODE}: {STANDARD}")
+
+
+def _metrics(mode: str, autoscaler: str, knative_class: str) -> Sequence[str] | None:
+    """Return the metrics that the autoscaler accepts as scaleMetric; None if any, or if the mode is not known."""
+    if mode == STANDARD:
+        return {"hpa": ("cpu", "memory"), "keda": ()}.get(autoscaler)
+    if mode == KNATIVE:
+        return ("cpu", "memory") if knative_class == _KNATIVE_HPA else ("concurrency", "rps")
+    return None
+
+
+def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
+    """Yield a component without a server, or with several."""
+    predictor, spec = service.spec.predictor, service.spec
+    is_known = spec.has("predictor") and not spec.is_omitted("predictor") and not predictor.is_omitted("containers")
+    has_model = any(predictor.has(each) for each in ("model", *_FRAMEWORKS))
+    servers = sum(each.name == _SERVER for each in predictor.containers)
+    if is_known and has_model and servers:
+        message = f"has a model and container {_SERVER}, and KServe accepts one server"
+        yield Refusal(predictor.at, message, f"remove one, or rename container {_SERVER}")
+    elif is_known and not has_model and servers > 1:
+        yield Refusal(predictor.at, f"has {servers} containers {_SERVER}", "leave one")
+    elif is_known and not has_model and not predictor.containers:
+        message = "has neither a model nor containers, and KServe requires a server"
+        yield Refusal(predictor.at, message, "set model or containers")
+    transformer = service.spec.transformer
+    if service.spec.has("transformer") and not transformer.containers and not transformer.is_omitted("containers"):
+        message = "has no containers, and KServe requires a container in a transformer"
+        yield Refusal(transformer.at, message, "set containers, or remove the transformer")
+
+
+def _refusals_of_variables(service: InferenceService) -> Iterator[Refusal]:
+    spec = service.spec
+    containers: tuple[Container, ...] = (
+        spec.predictor.model,
+        *spec.predictor.containers,
+        *spec.predictor.worker_spec.containers,
+        *spec.transformer.containers,
+        *spec.explainer.containers,
+    )
+    for each in containers:
+        if _BLOCKED in each.environment.names:
+            message = f"sets {_BLOCKED}, which KServe refuses from 0.18 on"
+            yield Refusal(each.path("env"), message, "remove the variable")
+
+
+def _refusals_of_places(places: Sequence[StorageUri]) -> Iterator[Refusal]:
+    """Yield paths of models that KServe refuses; several that are no claims need a folder in common."""
+    known = [each for each in places if each.mount_path and not is_placeholder(each.mount_path)]
+    for each in known:
+        if each.mount_path == "/" or ".." in each.mount_path:
+            message = "must be a path below / without `..`"
+            yield Refusal(each.path("mountPath"), message, "write such a path", each.mount_path[:80])
+    others = [each for each in known if not each.uri.startswith(_CLAIM)]
+    folders = {each.mount_path.strip("/").partition("/")[0] for each in others}
+    if len(others) > 1 and (len(folders) > 1 or "" in folders):
+        message = "has no folder in common with the other models, which KServe requires"
+        fix = "use paths such as /mnt/models/a and /mnt/models/b"
+        yield Refusal(others[-1].path("mountPath"), message, fix, others[-1].mount_path[:80])
+
+
+def _refusals_of_canary(service: InferenceService, subject: Subject) -> Iterator[Refusal]:
+    spec = service.spec
+    if not spec.canary:
+        return
+    path = spec.path("canary")
+    if deployment_mode(service, subject) == KNATIVE:
+        message = "is accepted only in Standard mode, and this InferenceService runs on Knative"
+        yield Refusal(path, message, f"set {MODE}: {STANDARD}, or canaryTrafficPercent")
+    total = sum(each.traffic_percent for each in spec.canary)
+    if total > 100:
+        message = f"sends {total} percent of the requests to canaries, and at most 100 are possible"
+        yield Refusal(path, message, "lower trafficPercent")
+    names = [spec.predictor.name]
+    for each in spec.canary:
+        yield from _refusals_of_canary_predictor(each.predictor, spec.predictor, names)
+        names.append(each.predictor.name)
+
+
+def _refusals_of_canary_predictor(canary: Predictor, stable: Predictor, names: Sequence[str]) -> Iterator[Refusal]:
+    if canary.name and canary.name in names:
+        message = "is also the name of another predictor"
+        yield Refusal(canary.path("name"), message, "use another name", canary.name[:80])
+    for name in ("workerSpec", "maxReplicas", "scaleTarget", "scaleMetric", "autoScaling"):
+        if canary.has(name):
+            message = "is refused in a canary, which has a fixed number of replicas on one node"
+            yield Refusal(canary.path(name), message, "remove the field")
+    most = 1 if stable.min_replicas is None else stable.min_replicas
+    if canary.min_replicas is not None and canary.min_replicas > most:
+        message = f"is above minReplicas {most} of the stable predictor"
+        yield Refusal(canary.path("minReplicas"), message, f"set at most {most}", canary.min_replicas)
