@@ -164,3 +164,35 @@ def test_ignored_objects_of_the_configuration_are_reported(
         text = " ".join(capsys.readouterr().out.split())
         assert told in text, f"{door}: {text}"
         assert reason in text or door == "audit", f"{door}: {text}"
+
+
+def test_a_problem_that_several_params_find_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The messages with the name of a param are two problems; the one without it is one."""
+    monkeypatch.chdir(tmp_path)
+    selected = {"selector": {"matchLabels": {"kind": "quota"}}, "namespace": "x", "parameterNotFoundAction": "Deny"}
+    rules = validating(
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+        validations=[
+            {"expression": "false", "message": "never"},
+            {"expression": "false", "messageExpression": "'never by ' + params.metadata.name"},
+        ],
+        binding={"paramRef": selected},
+    )
+    params = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "x", "labels": {"kind": "quota"}},
+        }
+        for name in ("one", "two")
+    ]
+    Path("params.yaml").write_text("---\n".join(map(yamlfile.dump, params)))
+    for door in DOORS:
+        assert answer(door, rules, ["--context", "params.yaml"], {}) == "denied"
+        out = capsys.readouterr().out
+        if door == "backtest":  # it counts rules, with one example
+            assert out.count("never") == 1
+            continue
+        assert [out.count(f"never{by}") for by in ("", " by one", " by two")] == [3, 1, 1], f"{door}: {out}"

@@ -223,7 +223,7 @@ class _FindingContext(Struct, frozen=True):
 
 
 def _findings_without_repetitions(repeated: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings without repetitions, because a policy may report the same in both phases."""
+    """Yield the findings without repetitions: a policy may report the same in both phases, and with several params."""
     seen = set()
     for finding in repeated:
         key = (
@@ -232,7 +232,6 @@ def _findings_without_repetitions(repeated: Iterable[Finding]) -> Iterator[Findi
             finding.rule.id,
             finding.path,
             finding.message,
-            finding.decision.param,
         )
         if key not in seen:
             seen.add(key)
