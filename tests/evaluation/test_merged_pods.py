@@ -95,6 +95,16 @@ def test_a_problem_in_merged_pods_names_the_field_that_sets_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("own", [None, "Never"])
+def test_the_pods_of_a_train_job_have_the_restart_policy_of_a_job_set(own: str | None) -> None:
+    made = runtime()
+    (job,) = made["spec"]["template"]["spec"]["replicatedJobs"]
+    if own:
+        job["template"]["spec"]["template"]["spec"]["restartPolicy"] = own
+    rules = validating(f"object.spec.restartPolicy == '{own or 'OnFailure'}'", annotations=EXPAND)
+    assert said(train_job(), rules, made) == [("admit", "")]
+
+
 def test_without_the_runtime_nothing_is_evaluated() -> None:
     assert said(train_job(), AT_MOST_4) == [("unknown", "not evaluated: ClusterTrainingRuntime ours not found")]
 

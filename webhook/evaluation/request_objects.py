@@ -295,7 +295,9 @@ class RequestObjects:
     def _pod_outside_object(self, pod: MergedPod | PartialPod) -> JSON:
         if isinstance(pod, PartialPod):
             return pod.pod(self.attributes, self._view.deadline)
-        return pod_of_template(pod.podset.template, self.attributes)
+        made = pod_of_template(pod.podset.template, self.attributes)
+        # Trainer makes a JobSet, whose webhook sets this (kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go Default)
+        return {**made, "spec": {"restartPolicy": "OnFailure", **made["spec"]}}
 
     def _target_of_unknown_pods(self, missing: tuple[MissingObject, ...]) -> EvaluationTarget:
         nothing: JSON = {}
