@@ -1,4 +1,4 @@
-"""CEL's static types, as the checker sees them. Knows no values."""
+"""CEL's static types, as the checker sees them."""
 
 from __future__ import annotations
 

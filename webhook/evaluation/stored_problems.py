@@ -40,7 +40,7 @@ def with_stored_as_warnings(
 ) -> Sequence[Decision]:
     """Return the decisions on an update, with warnings in place of denials for problems that were stored before.
 
-    Policies are evaluated on the old object only if a policy denies a problem that may pass.
+    Policies are evaluated on the old object only if a policy denies a problem that may have been stored.
     """
     policies = {
         each.policy.name: each.policy

@@ -35,7 +35,7 @@ class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
     used: int
 
     def format_as_quantity(self, value: int | None) -> str | None:
-        """Return one of its numbers as a quantity."""
+        """Return one of the amount's numbers as a quantity."""
         return None if value is None else format_amount_in_kueue_units(self.resource, value)
 
 

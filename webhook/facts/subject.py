@@ -114,7 +114,7 @@ def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class FactRegistry:
-    """The packages that policies may ask for. `fact_names` are the facts that they have.
+    """The packages that policies may use. `fact_names` are the names of their facts.
 
     `declared` has the declarations of packages that are known without an import; the others are imported.
     """

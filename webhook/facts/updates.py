@@ -156,8 +156,8 @@ def _adds_before_it_removes(settings: RollingUpdate, replicas: int) -> bool:
 
 
 def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Yield the update of a Rollout. A canary without traffic routing updates like a Deployment. With traffic routing
-    it adds pods to all the old ones, and blueGreen adds as many pods as exist.
+    """Yield the update of a Rollout. A canary without traffic routing updates like a Deployment. With traffic routing,
+    a canary adds pods while all old pods stay. blueGreen adds as many pods as exist.
 
     Source: argoproj/argo-rollouts@03055326 utils/defaults/defaults.go, utils/replicaset/canary.go and
     rollout/bluegreen.go.

@@ -202,8 +202,8 @@ class ClusterView(Struct):
         return listed
 
     def list_json_here(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of the request's namespace, or the cluster-scoped objects. If they are not known, return
-        none; `is_whole` of the kind is False from then on.
+        """List the objects of the request's namespace, or the cluster-scoped objects. If they are not known, return no
+        objects; `is_whole` of the kind is False from then on.
         """
         try:
             return self.cluster.list(gvk, None if is_cluster_scoped(gvk) else self.namespace)

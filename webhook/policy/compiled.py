@@ -241,8 +241,8 @@ class Policy:
 
     @property
     def reads_merged_pods(self) -> bool:
-        """Return whether it is evaluated on pods that are not in an object, such as the pods of TrainJobs. Checks, and
-        policies that read patches or resources, read only the object itself.
+        """Return whether the policy is evaluated on pods that are not in an object, such as the pods of TrainJobs.
+        Checks, and policies that read patches or resources, read only the object itself.
         """
         reads_parts = self.checks or self.reads_patches or self.reads_resources
         return self.expands and not reads_parts

@@ -3,8 +3,8 @@
 kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It types the object by each
 kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go) and also reports
 fields that only some of the kinds lack, although policies distinguish kinds with `has()`: here these are left out.
-Knows only the kinds of Kubernetes, and reports nothing if rules name others, or wildcards. The API server does not
-check `Object{…}` before a request, which then fails (mutating/patch/smd.go, "field not declared in schema").
+Only the kinds of Kubernetes are known here: if rules name others, or wildcards, nothing is reported. The API server
+does not check `Object{…}` before a request, which then fails (mutating/patch/smd.go, "field not declared in schema").
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Rules as data: the catalogue of possible mistakes, and the form of problems in CEL. Knows no object and no check."""
+"""Rules as data: the catalogue of possible mistakes, and the form of problems in CEL."""

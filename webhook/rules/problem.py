@@ -1,6 +1,6 @@
 """One mistake in an object, as data: the rule that it breaks, the place, the reason, and the fix.
 
-Knows no catalogue and no policy. Only the code that shows a problem makes a text of it; nothing parses this text.
+Only the code that shows a problem makes a text of it; nothing parses this text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects with typed fields, which checks read in place of JSON.
+"""Objects with typed fields, which checks read instead of JSON.
 
 A class declares the fields of one type of an API; an instance wraps the JSON of one object, knows its place, and reads
 a field on first access. A field that is absent, null or of another type has its default, so a check needs no guard.

@@ -177,7 +177,7 @@ class CustomResourceDefinition(Object):
     spec = Part(CustomResourceDefinitionSpec)
 
     def serves(self, group: str, version: str, kind: str) -> bool:
-        """Return whether it defines the kind and serves the version."""
+        """Return whether the definition is of this kind, and serves the version."""
         if (self.spec.group, self.spec.names.kind) != (group, kind):
             return False
         return self.spec.version == version or any(each.name == version and each.served for each in self.spec.versions)

@@ -1,1 +1,1 @@
-"""Checks the types of an expression before it runs. Knows no values."""
+"""Checks the types of an expression before it runs."""

@@ -14,7 +14,7 @@ from webhook.cel.check.checked import CheckedTree
 from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 WHOLE: Final = ""
-"""Marks a variable that is read as a whole, in place of a field name."""
+"""Takes the place of the field name for a variable that is read as a whole."""
 _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
 """Operators whose first operand decides whether the others are evaluated."""
 

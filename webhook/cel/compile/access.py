@@ -81,7 +81,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
 
 
 def _path_start_code(compiler: ExpressionCompiler, node: Node) -> ValueCode:
-    """Return the code of the value that a path starts from, without the 1 for the whole path."""
+    """Return the code of the value at the start of a path, without the cost of 1 for the whole path."""
     if compiler.is_constant(node):
         return compiler.value_code(node)
     if isinstance(node, Ident):

@@ -4,15 +4,15 @@ An expression becomes one flat function over the activation that works on plain 
 folder compile the nodes, one module for each kind of construct; this module lists their handlers, and writes the frame
 of the function. Shape of the result:
 
-    def f(A, L, M):                     activation, cost up to which it may run without asking, meter
-        S = 300                         cost of a hundred iterations, between two looks at the clock
+    def f(A, L, M):                     activation, cost limit until the meter is asked, meter
+        S = 300                         cost of a hundred iterations, between two reads of the clock
         C = 5                           cost of the first block
         try:
             …
             M.cost = C
             return …
         except E as x:
-            C -= refund_for(x)          cost counted for what came after the failure
+            C -= refund_for(x)          counted cost of the parts after the failure
             M.cost = C
             raise failure(x)
 

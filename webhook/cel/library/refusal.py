@@ -168,7 +168,7 @@ def require_int(value: Any) -> Any:
 
 
 def panic_for_failed_list(error: Exception) -> NoReturn:
-    """Panic as cel-go does for an error in place of a list.
+    """Panic as cel-go does for an error instead of a list.
 
     Raises:
         EvaluationPanic: always, except for errors that cannot be absorbed.
@@ -182,7 +182,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
 
 
 def panic_for_failed_int(error: Exception) -> NoReturn:
-    """Panic as cel-go does for an error in place of an int.
+    """Panic as cel-go does for an error instead of an int.
 
     Raises:
         EvaluationPanic: always, except for errors that cannot be absorbed.

@@ -50,7 +50,7 @@ MAX_STEPS = 40_000_000
 """The most characters of a text times those of its pattern that the limit of 1,000,000 for an expression allows
 (apply_pattern).
 
-RE2 needs so many steps if a pattern is too large for its automaton. A search above this number is not started.
+RE2 needs this number of steps if a pattern is too large for its automaton. A search that may need more is not started.
 """
 
 

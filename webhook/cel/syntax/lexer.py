@@ -1,5 +1,4 @@
-"""Splits the text of an expression into tokens, and reads the values of literals. Knows the spelling of CEL, not its
-grammar.
+"""Splits the text of an expression into tokens, and reads the values of literals.
 
 The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
 prefixes, escapes checked while reading. The lexer notes a character that begins no token, and continues after it.

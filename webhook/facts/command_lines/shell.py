@@ -1,8 +1,8 @@
 """The simple commands of a shell script, as words; a script is read, never run.
 
-Knows quotes, comments, line continuations, here-documents, redirections, operators and reserved words. Parts that only
-a shell could evaluate (`$(...)`, `${X:-1}`, globs) stay unchanged in their word. One pass from left to right splits a
-script into words and operators.
+It understands quotes, comments, line continuations, here-documents, redirections, operators and reserved words. Parts
+that only a shell could evaluate (`$(...)`, `${X:-1}`, globs) stay unchanged in their word. One pass from left to right
+splits a script into words and operators.
 
 Source: POSIX.1-2024, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition among others; `function`, `select`,
 `&>` and `<<<` are bash's.

@@ -154,7 +154,7 @@ _PLAIN_TRITON: Final = re.compile(r"(\A|/)nvidia/tritonserver(:|@|\Z)")
 """The published image of Triton, which has no models."""
 _LOCAL_REPOSITORY: Final = re.compile(r"--model-(repository|store)[= ]/")
 _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
-"""A variable with its value that says that one pod answers no requests: `NODE_RANK=1`."""
+"""A variable whose value shows that the pod answers no requests: `NODE_RANK=1`."""
 
 
 class ModelServerPatterns(Struct, frozen=True):

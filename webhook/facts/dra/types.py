@@ -268,7 +268,7 @@ class DeviceClass(Object):
 
     @property
     def expressions(self) -> list[str]:
-        """Return the expressions of its selectors."""
+        """Return the expressions of all selectors."""
         return [selector.cel.expression for selector in self.spec.selectors]
 
 

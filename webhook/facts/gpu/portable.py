@@ -126,7 +126,7 @@ class ResourcePlace(Struct, frozen=True):
 
     @property
     def requests_portable_gpu(self) -> bool:
-        """Return whether it requests `gpu` with a value that is not a placeholder."""
+        """Return whether this place requests `gpu`, and no value is a placeholder."""
         values = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
         return bool(values) and not any(isinstance(value, str) and is_placeholder(value) for value in values)
 

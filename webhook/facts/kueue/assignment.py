@@ -19,7 +19,7 @@ from webhook.facts.kueue.workload import PodSetRequests
 Capacity: TypeAlias = Callable[[FlavorResource], int]
 """Returns the available amount of a flavor's resource."""
 _MOST_TRIED: Final = 20_000
-"""The most assignments of pod sets to flavors that are tried; then the job counts as possible."""
+"""The most assignments of pod sets to flavors that are tried. After these, the job counts as possible."""
 
 
 class RejectedFlavor(Struct, frozen=True):

@@ -132,7 +132,7 @@ class DeviceCounterOrCapacity(Typed):
 
 
 class DeviceSource(Typed):
-    """The part of devices that is counted in place of their number."""
+    """The counter or capacity of devices that is counted instead of the number of devices."""
 
     counter = Part(DeviceCounterOrCapacity)
     capacity = Part(DeviceCounterOrCapacity)

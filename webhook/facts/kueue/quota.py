@@ -3,8 +3,8 @@
 A ClusterQueue lends quota to its cohort up to its lending limit, keeps the rest, and borrows up to its borrowing limit.
 A cohort does the same with its parent. Amounts are whole numbers: thousandths of cpu, units of every other resource.
 Trees may be deep, so no walk is recursive. The usage is the sum of the Workloads with reserved quota. Kueue writes the
-same sum into the status of each ClusterQueue, which is read if a view lacks some or all Workloads. A live view has
-none, because they are many and change with every job.
+same sum into the status of each ClusterQueue, which is read if a view lacks some or all Workloads. A live view has no
+Workloads, because there are many and they change with every job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go potentialAvailable, available and
 updateCohortResourceNode; pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and IsActive.
@@ -56,7 +56,7 @@ class QuotaNode:
     children: list[QuotaNode] = field(default_factory=list)
 
     def quota(self, pair: FlavorResource) -> FlavorQuota:
-        """Return its quota for a flavor's resource."""
+        """Return the node's quota for a flavor's resource."""
         return self.quotas.get(pair, NO_QUOTA)
 
     def path_to_root(self) -> tuple[QuotaNode, ...]:

@@ -242,7 +242,7 @@ def _resources_of_domains(placed: Sequence[PodPlacement], level: str, view: Clus
 def _shortage_of_domain(
     placed: Sequence[PodPlacement], asked: Mapping[str, int], total: _DomainResources
 ) -> ResourceShortage | None:
-    """Return what one domain lacks for all pods together; None if nothing."""
+    """Return what one domain lacks for all pods together; None if it lacks nothing."""
     for name in sorted(asked):
         if asked[name] > total.amounts[name]:
             return ResourceShortage(name, asked[name], total.amounts[name])

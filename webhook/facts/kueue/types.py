@@ -208,7 +208,7 @@ class TopologySpec(Typed):
     levels = Parts(TopologyLevel)
 
     def labels(self) -> list[str]:
-        """Return the node labels of its levels, from the top."""
+        """Return the node labels of the topology's levels, from the top."""
         return [level.node_label for level in self.levels]
 
 

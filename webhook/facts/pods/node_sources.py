@@ -39,7 +39,7 @@ def source_of_new_nodes(view: ClusterView) -> str:
 
 
 def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: bool) -> str:
-    """Return what may add a node for a pod, apart from the known NodePools; "" for nothing.
+    """Return what may add a node for a pod, apart from the known NodePools; "" if nothing may.
 
     A nodeSelector alone may make a cloud add a node. For Karpenter's labels, the NodePools decide.
     """

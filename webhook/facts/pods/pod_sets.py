@@ -98,7 +98,7 @@ def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
 
 
 def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
-    """Return a problem of such a pod set as a problem of its TrainJob; other problems are returned unchanged."""
+    """Return a problem of a merged pod set as a problem of its TrainJob; other problems are returned unchanged."""
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem

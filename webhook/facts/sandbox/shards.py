@@ -2,7 +2,7 @@
 
 Pod i is the template with shardPatches[i] merged into it, a strategic merge patch of a Pod. The controller decodes the
 result over the pod without the patch. So a field that the patch removes stays. A list item that moves to another index
-gets missing fields from the item that was at this index before. Everything that is walked is charged. Knows no cluster.
+gets missing fields from the item that was at this index before. Everything that is read is charged.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go
 scaleBatchSandbox, and Go's encoding/json.

@@ -44,7 +44,7 @@ class Volume(NamedTuple):
 
     @property
     def claim_name(self) -> str:
-        """Return the PersistentVolumeClaim that it names; "" for none, and for a placeholder."""
+        """Return the PersistentVolumeClaim that the volume names; "" for none, and for a placeholder."""
         name = self.value.persistent_volume_claim.claim_name
         return "" if is_placeholder(name) else name
 

@@ -83,12 +83,12 @@ class ReplicatedJobPods(Struct):
         return next((container for container in self.containers if container.get("name") == name), None)
 
     def init_container(self, name: str) -> dict[str, Any] | None:
-        """Return its first init container of a name."""
+        """Return the first init container of a name."""
         return next((container for container in self.init_containers if container.get("name") == name), None)
 
     @property
     def node_containers(self) -> list[dict[str, Any]]:
-        """Return its containers `node`; a valid runtime has one."""
+        """Return the containers `node`; a valid runtime has one."""
         return [container for container in self.containers if container.get("name") == "node"]
 
     @property
@@ -163,7 +163,7 @@ class PluginInput(Struct, frozen=True, kw_only=True):
 
     @property
     def node_container(self) -> dict[str, Any] | None:
-        """Return its container `node`; None without spec.trainer, because plugins then change nothing."""
+        """Return the container `node`; None without spec.trainer, because plugins then change nothing."""
         return self.trainer_pod_set.container("node") if self.trainer_pod_set and self.trainer is not None else None
 
     def set_env_of_node_container(self, own: Sequence[JSON] = ()) -> None:

@@ -45,7 +45,7 @@ class ReferencedRuntime(Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_cluster(self) -> bool:
-        """Return whether it is cluster-scoped, so that only administrators can change it."""
+        """Return whether the runtime is cluster-scoped, so that only administrators can change it."""
         return self.kind == CLUSTER_RUNTIME
 
     @property
@@ -55,7 +55,7 @@ class ReferencedRuntime(Struct, frozen=True, kw_only=True):
 
     @property
     def replicated_jobs(self) -> Items[ReplicatedJob]:
-        """Return its replicated jobs; none without the runtime."""
+        """Return the replicated jobs of the runtime; none if it was not found."""
         return self.spec.template.spec.replicated_jobs
 
     def __str__(self) -> str:

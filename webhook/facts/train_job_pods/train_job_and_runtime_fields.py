@@ -63,7 +63,7 @@ class ReleaseBoundField(Struct, frozen=True):
 
 
 class ObjectShape(Struct):
-    """The fields of one object. `known` is None if not all of them are known; `changed` and `inner` are by field name.
+    """The fields of one object. `known` is None if not all fields are known. `changed` and `inner` are by field name.
 
     `is_fixed`: the object has these fields in every release that has the object. `_kept`: the fields that a release
     certainly keeps.

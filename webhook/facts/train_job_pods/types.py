@@ -225,12 +225,12 @@ class MLPolicy(Typed):
 
     @property
     def plugins(self) -> list[str]:
-        """Return the plugins that it names; a valid policy has at most one."""
+        """Return the plugins that the policy names; a valid policy has at most one."""
         return [name for name in PLUGINS if self.json.get(name) is not None]
 
     @cached_property
     def plugin(self) -> str:
-        """Return its plugin; `plain` without a plugin, `none` without a policy."""
+        """Return the plugin of the policy; `plain` without a plugin, `none` without a policy."""
         return "none" if not self else next(iter(self.plugins), "plain")
 
 
@@ -242,7 +242,7 @@ class PodGroupPolicy(Typed):
 
     @property
     def schedulers(self) -> list[str]:
-        """Return the gang schedulers that it names: `volcano` and `coscheduling`."""
+        """Return the gang schedulers that the policy names: `volcano` and `coscheduling`."""
         return [*(["volcano"] if self.volcano else []), *(["coscheduling"] if self.coscheduling else [])]
 
 
@@ -262,7 +262,7 @@ class TrainingRuntime(Object):
 
     @property
     def is_deprecated(self) -> bool:
-        """Return whether its label marks it as deprecated."""
+        """Return whether a label marks the runtime as deprecated."""
         return self.metadata.labels.get(SUPPORT) == "deprecated"
 
 

@@ -257,7 +257,7 @@ def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[Nod
 
 
 def _evidence_of_gpus(job: MergedTrainJob) -> str:
-    """Return what shows that a job needs GPUs: a selector, toleration, runtime class or image; "" for nothing."""
+    """Return the sign that a job needs GPUs: a selector, toleration, runtime class or image; "" without a sign."""
     if job.node_job is not None and (what := _scheduling_evidence_of_gpus(job.node_job.pod)):
         return what
     image = "" if job.trainer.resources_per_node else job.trainer.image

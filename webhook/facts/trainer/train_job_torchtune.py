@@ -71,7 +71,7 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     if job.trainer.command != TUNE_RUN or job.plugin != "torch" or is_placeholder(name):
         return
     explicit = job.trainer.num_proc_per_node
-    if job.release < NUMBERS_ONLY and explicit is None:  # the plugin of these releases checked nothing then
+    if job.release < NUMBERS_ONLY and explicit is None:  # the plugin of these releases then checks nothing
         return
     model, args = model_of_runtime(name), job.trainer.args
     nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes
@@ -94,7 +94,9 @@ def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Pro
 
 
 def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problems of quantized adapters: one model has none, and small models train them on one device only."""
+    """Yield the problems of quantized adapters. One model has no such adapters, and small models train them only on one
+    device.
+    """
     gpus, _ = job.counted_gpus
     if model == _UNQUANTIZED:
         message = f"is a runtime of model `{model}`, which has no quantized adapters (QLoRA)"

@@ -101,7 +101,7 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
     """Yield workers without the requests that an autoscaler compares with usage, if a different number of workers can
     train.
 
-    More pods than torchrun has --nnodes cannot join, so with a request the autoscaler would only do harm.
+    Pods above the --nnodes of torchrun cannot join. With a request, the autoscaler would then only do harm.
     """
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
         return

@@ -54,7 +54,7 @@ _CONTAINERS: Final = ("template", "spec", "containers")
 PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
 """The older field of the number of processes, below the spec."""
 _CHARACTERS: Final = 100
-"""A search for placeholders in so many characters costs one unit, some 2 microseconds."""
+"""The number of characters in which a search for placeholders costs one unit, about 2 microseconds."""
 
 
 class ReplicaSpec(Typed):
@@ -236,7 +236,7 @@ class TrainingJobOfKind:
 
 
 def read_job(subject: Subject) -> TrainingJobOfKind:
-    """Return the job that a subject is."""
+    """Return the object of a subject as a typed job."""
     name = subject.group_kind[1]
     job, before = subject.typed(KINDS[name].type), subject.typed_old(KINDS[name].type)
     is_update = subject.attributes.operation == Operation.UPDATE
@@ -338,7 +338,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     Args:
         replica: the value; the last step of its path is its name.
         main: the name of the container that trains; "" is the first one.
-        default: its replicas if it does not say how many.
+        default: the number of replicas if the role sets none.
         subject: the job.
     """
     subject.deadline.spend(10)  # reading a role costs as much as ten steps of a loop

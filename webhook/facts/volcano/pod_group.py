@@ -225,7 +225,7 @@ ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
 OTHER_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
 _MIN_MEMBER: Final = ("spec", "minMember")
 _KEPT: Final = 128
-"""How many kinds and namespaces are cached; an audit asks for one namespace after another."""
+"""The most kinds and namespaces that are cached; an audit reads one namespace after another."""
 
 
 def advise_queue_change(group: PodGroup, before: PodGroup) -> Iterator[Problem]:

@@ -139,22 +139,22 @@ class Task(Typed):
 
     @property
     def index(self) -> int:
-        """Return its index among the tasks."""
+        """Return the index of the task."""
         return int(self.at[-1])
 
     @property
     def min_available(self) -> int:
-        """Return how many of its pods the gang needs."""
+        """Return how many pods of the task the gang needs."""
         return self.replicas if self.explicit_min_available is None else self.explicit_min_available
 
     @property
     def waits_for_any(self) -> bool:
-        """Return whether it waits for any one of several tasks, not for all."""
+        """Return whether the task waits for any one of the named tasks, instead of all."""
         return len(self.depends_on.names) > 1 and self.depends_on.iteration == "any"
 
     @property
     def pod_spec(self) -> PodSpec:
-        """Return the spec of its pods."""
+        """Return the spec of the task's pods."""
         return self.template.spec
 
 
@@ -210,7 +210,7 @@ class JobSpec(Typed):
 
     @cached_property
     def has_no_placeholders(self) -> bool:
-        """Return whether no number or object in it is a placeholder."""
+        """Return whether no number and no object in the spec is a placeholder."""
         return not any(path[: len(self.at)] == self.at for path in self.reading.omitted)
 
 
@@ -323,12 +323,12 @@ class Queue(Object):
 
     @property
     def state(self) -> str:
-        """Return its state: Open, Closed, Closing or Unknown; "" until the controller has seen it."""
+        """Return the queue's state: Open, Closed, Closing or Unknown; "" until the controller has seen the queue."""
         return self.status.state
 
     @property
     def running_pod_count(self) -> int:
-        """Return how many pods run in it."""
+        """Return how many pods run in the queue."""
         pods = self.status.allocated.get("pods")
         return pods.value() if pods else 0
 
