@@ -4,8 +4,8 @@ A policy with `expand: pods` is evaluated on the pods that Trainer creates from 
 a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime, the pods
 are not known. Some controllers build pods from single fields. For their kinds, the policy is evaluated on these fields,
 and is not evaluated if it reads others: an unknown field of a PartialObject is an error, not an absent field. For these
-kinds, only pods of files are evaluated, because in a cluster the pods themselves reach the policy. A pod template that a
-controller completes with other fields is a PartialObject, too.
+kinds, only pods of files are evaluated, because in a cluster the pods themselves reach the policy. A pod template that
+a controller completes with other fields is a PartialObject, too.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ No API server and no controller can decode a value of the wrong type. All other 
 these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An API
 server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
 
-An API server refuses a workload that does not select its own pods before it calls validating webhooks, so only audits
-and tests of files report it. Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go and
+An API server refuses a workload that does not select its own pods before it calls validating webhooks, so only commands
+that read files report it. Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go and
 pkg/apis/batch/validation/validation.go.
 """
 
