@@ -296,7 +296,7 @@ class RequestObjects:
         if isinstance(pod, PartialPod):
             return pod.pod(self.attributes, self._view.deadline)
         made = pod_of_template(pod.podset.template, self.attributes)
-        # Trainer makes a JobSet, whose webhook sets this (kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go Default)
+        # Trainer makes a JobSet; its webhook sets this (kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go Default)
         return {**made, "spec": {"restartPolicy": "OnFailure", **made["spec"]}}
 
     def _target_of_unknown_pods(self, missing: tuple[MissingObject, ...]) -> EvaluationTarget:
