@@ -283,6 +283,7 @@ class FilesAppliedTogether:
             for target in filter(None, map(read_flux_target, values)):
                 self._flux_namespaces.setdefault(target[0], set()).add(target[1])
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
+        self._template_labels: Final[dict[str, Mapping[str, str]]] = {}
         self._units: Final = {file: self._find_unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
@@ -304,7 +305,9 @@ class FilesAppliedTogether:
 
     def template_labels_of_file(self, file: str) -> Mapping[str, str]:
         """Return the labels that kustomizations give to the pod templates of a file."""
-        return self._kustomizations.template_labels_of_file(file)
+        if file not in self._template_labels:
+            self._template_labels[file] = self._kustomizations.template_labels_of_file(file)
+        return self._template_labels[file]
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
         """Return the namespace that Flux puts the objects of a folder into; unknown if several objects of Flux do.

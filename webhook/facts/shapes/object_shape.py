@@ -333,7 +333,9 @@ class _Workload(Object):
 
 
 def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
-    """Report a selector that does not select the pods of the template; the API server writes that of most Jobs."""
+    """Report a selector that misses the pods of its template. The API server writes the selector of a Job, unless
+    manualSelector is set.
+    """
     if subject.mismatches:
         return
     spec = subject.typed(_Workload).spec
