@@ -282,6 +282,11 @@ OTHER = {"spec": {"containers": [{"name": "c", "image": "j"}]}}
             "spec.topology.subsets[1].patch",
         ),
         (
+            "workloads.x-k8s.io/v1alpha2 RoleBasedGroup",
+            {"roles": [{"name": "a", "leaderWorkerPattern": {"template": {**OTHER}, "workerTemplatePatch": OTHER}}]},
+            "spec.roles[0].leaderWorkerPattern.workerTemplatePatch",
+        ),
+        (
             "sandbox.opensandbox.io/v1alpha1 BatchSandbox",
             {"template": {**OTHER}, "shardPatches": [OTHER]},
             "spec.shardPatches[0]",

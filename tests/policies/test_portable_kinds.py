@@ -26,6 +26,12 @@ PATCHES = {
     ("flow.volcano.sh", "JobFlow"): "spec.flows[].patch.jobSpec.tasks[].template.spec.containers[].resources",
     ("apps.kruise.io", "UnitedDeployment"): "spec.topology.subsets[].patch.spec.containers[].resources",
     ("sandbox.opensandbox.io", "BatchSandbox"): "spec.shardPatches[].spec.containers[].resources",
+    ("workloads.x-k8s.io", "RoleBasedGroup"): (
+        "spec.roles[].leaderWorkerPattern.workerTemplatePatch.spec.containers[].resources"
+    ),
+    ("workloads.x-k8s.io", "RoleBasedGroupSet"): (
+        "spec.groupTemplate.spec.roles[].standalonePattern.templateRef.patch.spec.containers[].resources"
+    ),
 }
 OWN_FORM = {
     # operators create the containers of these kinds from amounts without resource names
