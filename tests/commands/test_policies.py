@@ -65,7 +65,8 @@ def test_check_in_text_prints_a_summary(capsys):
     assert (
         "    portable: after `claimgate policies export`, which writes its expansion out; "
         "not for appwrappers.workload.codeflare.dev, experiments.kubeflow.org: their templates are those of the objects "
-        "that they wrap\n"
+        "that they wrap; not for sparkapplications.sparkoperator.k8s.io, scheduledsparkapplications.sparkoperator.k8s.io, "
+        "sparkconnects.sparkoperator.k8s.io: their controllers complete the templates with other fields\n"
     ) in out
     assert out.count("    worst-case cost: ") == 4
 
@@ -283,7 +284,11 @@ def test_export_prints_policies_that_a_cluster_accepts(capsys):
         ("MutatingAdmissionPolicyBinding", "marks"),
     ]
     why = "their templates are those of the objects that they wrap"
-    assert err == f"not rewritten: denies for appwrappers.workload.codeflare.dev, experiments.kubeflow.org: {why}\n"
+    spark = "sparkapplications.sparkoperator.k8s.io, scheduledsparkapplications.sparkoperator.k8s.io, sparkconnects"
+    assert err == (
+        f"not rewritten: denies for appwrappers.workload.codeflare.dev, experiments.kubeflow.org: {why}\n"
+        f"not rewritten: denies for {spark}.sparkoperator.k8s.io: their controllers complete the templates with other fields\n"
+    )
 
 
 def test_exported_policies_need_nothing_of_this_project(tmp_path, capsys):

@@ -113,11 +113,10 @@ def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> Non
         assert (response["allowed"], response["status"]["code"]) == (False, 422)
         assert client.get("/version").json()["engine"] == "compiled"
         assert "gpu-portable" in {row["name"] for row in client.get("/debug/policies").json()}
-        server.wait("policies are compiled")
         server.process.terminate()
         assert server.process.wait(20) == 0
     messages = [line["message"] for line in map(json.loads, server.log.read_text().splitlines())]
-    assert sorted(messages) == ["policies are compiled", "ready", "review", "stopped", "stopping"]
+    assert sorted(messages) == ["listening", "ready", "review", "stopped", "stopping"]
 
 
 def test_it_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tmp_path: Path) -> None:
@@ -159,7 +158,7 @@ def test_policies_are_reloaded_and_broken_ones_keep_the_last_valid_set(tmp_path:
             response = client.post("/validate", json=review_of()).json()["response"]
             return str(response.get("status", {}).get("message", ""))
 
-        server.wait("policies are compiled")
+        server.wait("ready")
         assert said() == "no pods here (policy no-pods)"
         (policies / "policy.yaml").write_text(policy("cats"))
         server.wait("reloaded")
@@ -241,7 +240,7 @@ def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: 
     with served(tmp_path, "--client-ca", str(tmp_path / "ca.crt"), CLAIMGATE_PROBE_PORT="0") as server:
         ready = server.wait("ready")
         assert ready["probe_port"] != ready["port"]
-        server.wait("policies are compiled")
+        server.wait("ready")
         assert httpx.get(f"http://127.0.0.1:{ready['probe_port']}/readyz").status_code == 200
         assert server.lines("probes need a separate port") == []
         with server.client() as client, pytest.raises(httpx.TransportError):
@@ -259,14 +258,14 @@ def test_probable_mistakes_of_serve_are_warnings(tmp_path: Path) -> None:
         server.wait("ready")
         assert "set --probe-port" in server.wait("probes need a separate port")["fix"]
         assert "open.key` has mode 0644" in server.wait("other users can read the private key")["reason"]
-        assert server.lines("ready")[0]["time"] <= server.lines("other users can read the private key")[0]["time"]
+        assert server.lines("listening")[0]["time"] <= server.lines("other users can read the private key")[0]["time"]
 
 
 def test_a_hangup_drains_too(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     try:
         with served(tmp_path, "--drain", "1") as server, server.client() as client:
-            server.wait("policies are compiled")
+            server.wait("ready")
             assert client.get("/readyz").status_code == 200
             server.process.send_signal(signal.SIGHUP)
             assert until_drained(client)
@@ -290,7 +289,7 @@ def test_a_server_under_nohup_ignores_the_hangup(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with served(tmp_path) as server, server.client() as client:
-            server.wait("policies are compiled")
+            server.wait("ready")
             for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 server.process.send_signal(number)
             assert client.get("/readyz").status_code == 200

@@ -84,7 +84,7 @@ def test_each_review_has_a_span_below_that_of_the_api_server(tmp_path: Path) -> 
     with collecting() as collector:
         to = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.port}"}
         with served(tmp_path, "--traces", **to) as server, server.client() as client:
-            server.wait("policies are compiled")
+            server.wait("ready")
             headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
             answer = client.post("/mutate", json=review_of(object=WRONG), headers=headers).json()
             assert answer["response"]["status"]["code"] == 400

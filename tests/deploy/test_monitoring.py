@@ -52,7 +52,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     policies.mkdir()
     (policies / "policy.yaml").write_text(policy("pods") + "---\n" + MUTATION)
     with served(folder, "--only", str(policies)) as server, server.client() as client:
-        server.wait("policies are compiled")
+        server.wait("ready")
         client.post("/validate", json=review_of())
         client.post("/mutate", json=review_of())
         text = client.get("/metrics").text

@@ -4,12 +4,13 @@ read.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.literals import TABLE, mutating, namespace, policies, request, validating
-from webhook.apimachinery.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, NOBODY, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.request_context import request_context
@@ -300,3 +301,20 @@ def test_a_patch_of_some_pods_of_a_template_is_not_evaluated(kind: str, spec: JS
     told = f"not evaluated: {name} patches some of its pods at {path}, which is not read"
     assert [each[0] for each in found] == ["deny", "unknown"]
     assert found[1] == ("unknown", told)
+
+
+@pytest.mark.parametrize(
+    ("asks", "told"),
+    [
+        ("!has(request.userInfo.uid)", "admit"),
+        ("request.userInfo.?username.orValue('') != 'bob'", "admit"),
+        ("!('system:nodes' in request.userInfo.?groups.orValue([]))", "admit"),
+        ("request.userInfo.username != 'bob'", "unknown"),
+    ],
+)
+def test_a_question_about_the_user_of_an_object_in_a_file_sees_no_user(asks: str, told: str) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "team"}, **OTHER}
+    asked = replace(request(pod, is_plain=True), user_info=NOBODY)
+    rules = policies(validating({"expression": asks, "message": "no"}))
+    decided = validating_decisions(request_context(rules, asked, FilesCluster([namespace()])), Phase.VALIDATE)
+    assert [each.evaluation for each in decided] == [told]

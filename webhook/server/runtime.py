@@ -138,11 +138,10 @@ def serve(
     async def warm() -> None:
         """Warm up the policies, load the pages, then exclude what was created from garbage collection."""
         await warm_up(held, scheduler)
-        log.info("policies are compiled", elapsed_ms=round((time.perf_counter() - options.started) * 1000))
         await application.pages.load()
         gc.freeze()
 
-    start = StartLines(held, watching, log, options.started, options.warn_of_settings)
+    start = StartLines(held, watching, parts, options.started, options.warn_of_settings)
     work = {"warm-up": warm, "start": start.wait_until_ready, **watching.background(options.reload_s)}
     if events is not None:
         work["events"] = events.write_periodically
@@ -188,13 +187,13 @@ class FirstView:
 
 
 class StartLines:
-    """The log lines of a start: `ready`, or `not ready` with the reason, and `ready` later."""
+    """The log lines of a start: `listening`, or `not ready` if a check fails, and `ready` when /readyz answers 200."""
 
     def __init__(
         self,
         held: ServedState,
         watching: ReloadWatcher,
-        log: Log,
+        parts: ServerParts,
         started: float,
         warn_of_settings: Callable[[], None] = lambda: None,
     ) -> None:
@@ -202,45 +201,46 @@ class StartLines:
 
         Args:
             held: the policies.
-            watching: the checks.
-            log: where the lines go.
+            watching: the certificate.
+            parts: where the lines go, and what /readyz answers.
             started: when the command began, on the performance counter.
             warn_of_settings: writes lines about settings, which come after the reason why the server is not ready.
         """
         self._held = held
         self._warn_of_settings = warn_of_settings
         self._watching = watching
-        self._log = log
+        self._readiness = parts.readiness
+        self._log = parts.log
         self._started = started
         self._place: dict[str, object] = {}
         self._is_ready = False
 
     def write_when_listening(self, host: str, port: int, probe_port: int | None) -> None:
-        """Tune the interpreter for a server, and write `ready` or `not ready`."""
+        """Tune the interpreter for a server, and write `not ready` or `listening`."""
         gc.freeze()  # policies live until the next reload: no collection walks them again, nor does one walk them now
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}
-        if reason := self._why_not_ready():
+        if reason := self._first_failure():
             self._log.warning("not ready", reason=reason, reviews=NOT_ANSWERED, **self._place)
         else:
-            self._write_ready()
+            self._log.info("listening", **self._place)
         self._warn_of_settings()
 
     async def wait_until_ready(self) -> None:
-        """Write the line `ready` when all checks pass, unless it is written."""
+        """Write the line `ready` when /readyz answers 200; nothing if it is written."""
         while not self._is_ready:
             await asyncio.sleep(_LOOK_S)
-            if not self._is_ready and not self._why_not_ready():
+            self._is_ready = not self._readiness.failing()
+            if self._is_ready:
                 self._write_ready()
 
-    def _why_not_ready(self) -> str:
-        """Return the first cause of the first check that fails, as in /readyz?verbose."""
-        reasons = ((name, check()) for name, check in self._watching.checks().items())
+    def _first_failure(self) -> str:
+        """Return the first cause of the first check that fails; "" if policies are only being compiled."""
+        reasons = ((name, check()) for name, check in self._readiness.checks.items())
         return next((f"{name}: {reason.partition(chr(10))[0]}" for name, reason in reasons if reason), "")
 
     def _write_ready(self) -> None:
-        self._is_ready = True
         self._log.info(
             "ready",
             version=__version__,

@@ -87,7 +87,10 @@ def partial_template(obj: JSON, rule: CompletionRule, deadline: Deadline) -> Par
         node_selector=_merged_entries(obj, rule.nodeSelector, deadline),
         absent=frozenset(rule.absent),
         whole_lists=frozenset(
-            each for each, source in rule.keeps.items() if not source or not does_hold(obj, source, deadline)
+            (
+                *rule.absent,
+                *(each for each, source in rule.keeps.items() if not source or not does_hold(obj, source, deadline)),
+            )
         ),
         is_unknown=any(does_hold(obj, condition, deadline) for condition in rule.unless),
     )

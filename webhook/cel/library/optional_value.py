@@ -127,8 +127,10 @@ def is_field_present(value: Any, field: str) -> bool:
     if kind is list:
         list_index(field)
     if isinstance(value, dict):
+        if kind.__contains__ is not dict.__contains__ or field in value:
+            return field in value
         # a map that computes its entries has the keys that a look-up finds
-        return field in value or (hasattr(kind, "__missing__") and _has_key(value, field))
+        return hasattr(kind, "__missing__") and _has_key(value, field)
     refuse_unread_part(value)
     return False
 
