@@ -2,7 +2,8 @@
 the pod.
 
 A probe of a port where nothing listens never succeeds. A port counts only if the command line or the server's default
-sets it, and no other container of the pod may listen on it.
+sets it, and no other container of the pod may listen on it. The port of a NIM is not known: those for speech listen on
+9000, and those for embeddings also on 8080, where they run Triton, and their images do not say which they are.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
@@ -25,7 +26,6 @@ from webhook.facts.model_servers.services import BY_LABEL, BY_TARGET, AlphaInfer
 from webhook.facts.model_servers.started_servers import (
     LLAMA,
     LMDEPLOY,
-    NIM,
     SGLANG,
     TENSORRT_LLM,
     TGI,
@@ -119,7 +119,6 @@ _DEFAULTS: Final[Mapping[str, _Default]] = {
     TENSORRT_LLM: _Default(port=8000, host="localhost"),
     LMDEPLOY: _Default(port=23333),
     LLAMA: _Default(port=8080, host="127.0.0.1", variable="LLAMA_ARG_PORT"),
-    NIM: _Default(port=8000, variable="NIM_SERVER_PORT"),
 }
 POOL_PORT: Final = MODEL_SERVER.rule(
     "model-server/pool-port",
