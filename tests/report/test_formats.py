@@ -1,11 +1,15 @@
 """A new output format is one file and one row: audit, replay and test then write it."""
 
+import importlib
+import inspect
 import json
+import pkgutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+import webhook.report
 from webhook.cli import run_command_line
 from webhook.commands import output
 from webhook.report import formats
@@ -28,6 +32,21 @@ class Rows:
 
     def end(self, totals):
         yield f"{totals.entries} entries, {sum(totals.counts.results.values())} findings\n"
+
+
+WITHOUT_FORMAT = {"baseline", "copies", "statistics", "writer"}
+"""Modules with writers that a flag chooses, or that wrap the writer of a format."""
+
+
+def test_a_module_with_writers_has_a_row() -> None:
+    for found in pkgutil.iter_modules(webhook.report.__path__):
+        module = importlib.import_module(f"webhook.report.{found.name}")
+        own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
+        is_writer = any(all(hasattr(each, step) for step in ("begin", "entry", "end")) for each in own)
+        has_row = f'_writer("{found.name}"' in inspect.getsource(formats)
+        assert has_row or not is_writer or found.name in WITHOUT_FORMAT, (
+            f"add a row for webhook/report/{found.name}.py to FORMATS in webhook/report/formats.py, and run `make docs`"
+        )
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A rule is one record with its texts and its source, in the module of the function that finds objects that break it.
 
-    VOLCANO_JOB = Group("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", fails="create")
+    VOLCANO_JOB = RuleGroup("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", …)
     TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="The Job has no task", why="…")
 
     def validate_tasks(job: Job) -> Iterator[Problem]:
