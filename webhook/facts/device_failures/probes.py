@@ -312,9 +312,13 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
 
 
 def _answers_for_group(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether pods of a LeaderWorkerSet answer the requests of their group: leaders, and groups of one pod."""
+    """Return whether pods of a LeaderWorkerSet answer the requests of their group: leaders, and groups of one pod, which
+    has the leaderTemplate if there is one.
+    """
+    if pods.podset.path[-1:] == ("leaderTemplate",):
+        return True
     group = subject.typed(LeaderWorkerSet).spec.leader_worker_template
-    return group.size == 1 or pods.podset.path[-1:] == ("leaderTemplate",)
+    return group.size == 1 and not group.has("leaderTemplate")
 
 
 def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Problem:
