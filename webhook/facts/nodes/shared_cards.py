@@ -313,11 +313,13 @@ def _check_container(asked: CardsAsked, cards: CardsOfNodes, each: PodsAndNodes)
 def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     amounts = _amounts(container)
     hidden = next((name for name in amounts if hides_resource(name)), "")
-    reason = why_hami_leaves_alone(container, each, subject)
-    if hidden and reason:
-        message = f"{reason}, so the default scheduler looks for `{hidden}`, which no node has"
+    left_alone = why_hami_leaves_alone(container, each, subject)
+    if hidden and left_alone:
+        reason, fix = left_alone
+        name = each.pods.template.spec.scheduler_name
+        scheduler = "the default scheduler" if name in _DEFAULT_SCHEDULERS else f"scheduler `{name}`"
+        message = f"{reason}, so {scheduler} looks for `{hidden}`, which no node has"
         path = each.pods.locate(path_of_amount(container, hidden))
-        fix = "drop `privileged`" if "privileged" in reason else "let the webhook of HAMi take the pod"
         yield NOT_TAKEN.problem(path, message, f"{fix}, or request `{_HAMI_GPU}` alone")
     elif _HAMI_GPU in amounts and _is_privileged(container):
         message = "a privileged container sees every GPU of the node, and HAMi does not count its GPU"
@@ -343,18 +345,18 @@ def _is_of_hami(name: str) -> bool:
     return name == _HAMI_GPU or (name.startswith("nvidia.com/") and hides_resource(name))
 
 
-def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> str:
-    """Return why the webhook of HAMi ignores a pod, "" if it does not."""
+def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> tuple[str, str] | None:
+    """Return why the webhook of HAMi ignores a pod, and the fix; None if it changes the pod."""
     template = each.pods.template
     if labels_of_namespace(subject).get(_WEBHOOK) == "ignore":
-        return f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`"
+        return f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`", "remove this label"
     if template.metadata.labels.get(_WEBHOOK) == "ignore":
-        return f"the pod is labelled `{_WEBHOOK}: ignore`"
+        return f"the pod is labelled `{_WEBHOOK}: ignore`", "remove this label"
     if _is_privileged(container):
-        return "HAMi leaves privileged containers alone"
+        return "HAMi leaves privileged containers alone", "drop `privileged`"
     if template.spec.scheduler_name not in _SCHEDULERS_OF_HAMI:
-        return f"HAMi leaves pods of scheduler {template.spec.scheduler_name} alone"
-    return ""
+        return f"HAMi leaves pods of scheduler `{template.spec.scheduler_name}` alone", "remove schedulerName"
+    return None
 
 
 def labels_of_namespace(subject: Subject) -> Mapping[str, str]:
