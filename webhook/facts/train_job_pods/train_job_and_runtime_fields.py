@@ -338,7 +338,7 @@ class _UnknownFieldFinder(Struct, frozen=True):
         """Return the message and the fix for a field that the release does not have."""
         release, only = release_as_text(self.release), f"only {changed.releases} this field"
         if not self.is_sent:
-            assumed = "" if self.is_named else ", which is assumed,"
+            assumed = "" if self.is_named else " (the assumed release)"
             return f"is ignored by Trainer {release}{assumed} because {only}", self._fix_for(changed)
         which, do = ("named as installed", "correct") if self.is_named else ("assumed", "name the installed release in")
         told = f"is not a field of Trainer {release}, which is {which}: {only}, and the API server has kept it"

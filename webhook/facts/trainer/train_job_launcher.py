@@ -199,7 +199,7 @@ def _check_worker_command(job: MergedTrainJob) -> Iterator[Problem]:
             f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
             "connects to"
         )
-        label = "trainer.kubeflow.org/trainjob-ancestor-step: trainer"
+        label = "`trainer.kubeflow.org/trainjob-ancestor-step: trainer`"
         fix = f"remove spec.trainer.command, or use a runtime in which the launcher has the label {label}"
         yield WORKER_COMMAND.problem("spec.trainer.command", message, fix)
 

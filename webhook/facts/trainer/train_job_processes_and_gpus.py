@@ -340,7 +340,7 @@ def sentence_about_unset_processes(
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
     """Return the rest of that sentence for dropped claims, with the right number for a release that keeps them."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
-    assumed = "" if is_named else ", which is assumed,"
+    assumed = "" if is_named else " (the assumed release)"
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"
     if job.plugin in NOT_READ:
         return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
@@ -396,7 +396,7 @@ def _describe_outcome(job: MergedTrainJob, launcher: LauncherProcesses) -> str:
     if launcher.processes is None:
         return f"so the processes per node will be {job.processes}"
     why = f"because its own option {launcher.option} wins over PET_NPROC_PER_NODE"
-    return f"so Trainer passes on {job.processes}, while {launcher.by} starts {launcher.processes} per node {why}"
+    return f"so Trainer sets {job.processes}, while {launcher.by} starts {launcher.processes} per node {why}"
 
 
 def _fix_for_unset_processes(job: MergedTrainJob, devices: int, *, is_unused: bool) -> str:

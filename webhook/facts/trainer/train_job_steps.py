@@ -148,7 +148,7 @@ def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob |
             reached = ", and its MPI job `node` accepts only numNodes and numProcPerNode"
             if _is_launcher_a_node(job):
                 reached = ", and its MPI job `node` accepts only numNodes, numProcPerNode, env and resourcesPerNode"
-        return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer{reached}"
+        return f"{job.runtime} has no replicated job with the label `{STEP_LABEL}: trainer`{reached}"
     return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
 
 

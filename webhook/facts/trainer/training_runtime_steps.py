@@ -140,7 +140,7 @@ def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
             what = "image, command, args, env and resourcesPerNode in spec.trainer of TrainJobs have no effect"
             if policy.mpi.run_launcher_as_node and container_named(job_named(jobs, "node"), "node") is not None:
                 what = "image, command and args in spec.trainer of TrainJobs have no effect"
-        message = f"has no template with the label {STEP_LABEL}: trainer, so {what}"
+        message = f"has no template with the label `{STEP_LABEL}: trainer`, so {what}"
         yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
 
 
