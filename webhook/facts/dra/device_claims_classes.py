@@ -31,10 +31,10 @@ CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 CLASS_INSTALLED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-installed",
-    title="The driver does not install this DeviceClass",
+    title="Current drivers use a ComputeDomain instead of this DeviceClass",
     why=(
-        "Examples of a driver name classes that its chart does not install, or no longer installs. The pods stay "
-        "Pending until the class exists."
+        "Examples of the driver still name a class that its chart no longer installs. Without the class, the pods stay "
+        "Pending."
     ),
     source="kubernetes-sigs/dra-driver-nvidia-gpu demo/specs/quickstart/v1/imex-test1.yaml",
     fails="pending",

@@ -5,9 +5,9 @@ exists only on that node. A ReadOnlyMany claim cannot be written. A claim that w
 StorageClass. A claim or a class counts as absent only in the view of a whole cluster; otherwise it is not known.
 
 The update of a Deployment of one pod may wait for the volume of the old pod. A rolling update makes the new pod before
-it removes the old one unless maxUnavailable, rounded down, is at least 1. The new pod can mount a claim for one node
-only on the node of the old pod, where the old pod uses the devices. A volume that is read-only in the pod may be
-attached to several nodes.
+it removes the old one unless maxUnavailable, rounded down, is at least 1. A claim for one node forces the new pod
+onto the node of the old pod, where the old pod uses the devices. A volume that is read-only in the pod may be attached
+to several nodes.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes,
 https://kubernetes.io/docs/concepts/storage/storage-classes/ and
@@ -74,7 +74,7 @@ class StorageClass(Object):
 
 NODE_LOCAL: Final = STORAGE.rule(
     "storage/node-local",
-    title="Pods on several nodes use the disk of one node",
+    title="Pods share files on a disk that other nodes cannot use",
     why="A local volume forces every pod onto its node, and a hostPath is a different folder on each node.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#local",
     fails="silent",
@@ -231,7 +231,7 @@ def _provisioners(group: str) -> frozenset[str]:
 
 
 def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
-    """Return the problem of pods that cannot write: to a ReadOnlyMany claim, or checkpoints to a read-only volume."""
+    """Return the problem of a ReadOnlyMany claim mounted for writing, or of checkpoints on a read-only volume."""
     if claim:
         message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
         return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
@@ -242,7 +242,7 @@ def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
 def validate_access_modes(
     claim: VolumeClaimSpec, who: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
 ) -> Iterator[Problem]:
-    """Check that all pods of a claim can mount it. The class is reported first if its volumes are on one node."""
+    """Check that all pods of a claim can mount it. A node-local class is reported instead of ReadWriteOnce."""
     modes, path, pods = set(claim.access_modes), mounting[0].volume.path, number_of_pods_with(mounting)
     writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
     if modes == {"ReadOnlyMany"} and writing:

@@ -123,7 +123,7 @@ VOLCANO_QUEUE_HIERARCHY_WEIGHTS: Final = VOLCANO_QUEUE.rule(
 )
 HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-path",
-    title="The path of the queue leads to a step of another queue",
+    title="The path of another queue begins with the path of this queue",
     why="A step of the path that has queues below it cannot be a queue itself.",
     function="validateHierarchicalAttributes",
 )
