@@ -93,7 +93,6 @@ OPTION_GROUPS = {
         "--live-policies",
         "--publish",
         "--fails-only",
-        "--watch",
     ),
     "Policies": (
         "--policies",
@@ -232,7 +231,7 @@ _VERBS_OF_OTHERS = {
 """Verbs that users of other tools type."""
 
 EXIT_CODES = {
-    0: "nothing to fix: all requests allowed, no findings, all tests passed; or a result is not known",
+    0: "nothing to fix: requests allowed, no findings, tests passed; rules that were not evaluated do not count",
     1: "findings, denials or mismatches",
     2: "wrong usage, a mistake in the configuration or a policy, or an input that cannot be read",
     3: "not decided: `unknown` of simulate and why; for other verbs only with `undecided` in --fail-on",

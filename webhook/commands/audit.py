@@ -62,7 +62,7 @@ def command(
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Read only files of folders with this name or path; repeatable."),
+        typer.Option(metavar="GLOB", help="In folders, read only files with this name or path; repeatable."),
     ] = None,
     is_rendered: Annotated[
         bool,
@@ -225,7 +225,7 @@ def _checked_out_commit(named: Sequence[str]) -> str:
 
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
-    """Return the options of an audit. An administrator reads its report, which filters findings and has links."""
+    """Return the options of an audit for an administrator. The report filters findings and adds links."""
     return replace(assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address="")
 
 

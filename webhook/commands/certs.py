@@ -102,7 +102,7 @@ def show(
     kubeconfig: Kubeconfig = None,
     kube_context: KubeContext = None,
 ) -> int:
-    """Show names, dates and fingerprints. Exits with 1 if a certificate is due or expired."""
+    """Show names, dates and fingerprints. Exits with 1 if a certificate must be renewed."""
     from certs.rotate import is_due
 
     now = datetime.now(UTC)

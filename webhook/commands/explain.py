@@ -23,7 +23,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="RULE",
-            help="The id of a rule, such as gpu-portable/all, a group, the name of an own policy, or a whole message.",
+            help="The id of a rule, such as gpu-portable/all, a group, the name of your policy, or a whole message.",
             autocompletion=complete_rule,
         ),
     ],

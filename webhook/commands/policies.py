@@ -193,9 +193,9 @@ app.command("init")(init_policy.command)
 def export(folder: Folders = None, *, settings: Settings) -> int:
     """Print policies that API servers can evaluate without claimgate.
 
-    The output is for `kubectl apply -f -`. A validating policy that only expands becomes several policies: one for
-    Pods, and one for each place of pod templates in workloads. Policies that API servers cannot evaluate are named on
-    stderr, with the reason.
+    The output is for `kubectl apply -f -`. A validating policy that needs claimgate only for `expand` becomes several
+    policies: one for Pods, and one for each place of pod templates in workloads. Policies that API servers cannot
+    evaluate are named on stderr, with the reason.
     """
     from webhook.commands.export import collect_exportable_policies as collect
 

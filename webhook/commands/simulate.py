@@ -87,8 +87,8 @@ def command(
     cluster of --live, or of --context and the file of the job. Creates and changes nothing.
 
     Exits with 0 if nothing prevents the start, 1 if the job is refused, never starts or fails at once, 2 if the job or
-    a policy cannot be read, and 3 if something that decides is not known. If FILE has several jobs, the worst answer
-    counts.
+    a policy cannot be read, and 3 if the answer depends on something unknown. If FILE has several jobs, the worst
+    answer counts.
     """
     if bool(file) == bool(filename):
         raise ConfigurationError("simulate: name one file, as FILE or -f FILE (see `claimgate simulate --help`)")

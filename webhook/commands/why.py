@@ -35,13 +35,13 @@ from webhook.text import terminal
 from webhook.yamltext.source_line import Place
 
 _CLUSTER: Final = "the cluster"
-"""The name of the cluster instead of a file."""
+"""The source of an object that is in no file."""
 _WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Metadata that an object does not have when it is created."""
 
 
 class _ReadCluster(Struct, frozen=True):
-    """A cluster: the source of the object, its owners and its pods, and of the objects that rules look up."""
+    """`source` reads the object, its owners and its pods; `view` has the objects that rules look up."""
 
     source: ObjectSource
     view: Cluster
@@ -83,13 +83,13 @@ def command(
     reported as not known.
 
     Exits with 0 if the job runs, is done, or waits for other jobs, 1 if something must be fixed, 2 if the object does
-    not exist or cannot be read, and 3 if something that decides is not known.
+    not exist or cannot be read, and 3 if the answer depends on something unknown.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     split_object_name(name)  # before the cluster is read
     if (kubeconfig or kube_context) and settings.context:
         flag = "--kubeconfig" if kubeconfig else "--kube-context"
-        raise ConfigurationError(f"why: {flag} names a cluster, and --context files: leave one out")
+        raise ConfigurationError(f"why: {flag} reads a cluster, --context reads files: leave one out")
     if "context_is_whole" in settings.names_given_by_flags and not settings.context:
         raise ConfigurationError("why: --context-is-whole is about the files of --context: add them, or leave it out")
     assembled = assembly.assemble_policies_and_context(settings)
@@ -131,7 +131,7 @@ def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembl
 
 
 def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
-    """Return what a user created: the topmost owner that has pods, or the object itself; None if neither does."""
+    """Return the topmost of the object and its owners with a kind in the workload table, None without one."""
     known = [each for each in (tree.root, *tree.owners) if assembled.table.row(*group_kind(each)) is not None]
     return known[-1] if known else None
 

@@ -127,7 +127,7 @@ class ServerSettings(ReportSettings):
     log_denials: DenialLevel = declare_setting(
         "never",
         values.choice_type(*DENIAL_LEVELS),
-        "Log messages of denials, which quote values of objects: at --log-level debug only, at info too, or never.",
+        "When to log the texts of denials, which quote objects: at --log-level debug only, at info too, or never.",
     )
     traces: bool = declare_setting(
         False,

@@ -78,8 +78,7 @@ class PolicySettings(SettingsBase):
     own_namespace: str = declare_setting(
         OWN_NAMESPACE,
         values.namespace_type(),
-        "The namespace where claimgate runs: its ConfigMaps are parameters wherever a policy of a file names "
-        f"{OWN_NAMESPACE}.",
+        f"The namespace where claimgate runs. A policy in a file that names {OWN_NAMESPACE} reads its params here.",
     )
 
 
@@ -191,7 +190,7 @@ OF_TEST: Final = frozenset(
 )
 """The options of `test`: how policies are read and compiled, and advice, which it prints after the cases."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
-    "authorizer": "there it is a switch: the API server answers",
+    "authorizer": "serve has a switch; the API server answers",
     "no_defaults": "the API server has set the defaults",
     "unbound": "a cluster has bindings",
     "advice": "the webhook never reports advice",

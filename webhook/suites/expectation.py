@@ -18,11 +18,11 @@ from webhook.yamltext import yamlfile
 class Expectation:
     """The expected parts of an answer; parts that are None are not compared.
 
-    message is a part of the denial's text. warnings, advice, audited, unknown and errors are parts of the texts, one
-    for each and no others. audit_annotations are all annotations of the verdict, published_annotations the annotations
-    that policies publish. patched is a part of the resulting object, patched_object the whole object, and patch the
-    exact operations. matched says whether any policy had something to decide. rules are ids of rules. They are broken
-    if the request is denied or gets warnings, and kept otherwise.
+    message is a part of the denial's text. warnings, advice, audited, unknown and errors have a part of every text.
+    audit_annotations are all annotations of the verdict, published_annotations the annotations that policies publish.
+    patched is a part of the resulting object, patched_object the whole object, and patch the exact operations. matched
+    says whether any policy had something to decide. rules are ids of rules. They are broken if the request is denied or
+    gets warnings, and kept otherwise.
     """
 
     allowed: bool | None = None
