@@ -109,8 +109,8 @@ GUARDED = {
     "a list whose size was compared": ("x.size() > 5 || x.all(y, y > 0)", 30),
     "a list whose size was compared from the other side": ("5 < x.size() || x.all(y, y > 0)", 30),
     "by >=, which leaves one less": ("x.size() >= 6 || x.all(y, y > 0)", 30),
-    "where it is true that it is short": ("x.size() <= 5 && x.all(y, y > 0)", 30),
-    "where it is not true that it is long": ("!(x.size() > 5 || x.size() > 9) && x.all(y, y > 0)", 34),
+    "behind `short &&`": ("x.size() <= 5 && x.all(y, y > 0)", 30),
+    "behind `!(long) &&`": ("!(x.size() > 5 || x.size() > 9) && x.all(y, y > 0)", 34),
     "size as a function": ("size(x) > 5 || x.all(y, y > 0)", 30),
     "a text in a loop": ("x.size() > 5 || x.exists(y, y.size() > 9 || y.matches('a'))", 50),
     "an optional": ("x.?a.orValue([]).size() > 5 || x.?a.orValue([]).all(y, y > 0)", 54),
@@ -123,7 +123,7 @@ UNGUARDED = {
     "another element of the list": "x.exists(y, y.size() > 9 || x.exists(z, z.matches('a')))",
     "a variable of the same name": "z.size() > 5 || x.exists(z, z.all(y, y > 0))",
     "another default": "x.?a.orValue([1]).size() > 5 || x.?a.orValue([]).all(y, y > 0)",
-    "what is no number": "x.size() > z.size() || x.all(y, y > 0)",
+    "a size that is not constant": "x.size() > z.size() || x.all(y, y > 0)",
 }
 
 

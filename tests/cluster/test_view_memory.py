@@ -1,6 +1,4 @@
-"""The objects that a view keeps of namespaces are bounded: the largest namespace becomes unknown, and the others stay
-known.
-"""
+"""The memory of a view is bounded: the largest namespace becomes unknown, and the others stay known."""
 
 import sys
 import weakref

@@ -16,7 +16,7 @@ FOLDERS = tuple(sorted(path.name for path in ROOT.iterdir() if path.is_dir()))
 LONGEST_LINE = 120
 MOST_CEL = 60_000
 """Characters of CEL in all policies."""
-LINES = {"claims-exactly-one": 60, "gpu-portable": 167, "trainjob-num-proc-per-node": 40}
+LINES = {"claims-exactly-one": 59, "gpu-portable": 166, "trainjob-num-proc-per-node": 39}
 """The policies that are examples for authors, with the maximum of lines of their file."""
 
 DYN: dict[str, str] = {}
@@ -38,7 +38,7 @@ def broken(folder: str) -> Iterator[str]:
         yield from (
             f"{path.name}:{n}: {len(line)} characters" for n, line in enumerate(lines, 1) if len(line) > LONGEST_LINE
         )
-        if path.name == "policy.yaml" and len(lines) >= LINES.get(folder, len(lines) + 1):
+        if path.name == "policy.yaml" and len(lines) > LINES.get(folder, len(lines)):
             yield f"{path.name}: {len(lines)} lines"
     for policy in policies(folder):
         yield from (f"{policy.name}: {text}" for text in reasons_for_poor_readability(policy))

@@ -1,4 +1,4 @@
-"""If a Pod lacks the parts that the checks of a policy are about, the checks do not run, and the answer is the same."""
+"""Checks about parts that a Pod lacks are skipped, and the decisions are the same as with all checks."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_no_place_of_the_file_shows_a_secret():
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_lines_of_json(indent, tmp_path):
-    """One value after the other, each on its own lines or all on one line."""
+    """Several values in one file, each on one line or indented over several lines."""
     import json
 
     values = [each.value for each in yamlfile.load(POD.replace(", value: hunter2, value: hunter2", ", value: hunter2"))]
@@ -141,7 +141,7 @@ spec:
     [
         pytest.param(("spec", "containers", 0), ("--nproc-per-node",), (11, 16), id="in a script, `_` as `-`"),
         pytest.param(("spec", "containers", 0), ("--other", "torchrun"), (11, 7), id="the first that is there"),
-        pytest.param(("spec", "containers", 0), ("--nproc_per",), (3, 5), id="a part of a word is none"),
+        pytest.param(("spec", "containers", 0), ("--nproc_per",), (3, 5), id="a part of a word is not found"),
         pytest.param(("spec", "containers", 1), ("-tp", "--tp"), (12, 34), id="inside quotes"),
         pytest.param(("spec", "containers", 0, "env"), ("NCCL_DEBUG",), (6, 14), id="a variable"),
         pytest.param(("spec", "containers", 1, "args"), ("vllm",), (12, 26), id="a field that is not written"),

@@ -17,7 +17,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     any.
 
     A rule is named by its id, or by its group or policy. baseline: fingerprints of known findings, each with a text.
-    without_configuration: the filters without those of the configuration, None if there are no others.
+    without_configuration: the filters of the flags, None if the configuration adds none.
     """
 
     rules: Collection[str] = ()

@@ -56,7 +56,7 @@ _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
     **{("kubeflow.org", kind): workloads.read_training_job for kind in _TRAINING},
 }
 _MOST_KINDS_OF_PODS: Final = 20
-"""The number of different statements about pods for which one pod is examined more closely."""
+"""At most this many different statements about pods are reported, each with one examined pod."""
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         state: the state in a word.
         statements: the statements, the deciding statement first.
         made: the number of objects of each kind that controllers created for it.
-        pods: the number of pods without replaced pods, and how many of these are ready or ended well.
+        pods: the number of pods, without replaced pods, and how many of them are ready or succeeded.
         unknown: objects that could not be read.
     """
 
@@ -95,7 +95,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def _is_cause_of_end(statement: Statement) -> bool:
-    """Return whether a pod says how it failed, which a job that gave up does not say."""
+    """Return whether a statement says how a pod failed; a failed job's own does not."""
     is_pod = statement.about.kind == "Pod"
     return is_pod and statement.turn is Turn.CONTAINER and statement.standing in ("failed", "stuck")
 
@@ -188,14 +188,14 @@ def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -
         if each.standing == "done" and each.about != about:
             continue
         if each.last_seen and each.last_seen < newest.get(each.about, ""):
-            continue  # the event is older than what the controller could create since
+            continue  # the controller created an object after this event
         is_part = each.turn is Turn.ENDED and each.about not in above
         kept[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
     return sorted(kept.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))
 
 
 def _newest_objects(tree: OwnedObjects) -> Mapping[ObjectName, str]:
-    """Return when the newest object that each owner created was created, in RFC 3339."""
+    """Return when each owner created its newest object, in RFC 3339."""
     owners = {text_at(each, ("metadata", "uid")): name_of(each) for each in (*tree.owners, tree.root, *tree.objects)}
     newest: dict[ObjectName, str] = {}
     for obj in tree.objects:

@@ -1,8 +1,8 @@
-"""Formats texts and numbers as Go does where CEL shows it: strconv.Quote and golang.org/x/text/message's %f and %e.
+"""Formats texts and numbers as Go does for the results of CEL: strconv.Quote and golang.org/x/text/message's %f and %e.
 
 Kubernetes' CEL formats numbers with x/text in the en-US locale, including its oddities: thousands separators, `×10⁰⁴`,
 a precision that is a width in %e, and numbers stored in too few bits. Observed in k8s.io/apiserver v0.36.1 (cel-go
-v0.26.0, x/text v0.33), where expressions may rely on the exact bits.
+v0.26.0, x/text v0.33), whose exact text expressions may compare.
 """  # noqa: RUF002
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
 prefixes, escapes checked while reading. The lexer notes a character that begins no token, and continues after it.
 
-Values are numbers within 64 bits, strings and bytes with their escapes; rules and wording: cel-go v0.26
+Values are numbers within 64 bits, and strings and bytes with escapes decoded; rules and wording: cel-go v0.26
 parser/unescape.go and the literals of parser/parser.go.
 """
 
@@ -174,7 +174,7 @@ def _uint_value(text: str) -> UInt:
 
 
 def _whole_number(digits: str, kind: str) -> int:
-    if len(digits) > 40:  # too large for 64 bits without leading zeros, and int() refuses thousands of digits
+    if len(digits) > 40:  # over 40 digits fit 64 bits only with leading zeros; int() refuses thousands
         digits = digits.lstrip("0") if digits[:2] != "0x" else "0x0" + digits[2:].lstrip("0")
         if len(digits) > 40:
             raise ValueError(f"invalid {kind} literal")

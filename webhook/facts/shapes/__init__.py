@@ -1,1 +1,1 @@
-"""Whether objects and pod templates are of the types that their kinds declare (webhook/schema)."""
+"""Whether the fields of objects and pod templates have the types of their schema (webhook/schema)."""
