@@ -1,6 +1,6 @@
 """How long a watch may stay silent before claimgate reports it, and why an API server does not answer. The other end of
 a connection may disappear silently, as behind a load balancer or on a node that lost its power. Then the watch looks
-like a watch without changes. client-go pings over HTTP/2 every 30 s, and waits 15 s; urllib3 only has HTTP/1.1. So each
+like a watch without changes. client-go pings over HTTP/2 every 30 s, and waits 15 s; urllib3 has only HTTP/1.1. So each
 watch asks to end soon, and the API server sends a bookmark just before. A client that receives nothing until a little
 later closes the connection.
 

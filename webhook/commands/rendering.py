@@ -105,7 +105,7 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
 
 
 def _is_library(file: InputFile) -> bool:
-    """Return whether a chart only has templates for other charts, so that helm does not render it."""
+    """Return whether a chart has only templates for other charts, so that helm does not render it."""
     documents = yamlfile.read_parts(file).documents[:1]
     return any(isinstance(each.value, dict) and each.value.get("type") == "library" for each in documents)
 

@@ -43,7 +43,7 @@ Rule: TypeAlias = Annotated[
 
 
 class CamelCaseModel(BaseModel):
-    """Fields in camel case, as Kubernetes has them, and no others."""
+    """Fields in camel case, as in Kubernetes; unknown fields are refused."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True, defer_build=True

@@ -160,7 +160,7 @@ class CopiesWriter:
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
     """Return a digest of everything by which a reader recognizes a mistake, without the file and the namespace.
 
-    The line is part of the digest, so that objects which only have the same name differ. A template replaces the name,
+    The line is part of the digest, so that objects with only the same name differ. A template replaces the name,
     because it may make objects with many names.
     """
     about = finding.subject

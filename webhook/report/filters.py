@@ -13,8 +13,8 @@ from webhook.rules.decisions import severity_rank
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """The options of filters. `rules`: only these, all if empty. `skip`: never these. `min_severity`: the least, "" for
-    any.
+    """The options of filters. `rules`: only these, all if empty. `skip`: never these. `min_severity`: the
+    lowest, "" for any.
 
     A rule is named by its id, or by its group or policy. baseline: fingerprints of known findings, each with a text.
     without_configuration: the filters of the flags, None if the configuration adds none.

@@ -106,7 +106,7 @@ _NOT_PREPARED: Final = ("FailedPrepareDynamicResources", "FailedCreatePodSandBox
 
 
 def read_pod(pod: JSON) -> Statement | None:
-    """Return why a pod does not run, from the pod alone; None if it runs, or ended well."""
+    """Return why a pod does not run, from the pod alone; None if it runs or succeeded."""
     phase = text_at(pod, ("status", "phase"))
     if phase == "Succeeded":
         return None
@@ -139,7 +139,7 @@ def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Ite
 
 
 def is_ready(pod: JSON) -> bool:
-    """Return whether a pod runs and is ready, or has ended well."""
+    """Return whether a pod runs and is ready, or has succeeded."""
     if text_at(pod, ("status", "phase")) == "Succeeded":
         return True
     return true_condition(conditions_of(pod), "Ready") is not None

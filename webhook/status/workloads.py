@@ -93,7 +93,7 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what a TrainJob says."""
+    """Yield the statements of a TrainJob's status."""
     conditions, about = conditions_of(job), name_of(job)
     runtime = f"{text_at(job, ('spec', 'runtimeRef', 'kind')) or _DEFAULT_RUNTIME} "
     runtime += text_at(job, ("spec", "runtimeRef", "name"))

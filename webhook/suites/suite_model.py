@@ -21,21 +21,23 @@ class ExpectModel(CamelCaseModel):
     code: int | None = Field(default=None, description="The HTTP code of the denial.")
     reason: str | None = Field(default=None, description="The reason of the denial, such as Invalid.")
     message: str | None = Field(default=None, description="A part of the denial's text.")
-    warnings: list[str] | None = Field(default=None, description="Parts of the warnings, one for each.")
+    warnings: list[str] | None = Field(default=None, description="All warnings; a part of each is enough.")
     audited: list[str] | None = Field(
         default=None,
-        description="Parts of the failures that a binding with the action Audit records, one for each.",
+        description="All failures under a binding with `Audit`; a part of each is enough.",
     )
     audit_annotations: dict[str, str] | None = Field(
         default=None,
-        description="What the auditAnnotations of policies publish, by their key, or by `policy/key`, and no others.",
+        description="All auditAnnotations of policies, by their key, or by `policy/key`.",
     )
-    unknown: list[str] | None = Field(default=None, description="Parts of what could not be evaluated, one for each.")
-    errors: list[str] | None = Field(default=None, description="Parts of the errors of expressions, one for each.")
+    unknown: list[str] | None = Field(
+        default=None, description="All messages about rules that were not evaluated; a part of each is enough."
+    )
+    errors: list[str] | None = Field(default=None, description="All errors of expressions; a part of each is enough.")
     matched: bool | None = Field(default=None, description="Whether any policy had something to decide.")
     patched: Any = Field(default=None, description="A part of the object that comes out.")
     patch: list[Any] | None = Field(default=None, description="The exact operations of the patch.")
-    advice: list[str] | None = Field(default=None, description="Parts of the advice, one for each.")
+    advice: list[str] | None = Field(default=None, description="All advice; a part of each is enough.")
 
 
 class CaseModel(CamelCaseModel):
