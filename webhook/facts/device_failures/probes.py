@@ -312,8 +312,8 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
 
 
 def _answers_for_group(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether pods of a LeaderWorkerSet answer the requests of their group: leaders, and groups of one pod, which
-    has the leaderTemplate if there is one.
+    """Return whether pods of a LeaderWorkerSet answer the requests of their group: leaders, and the pods of groups of
+    one, which have the leaderTemplate if there is one.
     """
     if pods.podset.path[-1:] == ("leaderTemplate",):
         return True
