@@ -74,7 +74,8 @@ def take(starts: Iterable[tuple[str, object]], closed: Container[str] = ()) -> C
             waiting.append(("", value.__wrapped__))
             continue
         if issubclass(kind, (dict, *_SEQUENCES)):
-            found.entries[label] += len(value)
+            # a PartialObject refuses to tell its length
+            found.entries[label] += dict.__len__(value) if issubclass(kind, dict) else len(value)
         if label not in closed:
             waiting += _parts(label, value, names)
     return found
