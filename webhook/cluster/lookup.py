@@ -79,8 +79,13 @@ class Cluster(Protocol):
 
 
 def namespace_and_name(obj: JSON) -> tuple[str, str]:
-    """Return namespace and name of an object, "" for each field that is not set."""
-    return at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
+    """Return namespace and name of an object, "" for each field that is not set. A value of another type becomes its
+    text, which names no other object.
+    """
+    namespace, name = at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
+    if isinstance(namespace, str) and isinstance(name, str):
+        return namespace, name
+    return str(namespace), str(name)
 
 
 def describe_lookup(gvk: GroupVersionKind, namespace: str, name: str) -> str:

@@ -177,8 +177,7 @@ class _References:
         kind = str(obj.get("apiVersion")).rpartition("/")[0], str(obj.get("kind"))
         if names := self._names.get(kind):
             namespace, name = namespace_and_name(obj)
-            is_readable = isinstance(namespace, str) and isinstance(name, str)
-            if is_readable and ((namespace, name) in names or ("", name) in names):
+            if (namespace, name) in names or ("", name) in names:
                 return True
         return any(_does_source_refer_to(source, obj) for source in self._others.get(kind, ()))
 

@@ -127,8 +127,9 @@ def is_field_present(value: Any, field: str) -> bool:
     if kind is list:
         list_index(field)
     if isinstance(value, dict):
-        if kind.__contains__ is not dict.__contains__ or field in value:
-            return field in value
+        is_set = field in value
+        if is_set or kind.__contains__ is not dict.__contains__:
+            return is_set
         # a map that computes its entries has the keys that a look-up finds
         return hasattr(kind, "__missing__") and _has_key(value, field)
     refuse_unread_part(value)
