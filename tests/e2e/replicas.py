@@ -292,3 +292,17 @@ def registration(server: ApiServer, folder: Path, namespace: str = NAMESPACE) ->
         finally:
             process.terminate()
             assert process.wait(PATIENCE_S) == 0
+
+
+def with_mounted_configuration(one: dict[str, Any]) -> dict[str, Any]:
+    """The Deployment of an operator who gives the server a configuration file."""
+    if (one["kind"], one["metadata"]["name"]) != ("Deployment", "claimgate"):
+        return one
+    spec = one["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    container.setdefault("env", []).append(
+        {"name": "CLAIMGATE_CONFIG", "value": "/etc/claimgate/config/claimgate.yaml"}
+    )
+    container["volumeMounts"].append({"name": "config", "mountPath": "/etc/claimgate/config"})
+    spec["volumes"].append({"name": "config", "configMap": {"name": "claimgate-config"}})
+    return one

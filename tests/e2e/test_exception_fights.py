@@ -16,18 +16,26 @@ import yaml
 
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
-from tests.e2e.installation import has_bundles
-from tests.e2e.replicas import Replicas, apply, certificates, registration, rendered, service, until
-from tests.e2e.test_policy_exceptions import (
+from tests.e2e.exceptions import (
     BOUNDS,
     EIGHT,
     KIND,
     TODAY,
-    _apply,
-    _exception,
-    _refusal,
-    _with_mounted_configuration,
-    _written,
+    apply_as,
+    exception,
+    refusal_of_nine_gpus,
+    without_namespace,
+)
+from tests.e2e.installation import has_bundles
+from tests.e2e.replicas import (
+    Replicas,
+    apply,
+    certificates,
+    registration,
+    rendered,
+    service,
+    until,
+    with_mounted_configuration,
 )
 from tests.live_policies.stored import binding
 
@@ -57,13 +65,13 @@ def test_owners_exceptions_and_replicas_do_not_fight(
     monkeypatch.setenv("CLAIMGATE_CONFIG", str(configuration))
     with service(server, tmp_path) as replicas:
         objects = rendered(server, "overlays/live-policies", replicas.port)
-        apply(server, [_with_mounted_configuration(one) for one in objects])
+        apply(server, [with_mounted_configuration(one) for one in objects])
         server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         with certificates(server, tmp_path), registration(server, tmp_path):
             until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()
-            apply(server, [_written(EIGHT), _written(binding("eight-gpus", "eight-gpus"))])
-            until(lambda: "eight-gpus" in _refusal(server, "train-1"), "nine GPUs are refused")
+            apply(server, [without_namespace(EIGHT), without_namespace(binding("eight-gpus", "eight-gpus"))])
+            until(lambda: "eight-gpus" in refusal_of_nine_gpus(server, "train-1"), "nine GPUs are refused")
             for user, namespace in OWNERS.items():
                 role = "--clusterrole=claimgate-policy-exceptions"
                 server.kubectl("create", "rolebinding", user, "-n", namespace, role, f"--user={user}")
@@ -72,22 +80,27 @@ def test_owners_exceptions_and_replicas_do_not_fight(
             _one_ends_and_the_other_stays(server)
             _two_owners_of_one_object_are_told(server)
             server.kubectl("delete", KIND, "--all", "-n", "research")
-            until(lambda: "eight-gpus" in _refusal(server, "train-1"), "nine GPUs are refused again")
+            until(lambda: "eight-gpus" in refusal_of_nine_gpus(server, "train-1"), "nine GPUs are refused again")
 
 
 def _an_exception_of_another_namespace_has_no_effect(server: ApiServer) -> None:
-    assert not _apply(server, "bob", _exception(namespace="others"))
+    assert not apply_as(server, "bob", exception(namespace="others"))
     _until(server, "old", "InEffect", "others")
-    until(lambda: not _refusal(server, "train-1", "others"), "nine GPUs are allowed in the namespace of bob")
-    assert "eight-gpus" in _refusal(server, "train-1")
+    until(
+        lambda: not refusal_of_nine_gpus(server, "train-1", "others"), "nine GPUs are allowed in the namespace of bob"
+    )
+    assert "eight-gpus" in refusal_of_nine_gpus(server, "train-1")
 
 
 def _two_exceptions_have_their_effects(server: ApiServer, replicas: Replicas) -> None:
-    assert not _apply(server, "ada", _exception("of-ada"))
-    assert not _apply(server, "eve", _exception("of-eve", names=["train-*", "serve-*"], owner="eve"))
+    assert not apply_as(server, "ada", exception("of-ada"))
+    assert not apply_as(server, "eve", exception("of-eve", names=["train-*", "serve-*"], owner="eve"))
     for name in ("of-ada", "of-eve"):
         _until(server, name, "InEffect")
-    until(lambda: not _refusal(server, "train-1") and not _refusal(server, "serve-1"), "both allow their Pods")
+    until(
+        lambda: not refusal_of_nine_gpus(server, "train-1") and not refusal_of_nine_gpus(server, "serve-1"),
+        "both allow their Pods",
+    )
     before = _versions(server)
     time.sleep(QUIET_S)
     assert _versions(server) == before, "no replica writes a status again"
@@ -98,32 +111,32 @@ def _two_exceptions_have_their_effects(server: ApiServer, replicas: Replicas) ->
 
 def _one_ends_and_the_other_stays(server: ApiServer) -> None:
     server.kubectl("delete", KIND, "of-eve", "-n", "research", "--as=ada")
-    until(lambda: "eight-gpus" in _refusal(server, "serve-1"), "the Pods of eve are refused")
-    assert not _refusal(server, "train-1")
+    until(lambda: "eight-gpus" in refusal_of_nine_gpus(server, "serve-1"), "the Pods of eve are refused")
+    assert not refusal_of_nine_gpus(server, "train-1")
     late = str(TODAY + dt.timedelta(days=90))
-    told = _apply(server, "eve", _exception("of-eve", owner="eve", expires=late))
+    told = apply_as(server, "eve", exception("of-eve", owner="eve", expires=late))
     assert "PolicyException research/of-eve has no effect: it ends on" in told
     _until(server, "of-eve", "TooLong")
-    assert not _refusal(server, "train-1"), "the exception without an effect does not take that of ada away"
+    assert not refusal_of_nine_gpus(server, "train-1"), "the exception without an effect does not take that of ada away"
     server.kubectl("delete", KIND, "of-ada", "-n", "research", "--as=ada")
-    until(lambda: "eight-gpus" in _refusal(server, "train-1"), "nobody allows it")
-    assert "PolicyException research/of-eve has no effect" in _refusal(server, "train-1")
+    until(lambda: "eight-gpus" in refusal_of_nine_gpus(server, "train-1"), "nobody allows it")
+    assert "PolicyException research/of-eve has no effect" in refusal_of_nine_gpus(server, "train-1")
 
 
 def _two_owners_of_one_object_are_told(server: ApiServer) -> None:
     """The fields of the status are claimgate's, so that no owner meets a conflict about them."""
-    assert not _server_side(server, "ada", _exception("shared"))
+    assert not _server_side(server, "ada", exception("shared"))
     _until(server, "shared", "InEffect")
-    told = _server_side(server, "eve", _exception("shared", names=["serve-*"], owner="eve"))
+    told = _server_side(server, "eve", exception("shared", names=["serve-*"], owner="eve"))
     for field in (".spec.names", ".spec.owner"):
         assert field in told, told
     assert 'conflicts with "ada"' in told
-    assert not _refusal(server, "train-1")
-    assert not _server_side(server, "eve", _exception("shared", names=["serve-*"], owner="eve"), "--force-conflicts")
+    assert not refusal_of_nine_gpus(server, "train-1")
+    assert not _server_side(server, "eve", exception("shared", names=["serve-*"], owner="eve"), "--force-conflicts")
     _until(server, "shared", "InEffect")
-    until(lambda: "eight-gpus" in _refusal(server, "train-1"), "the spec of eve counts")
-    until(lambda: not _refusal(server, "serve-1"), "the spec of eve counts")
-    told = _server_side(server, "ada", _exception("shared"))
+    until(lambda: "eight-gpus" in refusal_of_nine_gpus(server, "train-1"), "the spec of eve counts")
+    until(lambda: not refusal_of_nine_gpus(server, "serve-1"), "the spec of eve counts")
+    told = _server_side(server, "ada", exception("shared"))
     assert ".spec.owner" in told
     assert "status" not in told
     managers = {one["manager"]: one.get("subresource") for one in _managed(server, "shared")}

@@ -17,18 +17,32 @@ import yaml
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE, claimgate
-from tests.e2e.replicas import Replicas, apply, certificates, registration, rendered, service, until
+from tests.e2e.exceptions import (
+    BOUNDS,
+    EIGHT,
+    KIND,
+    NEXT_WEEK,
+    NINE,
+    TODAY,
+    apply_as,
+    exception,
+    refusal_of_nine_gpus,
+    without_namespace,
+)
+from tests.e2e.replicas import (
+    Replicas,
+    apply,
+    certificates,
+    registration,
+    rendered,
+    service,
+    until,
+    with_mounted_configuration,
+)
 from tests.e2e.test_rules import pod
-from tests.live_policies.stored import binding, policy
+from tests.live_policies.stored import binding
 
 pytestmark = pytest.mark.e2e
-
-KIND = "policyexceptions.claimgate.dev"
-EIGHT = policy("eight-gpus", "gpu.devices == null || gpu.devices <= 8", facts=["gpu"])
-NINE = {"nvidia.com/gpu": "9"}
-BOUNDS = 'policyExceptions: [{namespaces: [research], rules: ["*"], maxDays: 30}]\n'
-TODAY = dt.datetime.now(dt.UTC).date()
-NEXT_WEEK = TODAY + dt.timedelta(days=7)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +68,7 @@ def test_the_owner_of_a_namespace_excepts_within_bounds(
     with service(server, tmp_path) as replicas:
         apply(
             server,
-            [_with_mounted_configuration(one) for one in rendered(server, "overlays/live-policies", replicas.port)],
+            [with_mounted_configuration(one) for one in rendered(server, "overlays/live-policies", replicas.port)],
         )
         server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         with certificates(server, tmp_path), registration(server, tmp_path):
@@ -67,8 +81,8 @@ def test_the_owner_of_a_namespace_excepts_within_bounds(
             )
             server.apply(_configuration_of_servers())
             replicas.roll()
-            apply(server, [_written(EIGHT), _written(binding("eight-gpus", "eight-gpus"))])
-            until(lambda: "eight-gpus" in _refusal(server, "train-1"), "nine GPUs are refused")
+            apply(server, [without_namespace(EIGHT), without_namespace(binding("eight-gpus", "eight-gpus"))])
+            until(lambda: "eight-gpus" in refusal_of_nine_gpus(server, "train-1"), "nine GPUs are refused")
             until(
                 lambda: (
                     "policies.validate.claimgate.dev"
@@ -82,16 +96,16 @@ def test_the_owner_of_a_namespace_excepts_within_bounds(
             _mistakes_are_refused_and_what_is_out_of_bounds_is_told(server)
             _each_verb_reads_it(server, tmp_path)
             server.kubectl("delete", KIND, "--all", "-n", "research")
-            until(lambda: "eight-gpus" in _refusal(server, "train-1"), "nine GPUs are refused again")
+            until(lambda: "eight-gpus" in refusal_of_nine_gpus(server, "train-1"), "nine GPUs are refused again")
 
 
 def _only_who_has_the_right_may_write(server: ApiServer) -> None:
-    assert "Forbidden" in _apply(server, "ada", _exception())
+    assert "Forbidden" in apply_as(server, "ada", exception())
     role = "--clusterrole=claimgate-policy-exceptions"
     server.kubectl("create", "rolebinding", "ada", "-n", "research", role, "--user=ada")
-    until(lambda: "Forbidden" not in _apply(server, "ada", _exception(), dry_run=True), "ada may write it")
-    assert "Forbidden" in _apply(server, "bob", _exception())  # bob may create Pods, but no exceptions
-    assert "Forbidden" in _apply(server, "ada", _exception(namespace="others"))
+    until(lambda: "Forbidden" not in apply_as(server, "ada", exception(), dry_run=True), "ada may write it")
+    assert "Forbidden" in apply_as(server, "bob", exception())  # bob may create Pods, but no exceptions
+    assert "Forbidden" in apply_as(server, "ada", exception(namespace="others"))
     assert "Forbidden" in _status_written_by_ada(server)
 
 
@@ -114,10 +128,10 @@ def _status_written_by_ada(server: ApiServer) -> str:
 
 
 def _without_bounds_it_has_no_effect(server: ApiServer) -> None:
-    told = _apply(server, "ada", _exception())
+    told = apply_as(server, "ada", exception())
     assert "Warning: PolicyException research/old has no effect: claimgate.yaml allows no PolicyException" in told
     assert _until_effect(server, "False", "NotAllowed").startswith("claimgate.yaml allows no PolicyException for rule")
-    refused = _refusal(server, "train-1")
+    refused = refusal_of_nine_gpus(server, "train-1")
     assert "eight-gpus" in refused
 
 
@@ -126,9 +140,9 @@ def _within_bounds_it_has_one(server: ApiServer, configuration: Path, replicas: 
     server.kubectl("patch", "configmap", "claimgate-config", "-n", NAMESPACE, "--type=merge", "-p", _data(BOUNDS))
     message = _until_effect(server, "True", "InEffect")
     assert message == f"objects of namespace research may break eight-gpus until {NEXT_WEEK}"
-    until(lambda: not _refusal(server, "train-1"), "it may break the rule")
-    assert "eight-gpus" in _refusal(server, "serve-1")
-    assert "eight-gpus" in _refusal(server, "train-1", "others")
+    until(lambda: not refusal_of_nine_gpus(server, "train-1"), "it may break the rule")
+    assert "eight-gpus" in refusal_of_nine_gpus(server, "serve-1")
+    assert "eight-gpus" in refusal_of_nine_gpus(server, "train-1", "others")
     lines = [line for one in replicas.running for line in one.log.read_text().splitlines() if '"excepted"' in line]
     assert any(json.loads(line)["excepted"] == ["eight-gpus"] for line in lines)
     until(
@@ -144,16 +158,16 @@ def _within_bounds_it_has_one(server: ApiServer, configuration: Path, replicas: 
 
 
 def _mistakes_are_refused_and_what_is_out_of_bounds_is_told(server: ApiServer) -> None:
-    assert "did you mean `eight-gpus`?" in _apply(server, "ada", _exception("typo", rules=["eight-gpu"]))
-    assert "it expired on 2020-01-01" in _apply(server, "ada", _exception("late", expires="2020-01-01"))
-    assert "spec.expires" in _apply(server, "ada", _exception("shape", expires="soon"))
-    assert "spec.owner" in _apply(server, "ada", {**_exception("short"), "spec": {"rules": ["eight-gpus"]}})
+    assert "did you mean `eight-gpus`?" in apply_as(server, "ada", exception("typo", rules=["eight-gpu"]))
+    assert "it expired on 2020-01-01" in apply_as(server, "ada", exception("late", expires="2020-01-01"))
+    assert "spec.expires" in apply_as(server, "ada", exception("shape", expires="soon"))
+    assert "spec.owner" in apply_as(server, "ada", {**exception("short"), "spec": {"rules": ["eight-gpus"]}})
     missing = server.kubectl("get", KIND, "-n", "research", "-o", "name").stdout.split()
     assert missing == ["policyexception.claimgate.dev/old"]
-    told = _apply(server, "ada", _exception("long", names=["serve-*"], expires=str(TODAY + dt.timedelta(days=90))))
+    told = apply_as(server, "ada", exception("long", names=["serve-*"], expires=str(TODAY + dt.timedelta(days=90))))
     assert "Warning: PolicyException research/long has no effect: it ends on" in told
     _until_effect(server, "False", "TooLong", "long")
-    refused = _refusal(server, "serve-1")
+    refused = refusal_of_nine_gpus(server, "serve-1")
     assert "PolicyException research/long has no effect" in refused
 
 
@@ -161,7 +175,7 @@ def _each_verb_reads_it(server: ApiServer, folder: Path) -> None:
     server.apply(_in_research("train-1"))
     (folder / "policies").mkdir()
     (folder / "policies" / "eight.yaml").write_text(
-        yaml.safe_dump_all([_written(EIGHT), _written(binding("eight-gpus", "eight-gpus"))])
+        yaml.safe_dump_all([without_namespace(EIGHT), without_namespace(binding("eight-gpus", "eight-gpus"))])
     )
     live = ("--kubeconfig", str(server.kubeconfig), "--only", str(folder / "policies"))
     (folder / "empty.yaml").write_text("{}\n")
@@ -180,34 +194,9 @@ def _each_verb_reads_it(server: ApiServer, folder: Path) -> None:
     assert f"PolicyException research/old: ends on {NEXT_WEEK}, in {days} days" in told
 
 
-def _exception(name: str = "old", namespace: str = "research", **spec: Any) -> dict[str, Any]:
-    about = {"rules": ["eight-gpus"], "names": ["train-*"], "kinds": ["Pod"]}
-    signed = {"owner": "ada", "reason": "until the nodes are replaced", "expires": str(NEXT_WEEK)}
-    return {
-        "apiVersion": "claimgate.dev/v1alpha1",
-        "kind": "PolicyException",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {**about, **signed, **spec},
-    }
-
-
-def _apply(server: ApiServer, user: str, value: dict[str, Any], *, dry_run: bool = False) -> str:
-    """Return what kubectl says on stderr."""
-    how = ("--dry-run=server",) if dry_run else ()
-    done = server.kubectl("apply", f"--as={user}", *how, "-f", "-", given=yaml.safe_dump(value), code=None)
-    return done.stderr
-
-
 def _in_research(name: str) -> dict[str, Any]:
     made = pod(name, NINE)
     return {**made, "metadata": {**made["metadata"], "namespace": "research"}}
-
-
-def _refusal(server: ApiServer, name: str, namespace: str = "research") -> str:
-    made = pod(name, NINE)
-    made["metadata"]["namespace"] = namespace
-    done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(made), code=None)
-    return done.stderr if done.returncode else ""
 
 
 def _until_effect(server: ApiServer, status: str, reason: str, name: str = "old") -> str:
@@ -222,10 +211,6 @@ def _until_effect(server: ApiServer, status: str, reason: str, name: str = "old"
     return str(condition["message"])
 
 
-def _written(value: dict[str, Any]) -> dict[str, Any]:
-    return {**value, "metadata": {"name": value["metadata"]["name"]}}
-
-
 def _configuration_of_servers() -> dict[str, Any]:
     metadata = {"name": "claimgate-config", "namespace": NAMESPACE}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"claimgate.yaml": "{}"}}
@@ -233,17 +218,3 @@ def _configuration_of_servers() -> dict[str, Any]:
 
 def _data(text: str) -> str:
     return json.dumps({"data": {"claimgate.yaml": text}})
-
-
-def _with_mounted_configuration(one: dict[str, Any]) -> dict[str, Any]:
-    """The Deployment of an operator who gives the server a configuration file."""
-    if (one["kind"], one["metadata"]["name"]) != ("Deployment", "claimgate"):
-        return one
-    spec = one["spec"]["template"]["spec"]
-    (container,) = spec["containers"]
-    container.setdefault("env", []).append(
-        {"name": "CLAIMGATE_CONFIG", "value": "/etc/claimgate/config/claimgate.yaml"}
-    )
-    container["volumeMounts"].append({"name": "config", "mountPath": "/etc/claimgate/config"})
-    spec["volumes"].append({"name": "config", "configMap": {"name": "claimgate-config"}})
-    return one

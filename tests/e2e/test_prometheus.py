@@ -23,8 +23,16 @@ from tests.e2e.conftest import NAMESPACE, claimgate
 from tests.e2e.installation import CONFIGURATIONS, has_bundles
 from tests.e2e.prometheus import Prometheus
 from tests.e2e.proxies import FaultyProxy
-from tests.e2e.replicas import Replicas, apply, certificates, registration, rendered, service, until
-from tests.e2e.test_policy_exceptions import _with_mounted_configuration
+from tests.e2e.replicas import (
+    Replicas,
+    apply,
+    certificates,
+    registration,
+    rendered,
+    service,
+    until,
+    with_mounted_configuration,
+)
 from tests.e2e.test_rules import pod
 from tests.live_policies.stored import binding, policy
 from webhook.commands.live_registration import STORED_POLICIES
@@ -84,7 +92,7 @@ def test_each_fault_fires_its_alert(server: ApiServer, tmp_path: Path, monkeypat
         with service(server, tmp_path) as replicas, prometheus.reading(server, tmp_path / "prometheus") as reading:
             replicas.address = f"https://127.0.0.1:{proxy.port}"
             objects = rendered(server, "overlays/live-policies", replicas.port)
-            apply(server, [_with_mounted_configuration(one) for one in objects])
+            apply(server, [with_mounted_configuration(one) for one in objects])
             server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
             with certificates(server, tmp_path), registration(server, tmp_path):
                 until(lambda: has_bundles(server), "both configurations have the bundle")

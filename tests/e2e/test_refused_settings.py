@@ -16,8 +16,7 @@ from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE, claimgate
 from tests.e2e.installation import has_bundles
-from tests.e2e.replicas import apply, certificates, rendered, service, until
-from tests.e2e.test_policy_exceptions import _with_mounted_configuration
+from tests.e2e.replicas import apply, certificates, rendered, service, until, with_mounted_configuration
 
 pytestmark = pytest.mark.e2e
 
@@ -62,7 +61,7 @@ def test_a_replica_reports_them_in_a_config_map_and_refuses_them_in_a_file(
     monkeypatch.setenv("CLAIMGATE_CONFIG", str(configuration))
     with service(server, tmp_path) as replicas:
         base = rendered(server, "base", replicas.port)
-        apply(server, [_with_mounted_configuration(one) for one in base])
+        apply(server, [with_mounted_configuration(one) for one in base])
         with certificates(server, tmp_path):
             until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()
