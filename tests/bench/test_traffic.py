@@ -10,6 +10,8 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.server.scheduler import HEAVY_S
 
 SIZES = {"plain Pod": 6, "GPU Pod": 6, "claim Pod": 6, "TrainJob 60 KB": 60, "JobSet 50 KB": 50, "Volcano Job": 9}
 CLUSTER = FilesCluster(traffic.context())
@@ -41,3 +43,27 @@ def test_pods_differ_in_name_image_labels_environment_and_namespace():
 @pytest.mark.parametrize("kind", traffic.OBJECTS)
 def test_no_two_versions_are_equal(kind):
     assert len(set(traffic.reviews(kind, range(300)))) == 300
+
+
+class _AnnouncedCalls(Deadline):
+    """A deadline that keeps the longest call, in seconds, that was announced as not to be interrupted."""
+
+    def __init__(self):
+        super().__init__()
+        self.longest_s = 0.0
+
+    def require_time_for_call(self, seconds):
+        self.longest_s = max(self.longest_s, seconds)
+
+    def check_clock_before_slow_call(self, seconds):
+        self.longest_s = max(self.longest_s, seconds)
+
+
+@pytest.mark.parametrize("kind", traffic.OBJECTS)
+@pytest.mark.parametrize("phase", Phase)
+def test_no_call_is_announced_as_too_long_for_the_event_loop(kind, phase):
+    """Such a review would be evaluated in a worker process, which takes five times as long."""
+    announced = _AnnouncedCalls()
+    request = decode_review_bytes(traffic.review(kind, 3), announced)
+    answer_request(request, shipped_policies(), CLUSTER, phase=phase, deadline=announced)
+    assert announced.longest_s < HEAVY_S / 2
