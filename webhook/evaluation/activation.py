@@ -1,13 +1,14 @@
 """The variables that the expressions of a policy read, with their values.
 
-A fact, the problems of the checks and the request are computed when an expression first reads them. Expressions do not
-see a problem whose object is missing, because nothing is known to be wrong (not_evaluated.py).
+The objects, a fact, the problems of the checks and the request are computed when an expression first reads them. So a
+template is encoded only for expressions that read it. Expressions do not see a problem whose object is missing, because
+nothing is known to be wrong (not_evaluated.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.errors import EvaluationError, PatchError
@@ -69,24 +70,21 @@ def fact_as_cel_value(name: str, invocation: Invocation) -> FactResult:
         raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
 
 
+_OBJECTS: Final = ("object", "oldObject")
 _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
 """Errors that a compiled expression would treat as its own, and hide as a missing attribute."""
 
 
 class Activation(dict[str, Any]):
-    """Variables by name; a fact, the problems or the request are computed when an expression first reads them.
+    """Variables by name; those of `computed` (policy/compiled.py) are computed when an expression first reads them.
 
     `of` has the invocation and the match from which they are computed.
     """
 
     __slots__ = ("__weakref__", "of")
 
-    def __init__(self, invocation: Invocation, match: Match, *, reads_objects: bool = True) -> None:
-        """Set the variables that all expressions of a policy share. A template is encoded only if an expression reads
-        it.
-        """
-        if reads_objects:
-            self["object"], self["oldObject"] = invocation.target.objects_for_expressions(invocation.context.deadline)
+    def __init__(self, invocation: Invocation, match: Match) -> None:
+        """Set the variables that all expressions of a policy share."""
         self["namespaceObject"] = None
         if invocation.policy.param_kind is not None:
             self["params"] = invocation.param.object
@@ -102,7 +100,10 @@ class Activation(dict[str, Any]):
             raise KeyError(name)
         value: JSON
         try:
-            if name == "request":
+            if name in _OBJECTS:
+                shown = invocation.target.objects_for_expressions(invocation.context.deadline)
+                value = shown[_OBJECTS.index(name)]
+            elif name == "request":
                 value = invocation.context.variables.request(match)
             elif name == PROBLEMS:
                 value = problems_as_cel_value(invocation)

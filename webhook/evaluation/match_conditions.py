@@ -7,7 +7,7 @@ earlier ones. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.errors import EvaluationError, NoDecision
@@ -19,8 +19,6 @@ from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.manifests.field_errors import join_errors
 from webhook.policy.compiled import AUTHORIZER, Condition
 from webhook.policy.matching import Match
-
-_OBJECTS: Final = frozenset(("object", "oldObject"))
 
 
 def do_conditions_hold(invocation: Invocation) -> bool:
@@ -34,8 +32,7 @@ def do_conditions_hold(invocation: Invocation) -> bool:
     gate, context = invocation.gate, invocation.context
     if gate is None:
         return True
-    reads_objects = gate.spec_changes is not None or not gate.needs.isdisjoint(_OBJECTS)
-    names = Activation(invocation, _match_as_requested(invocation.target, context), reads_objects=reads_objects)
+    names = Activation(invocation, _match_as_requested(invocation.target, context))
     if not gate.needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())
     try:

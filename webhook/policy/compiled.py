@@ -221,7 +221,8 @@ class Policy:
     computed: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "computed", frozenset(("request", *self.facts, *([PROBLEMS] if self.checks else ()))))
+        problems = (PROBLEMS,) if self.checks else ()
+        object.__setattr__(self, "computed", frozenset(("object", "oldObject", "request", *self.facts, *problems)))
 
     @property
     def ignores_bookkeeping(self) -> bool:
