@@ -72,11 +72,14 @@ def _fill_of_object(of: Fields) -> Fill | None:
     unset = [(name, of.always[name], each) for name, each in (constants or {}).items() if name in of.always]
     if own is None and constants is None and not parts:
         return None
+    has_own = own is not None or constants is not None
+    parts_with_defaults = frozenset(name for name, _ in parts)
 
     def fill(value: JSON, deadline: Deadline) -> JSON:
         if not isinstance(value, dict):
             return value
-        deadline.spend(1)
+        if not has_own and parts_with_defaults.isdisjoint(value):
+            return value
         made = {**constants, **value} if constants else dict(value)
         for name, zero, default in unset:
             if made[name] == zero:

