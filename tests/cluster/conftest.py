@@ -4,9 +4,8 @@ import io
 
 import pytest
 
-from tests.cluster.server import CONFIGS, ApiServer, config, page, resources
+from tests.cluster.server import CONFIGS, TIMES, ApiServer, config, page, resources
 from webhook.cluster.connection import connect_to_cluster
-from webhook.cluster.freshness import DEFAULT_TIMES
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
 from webhook.logs.structured import Log
@@ -27,7 +26,7 @@ def started(server, tmp_path):
     """Starts a view of kinds; ends its threads after the test."""
     views = []
 
-    def start(*kinds, log=None, times=DEFAULT_TIMES, most_bytes=None):
+    def start(*kinds, log=None, times=TIMES, most_bytes=None):
         link = connect_to_cluster(server.kubeconfig(tmp_path))
         interests = [each if isinstance(each, Interest) else Interest(each) for each in kinds]
         views.append(

@@ -8,11 +8,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.cluster.freshness import WatchTimes
 
 WHOLE = "application/json"
 CONFIG = GroupVersionKind("", "v1", "ConfigMap")
 RUNTIME = GroupVersionKind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime")
 CONFIGS = "/api/v1/configmaps"
+TIMES = WatchTimes(discovery_s=0.0)
+"""The times of a server, but each watch asks for its own discovery: a test changes what is served from one moment to
+the next."""
 RUNTIMES = "/apis/trainer.kubeflow.org/v2/clustertrainingruntimes"
 
 

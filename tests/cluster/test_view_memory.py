@@ -6,9 +6,8 @@ import weakref
 import pytest
 from msgspec.structs import replace
 
-from tests.cluster.server import CONFIG, CONFIGS, event, eventually, page, resources
+from tests.cluster.server import CONFIG, CONFIGS, TIMES, event, eventually, page, resources
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.cluster.freshness import DEFAULT_TIMES
 from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.store import ObjectStore
 from webhook.cluster.view_memory import ViewMemory, bytes_of_object
@@ -18,7 +17,7 @@ from webhook.errors import LookupFailed
 CLAIM = GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 KB, MB = 1_000, 1_000_000
-OFTEN = replace(DEFAULT_TIMES, retry_s=0.0)
+OFTEN = replace(TIMES, retry_s=0.0)
 READ = interest_in_fields(CONFIG, "data"), interest_in_fields(CLAIM, "spec")
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 from kubernetes.config import kube_config
 
-from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, config, event, eventually, page, resources
+from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, TIMES, config, event, eventually, page, resources
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import connection
 from webhook.cluster.connection import connect_to_cluster
@@ -358,7 +358,9 @@ class Failing:
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError("deep"), RuntimeError("what"), OSError(5, "disk")])
 def test_a_watch_continues_after_every_exception(error):
     stream = io.StringIO()
-    view = WatchCluster(Failing(error, LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
+    view = WatchCluster(
+        Failing(error, LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02), times=TIMES
+    )
     view.start()
     eventually(lambda: view.failures()[CONFIG] == "again")
     eventually(lambda: view.failure_count > 3)
@@ -372,7 +374,9 @@ def test_a_watch_continues_after_every_exception(error):
 def test_a_watch_continues_if_the_log_cannot_be_written():
     stream = io.StringIO()
     stream.close()
-    view = WatchCluster(Failing(LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
+    view = WatchCluster(
+        Failing(LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02), times=TIMES
+    )
     view.start()
     eventually(lambda: view.failure_count > 3)
     view.close()

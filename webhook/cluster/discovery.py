@@ -5,13 +5,17 @@ Source of the paths and documents: the API server's discovery (meta/v1 APIResour
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
 from http import HTTPStatus
+from time import monotonic
 from typing import Final
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.known_kinds import KNOWN_KINDS, is_built_in
 from webhook.cluster.lookup import NOT_SERVED
@@ -44,39 +48,72 @@ def api_path_of_group_version(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
-def discover_resource(connection: Connection, gvk: GroupVersionKind) -> ServedResource:
-    """Ask the API server where a kind is served.
+class Discovery:
+    """Finds the kinds of one API server for all watches of a view.
 
-    Raises:
-        KindNotServed: no group serves it.
-        LookupFailed: it is not known.
+    A document that one watch asks for answers all others for `shared_s`, also those that ask before it has come: at a
+    start, a hundred watches ask within a second about kinds of few groups.
     """
-    versions = [gvk.version]
-    if gvk.group:
-        versions += _versions_of_group(connection, gvk.group)
-    for version in versions:
-        api_version = f"{gvk.group}/{version}" if gvk.group else version
-        root = api_path_of_group_version(gvk.group, version)
+
+    def __init__(self, connection: Connection, shared_s: float = 0.0) -> None:
+        """Ask through a connection; nothing is asked yet."""
+        self._connection = connection
+        self._shared_s = shared_s
+        self._documents: dict[str, _Document] = {}
+        self._lock = threading.Lock()
+
+    def find_resource(self, gvk: GroupVersionKind) -> ServedResource:
+        """Return where the API server serves a kind.
+
+        Raises:
+            KindNotServed: no group serves it.
+            LookupFailed: it is not known.
+        """
+        for version in self._versions(gvk):
+            api_version = f"{gvk.group}/{version}" if gvk.group else version
+            root = api_path_of_group_version(gvk.group, version)
+            for resource in (self._document(root) or {}).get("resources") or []:
+                if resource["kind"] == gvk.kind and "/" not in resource["name"]:
+                    return ServedResource(root, resource["name"], api_version, bool(resource["namespaced"]))
+        is_of_kubernetes = is_built_in(gvk) and (gvk.group, gvk.kind) in KNOWN_KINDS
+        raise KindNotServed(_NOT_OF_THIS_RELEASE if is_of_kubernetes else NOT_SERVED)
+
+    def _versions(self, gvk: GroupVersionKind) -> Iterator[str]:
+        """Yield the wanted version, then those of the group that the API server serves, the preferred one first."""
+        yield gvk.version
+        served = self._document(f"/apis/{gvk.group}") or {} if gvk.group else {}
+        preferred = served.get("preferredVersion") or {}
+        for entry in (preferred, *(served.get("versions") or [])):
+            if "version" in entry:
+                yield entry["version"]
+
+    def _document(self, path: str) -> JSON | None:
+        """Return the document at a path; None if there is none. Raises LookupFailed."""
+        now = monotonic()
+        with self._lock:
+            recent = {key: each for key, each in self._documents.items() if now - each.asked_at < self._shared_s}
+            is_first = path not in recent
+            document = recent.setdefault(path, _Document(now))
+            self._documents = recent
+        if is_first:
+            document.ask(self._connection, path)
+        return document.answer.result()
+
+
+class _Document(Struct, eq=False):
+    """A document of the API server, and when it was asked for."""
+
+    asked_at: float
+    answer: Future[JSON | None] = field(default_factory=Future)
+
+    def ask(self, connection: Connection, path: str) -> None:
+        """Ask for the document, and give the answer or the failure to all that wait for it."""
         try:
-            resources = connection.get(root, {}).get("resources") or []
+            self.answer.set_result(connection.get(path, {}))
         except ServerRefused as error:
-            if error.code != HTTPStatus.NOT_FOUND:
-                raise
-            continue
-        for resource in resources:
-            if resource["kind"] == gvk.kind and "/" not in resource["name"]:
-                return ServedResource(root, resource["name"], api_version, bool(resource["namespaced"]))
-    is_of_kubernetes = is_built_in(gvk) and (gvk.group, gvk.kind) in KNOWN_KINDS
-    raise KindNotServed(_NOT_OF_THIS_RELEASE if is_of_kubernetes else NOT_SERVED)
-
-
-def _versions_of_group(connection: Connection, group: str) -> list[str]:
-    """Return the versions of a group that the API server serves, the preferred one first."""
-    try:
-        served = connection.get(f"/apis/{group}", {})
-    except ServerRefused as error:
-        if error.code != HTTPStatus.NOT_FOUND:
-            raise
-        return []
-    preferred = served.get("preferredVersion") or {}
-    return [entry["version"] for entry in (preferred, *(served.get("versions") or [])) if "version" in entry]
+            if error.code == HTTPStatus.NOT_FOUND:
+                self.answer.set_result(None)
+            else:
+                self.answer.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - `result` raises it
+            self.answer.set_exception(error)

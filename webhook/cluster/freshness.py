@@ -23,13 +23,14 @@ from webhook.errors import LookupFailed
 
 
 class WatchTimes(Struct, frozen=True):
-    """Times of watches in seconds: the requested duration of a watch, the delay until its end is noticed, and the wait
-    before objects that did not fit into the view are listed again.
+    """Times of watches in seconds: the requested duration of a watch, the delay until its end is noticed, the wait
+    before objects that did not fit into the view are listed again, and how long watches share a discovery document.
     """
 
     least_s: int = 30
     slack_s: float = 10.0
     retry_s: float = 300.0
+    discovery_s: float = 2.0
 
     def random_timeout_s(self) -> int:
         """Return a random `timeoutSeconds` for the next watch, from `least_s` to half as much again."""

@@ -19,7 +19,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, NAMESPACE
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
-from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
+from webhook.cluster.discovery import Discovery, KindNotServed, ServedResource
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.freshness import DEFAULT_TIMES, ServerUnreachable, StreamBroken, WatchTimes
 from webhook.cluster.interest import BY_NAME, Index, Interest
@@ -68,6 +68,7 @@ class Reflector:
 
     interest: Interest
     connection: Connection
+    discovery: Discovery
     log: Log
     failure_log: FailureLog
     backoff_s: tuple[float, float]
@@ -219,7 +220,7 @@ class Reflector:
         """List and watch until stopped; after every failure, wait and try again."""
         while not self._stopped.is_set():
             try:
-                self.resource = discover_resource(self.connection, self.interest.gvk)
+                self.resource = self.discovery.find_resource(self.interest.gvk)
                 version = self._list_and_replace(self.resource)
                 self.failure_log.note_list(self.interest.gvk)
                 self._watch_from_version(self.resource, version)

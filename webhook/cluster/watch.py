@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.connection import Connection
+from webhook.cluster.discovery import Discovery
 from webhook.cluster.failure_log import FailureLog
 from webhook.cluster.freshness import (
     DEFAULT_TIMES,
@@ -67,6 +68,7 @@ class WatchCluster:
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection
+        self._discovery = Discovery(connection, times.discovery_s)
         self._log = log
         self._failure_log = failure_log or FailureLog(log)
         self._backoff_s = backoff_s
@@ -105,7 +107,15 @@ class WatchCluster:
         before = next((each for known, each in self._reflectors.items() if _covers_interest(known, interest)), None)
         before = before if self._started else None
         return Reflector(
-            interest, self._connection, self._log, self._failure_log, self._backoff_s, before, self._times, self.memory
+            interest,
+            self._connection,
+            self._discovery,
+            self._log,
+            self._failure_log,
+            self._backoff_s,
+            before,
+            self._times,
+            self.memory,
         )
 
     def wait_until_synced(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
-from webhook.cluster.discovery import ServedResource, discover_resource
+from webhook.cluster.discovery import Discovery, ServedResource
 from webhook.cluster.live_objects import ServedKind, objects_of_kind
 from webhook.commands.audit_live import CLUSTER, LiveScope
 from webhook.errors import ConfigurationError, InputProblem, LookupFailed
@@ -175,7 +175,7 @@ def _served_report_kind(connection: Connection, api: ReportApi, kind: str) -> Se
     group, _, version = api.version.partition("/")
     wanted = GroupVersionKind(group, version, kind)
     try:
-        resource: ServedResource = discover_resource(connection, wanted)
+        resource: ServedResource = Discovery(connection).find_resource(wanted)
     except LookupFailed as error:
         raise ConfigurationError(f"--publish: {kind}.{group}: {error}") from None
     return ServedKind(wanted, resource)

@@ -15,7 +15,7 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.cluster.connection import Connection, ServerRefused
-from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
+from webhook.cluster.discovery import Discovery, KindNotServed, ServedResource
 from webhook.cluster.live_objects import ServedKind, objects_of_kind
 from webhook.errors import LookupFailed
 from webhook.status.statement import ObjectName, name_of, text_at
@@ -170,6 +170,7 @@ class ServerSource:
 
     def __init__(self, connection: Connection) -> None:
         self._connection: Final = connection
+        self._discovery: Final = Discovery(connection)
         self._served: Final[dict[GroupVersionKind, ServedResource | None]] = {}
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
@@ -203,7 +204,7 @@ class ServerSource:
     def _served_resource(self, kind: GroupVersionKind) -> ServedResource | None:
         if kind not in self._served:
             try:
-                self._served[kind] = discover_resource(self._connection, kind)
+                self._served[kind] = self._discovery.find_resource(kind)
             except KindNotServed:
                 self._served[kind] = None
         return self._served[kind]
