@@ -1,4 +1,4 @@
-"""What facts assume about the cluster and its objects do not state: versions and names, as settings.
+"""Settings for what the objects of a cluster do not state: the versions and names that facts assume.
 
 The release of an installed controller is read from the image of its Deployment.
 """
@@ -22,7 +22,7 @@ from webhook.typed.cluster_objects import Deployment
 
 KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
-"""The releases that are assumed if no param sets one."""
+"""The releases that are assumed if the param sets none."""
 _RESOURCES: Final = ("resource.", "vendor.")
 _CONFIGURATION: Final = "controller_manager_config.yaml"
 _WORDS: Final = frozenset(
@@ -32,14 +32,15 @@ _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue":
 
 
 class ClusterAssumptions(Struct, frozen=True, kw_only=True):
-    """The statements of a site about its cluster.
+    """What the param of a policy states about the cluster.
 
     kubernetes: the release of the API server. trainer: the release of Kubeflow Trainer. device_claims: whether
-    Trainer's feature gate for device claims (KEP-2782) is on. Both are None if the param does not state them;
-    facts/train_job_pods/releases.py then reads other sources. feature_gates: the gates of a device driver that are on,
-    and off by default. resources: the extended resources that `gpu` means, under the keys `resource`,
-    `resource.<namespace>` and `vendor.<name>`. kueue: the release of Kueue. knows_kueue: whether the param states it.
-    kueue_configuration: the text of Kueue's Configuration, "" to read it from the cluster.
+    Trainer's feature gate for device claims (KEP-2782) is on. `trainer` and `device_claims` are None if the param
+    does not state them; facts/train_job_pods/releases.py then reads other sources. feature_gates: the feature gates
+    of the device driver that the param switches on. resources: the extended resources that `gpu` means, under the
+    keys `resource`, `resource.<namespace>` and `vendor.<name>`. kueue: the release of Kueue. knows_kueue: whether the
+    param states the release of Kueue. kueue_configuration: the text of Kueue's Configuration; "" to read the
+    Configuration from the cluster.
     """
 
     kubernetes: Release = releases.DEFAULT
@@ -58,14 +59,14 @@ def is_setting(key: str) -> bool:
 
 
 def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumptions:
-    """Read the param of a policy, as `data.trainer: "2.2"` of a ConfigMap; the defaults apply to missing keys.
+    """Read the param of a policy, such as a ConfigMap with `data.trainer: "2.2"`. A missing key gets its default.
 
     Args:
-        param: the object.
-        name: its name in errors.
+        param: the param, any JSON value.
+        name: the name of the param in errors.
 
     Raises:
-        LookupFailed: a text is not a release.
+        LookupFailed: the value of a key for a release is not a release.
     """
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict) or (_WORDS.isdisjoint(data) and "." not in "".join(data)):
@@ -92,7 +93,7 @@ _READ: Final[TwoGenerationCache[tuple[tuple[tuple[str, str], ...], str], Cluster
 
 
 _EQUAL: Final[TwoGenerationCache[ClusterAssumptions, ClusterAssumptions | None]] = TwoGenerationCache(1 << 20)
-"""The same object for equal assumptions, so that facts are computed once for all policies with the same assumptions."""
+"""One object for equal assumptions, so that policies with equal assumptions share the facts that are computed."""
 
 
 _DEFAULTS: Final = ClusterAssumptions()
@@ -131,7 +132,7 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
 
 
 def installed_release(view: ClusterView, controller: Controller) -> Release | None:
-    """Return the release; None without the Deployment, or if the tag of its image is not a release."""
+    """Return the release of a controller; None if its Deployment is missing, or if no tag of an image is a release."""
     held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
     for container in Deployment.of(held).spec.template.spec.containers:
         release = release_of_image(container.image, controller)

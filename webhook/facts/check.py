@@ -22,7 +22,7 @@ from webhook.typed.pods import Pod
 
 
 class CheckResults(Struct, frozen=True):
-    """The results of checks for an object: its problems, and the rules that have no result because an object is
+    """The results of checks for an object: its problems, and the rules without a result, because another object is
     missing.
     """
 
@@ -34,7 +34,8 @@ NOTHING: Final = CheckResults()
 
 
 def problems_of_group(group: str, subject: Subject) -> CheckResults:
-    """Return the results of a group's checks about an object, in their order; each check runs once.
+    """Return the results of a group's checks for an object, in the order of the checks. Only the first call runs
+    them.
 
     Raises:
         EvaluationError: the patches of the object cannot be merged.
@@ -89,10 +90,10 @@ def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
 
 
 def is_made_by_controller(subject: Subject) -> bool:
-    """Return whether the controller of another object created an object, for `Subject.once`.
+    """Return whether a controller created the object for another object; a function for `Subject.once`.
 
-    A user may write any owner. An owner counts only if the workload table says that its kind makes such objects. It is
-    not looked up, because a view may not have it yet.
+    Users can write any owner reference. So an owner counts only if the workload table says that its controller
+    creates objects of this kind. The owner is not looked up, because a view may not have the owner yet.
     """
     owners = subject.metadata.owner_references
     return any(each.controller and subject.table.does_kind_make(each.group_kind, subject.group_kind) for each in owners)
@@ -115,7 +116,9 @@ def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
 
 
 def _parts_of_pod(subject: Subject) -> AbstractSet[str]:
-    """Return the parts of a Pod, with the kind of template if it is not a Pod itself."""
+    """Return the parts of a Pod. A virtual Pod of a template also has the part TEMPLATE, and a virtual Pod of a patch
+    PATCH.
+    """
     present = subject.typed(Pod).parts.present
     if subject.template_of is None:
         return present

@@ -1,6 +1,6 @@
-"""The declarations of checks and facts, from declared.json, so that a start does not have to import them.
+"""Reads the declarations of checks and facts from declared.json, so that a start does not import the packages.
 
-The file is written from the modules by `make docs`, and tests/facts/test_declared.py compares both.
+`make docs` writes declared.json from the packages, and tests/facts/test_declared.py compares the file with them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ class CheckScope(Struct, frozen=True, kw_only=True):
     """The objects that a check is about.
 
     Args:
-        kinds: pairs of group and kind; () for every object.
+        kinds: pairs of group and kind; empty for all kinds.
         other_than: the kinds that are excluded.
-        of_deletions: whether it is about objects that are being deleted; no other checks run for them.
-        of_pods_with: parts of a Pod (typed/pod_parts.py), of which the check needs at least one; () for every Pod.
+        of_deletions: whether the check is about objects that are being deleted; other checks do not run for such
+            objects.
+        of_pods_with: the check runs only for Pods with at least one of these parts (typed/pod_parts.py); empty for
+            all Pods.
     """
 
     kinds: frozenset[GroupKind] = frozenset()
@@ -38,16 +40,17 @@ class CheckScope(Struct, frozen=True, kw_only=True):
 
 
 class DeclaredGroup(Struct, frozen=True, kw_only=True):
-    """A group of checks: the kinds that each of its checks concerns, and the kinds that the checks look up."""
+    """A group of checks: the scope of each check, and the kinds that the checks look up."""
 
     checks: tuple[CheckScope, ...]
     lookups: tuple[GroupKind, ...]
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """Groups of checks by name, the kinds that each fact looks up, and the ids of each package's rules.
+    """Groups of checks by name, the kinds that each fact looks up, and the ids of rules by the module of their
+    package.
 
-    The ids are in the order of the catalogue; rows of `packages.py` with the same module share their ids.
+    The ids are in the order of the catalogue. Rows of `packages.py` with the same module have one common list of ids.
     """
 
     groups: dict[str, DeclaredGroup]
@@ -62,5 +65,5 @@ def shipped_declarations() -> Declarations:
 
 
 def no_declarations() -> Declarations:
-    """Return the declarations of packages that are not in declared.json."""
+    """Return empty declarations, for packages that are not in declared.json."""
     return Declarations(groups={}, facts={}, rules={})

@@ -1,7 +1,7 @@
 """The value of a fact, the objects that were missing for it, and the structures in the value.
 
-A structure describes each of its fields, and docs/facts.md is made from these texts. No field is ever absent: a missing
-text is "", a missing list is empty, and a field that may be null is dyn.
+A structure describes each of its fields, and docs/facts.md is made from these texts. No field is ever absent: a
+missing text is "", a missing list is empty, and a field that may be null has the type dyn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FactResult(Struct, frozen=True):
     missing: Missing = field(default_factory=dict)
 
     def missing_objects_of_fields(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
-        """Return the objects that were missing for these fields, or for any field; each object once."""
+        """Return the objects that were missing for these fields, by default for all fields; each object once."""
         wanted = self.missing if fields is None else ("", *fields)
         return tuple(dict.fromkeys(each for name in wanted for each in self.missing.get(name, ())))
 
@@ -44,6 +44,6 @@ class FactStructure(Struct, frozen=True):
 
 
 def declare_structure(name: str, /, **fields: tuple[Type, str]) -> FactStructure:
-    """Return a structure `claimgate.<name>` from its fields, each with its type and its meaning."""
+    """Return the structure `claimgate.<name>`. Each field is given as its type and its meaning."""
     types = {name: declared for name, (declared, _) in fields.items()}
     return FactStructure(Structure(f"claimgate.{name}", types), {name: text for name, (_, text) in fields.items()})

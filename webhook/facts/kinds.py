@@ -1,4 +1,4 @@
-"""Kinds of other APIs that several packages of facts use, with their API groups and versions."""
+"""Kinds that several packages of facts use, with their API groups and, where needed, versions."""
 
 from __future__ import annotations
 

@@ -57,12 +57,12 @@ _INJECT: Final = "sidecar.istio.io/inject"
 _NATIVE: Final = "sidecar.istio.io/nativeSidecar"
 _SUBMITTER: Final = "submitter"
 _ENDS_PROXY: Final = "quitquitquit"
-"""The requests of a command that end the proxy (istio/istio pilot/cmd/pilot-agent)."""
+"""A word in commands that request the end of the proxy (istio/istio pilot/cmd/pilot-agent)."""
 _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
 def advise_sidecar(subject: Subject) -> Iterator[Problem]:
-    """Warn of every pod set that gets a sidecar. In a Ray cluster, only the pod that submits the job has to end."""
+    """Warn of every pod set that gets a sidecar. Of the pods of a RayJob, only the submitter has to end."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:
         yield from _warn_of_sidecar_on_default_submitter(subject.typed(RayJob).spec)
@@ -92,8 +92,8 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
 
 
 def _gets_sidecar(template: PodTemplate) -> bool:
-    """Return whether Istio adds a sidecar to a pod: it has no host network, no proxy of its own and no setting about
-    sidecars.
+    """Return whether Istio adds a sidecar to the pods: they have no host network, no setting about sidecars, no proxy
+    of their own, and no command that ends the proxy.
     """
     spec = template.spec
     if not spec or spec.host_network or _decides_about_sidecar(template.metadata):
@@ -102,8 +102,8 @@ def _gets_sidecar(template: PodTemplate) -> bool:
 
 
 def _decides_about_sidecar(metadata: Metadata) -> bool:
-    """Return whether the label, or the annotation if there is no label, decides about a sidecar; an empty value does
-    not.
+    """Return whether the pod asks for a native sidecar, or decides about the injection: by a label, or by an
+    annotation if it has no such label. An empty value decides nothing.
     """
     wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
     return metadata.annotations.get(_NATIVE) == "true" or wanted != ""

@@ -1,6 +1,6 @@
 """The packages of facts, with their modules, facts and checks.
 
-This is the only list of them: no package registers itself when it is imported.
+This is the only list of the packages. No package registers itself when it is imported.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ class FactPackage(Struct, frozen=True, kw_only=True):
     """One package of facts, or a single module.
 
     Args:
-        module: its name.
-        facts: the names of its facts, which `FACTS` of the module `fact` declares.
-        groups: its groups of checks, which `CHECKS` of the module `checks` declares.
+        module: the full name of the package or of the single module.
+        facts: the names of the facts that `FACTS` of the module `fact` declares.
+        groups: the groups of the checks that `CHECKS` of the module `checks` declares.
         rules: the modules with the rules of these groups, the most important first: by their names in the package, or
             by full names if another package has the module.
         fact: the module of the package that has `FACTS`.
         checks: the module of the package that has `CHECKS`.
-        is_one_module: it is a single module, with the facts, the checks and the rules.
-        judges_types: its checks are about objects with values of wrong types; no other checks run for these objects.
+        is_one_module: whether `module` is a single module, with the facts, the checks and the rules.
+        judges_types: whether the checks are about objects with values of wrong types; other checks do not run for
+            these objects.
     """
 
     module: str
@@ -258,4 +259,4 @@ PACKAGES: Final = (
         rules=("restarts", "device_failures", "probes", "nccl"),
     ),
 )
-"""The packages, with a row for each."""
+"""The packages. A package with several modules of checks has a row for each of these modules."""

@@ -57,7 +57,7 @@ _MOST_PLACES: Final = 4
 _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 _CLUSTER_POLICY: Final = GroupVersionKind("nvidia.com", "v1", "ClusterPolicy")
 _OF_OPERATORS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
-"""RuntimeClasses that the GPU operator makes."""
+"""RuntimeClasses that the GPU operator creates."""
 _WITH_OWN_ACCOUNTS: Final = frozenset(
     (
         *(("kubeflow.org", kind) for kind in ("MPIJob", "Notebook")),

@@ -1,7 +1,8 @@
 """Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release.
 
 Labels of a Namespace name the level, and perhaps the release. If they name no release, the release of the API server
-counts. That release is not known here, so only the demands of both the oldest and the newest release count.
+counts. That release is not known here, so a demand counts only if both the oldest and the newest supported release
+have it.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.
 """
@@ -67,14 +68,14 @@ _SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class Breach(NamedTuple):
-    """A demand that a pod does not meet: the pod, container or volume, and the demanded value."""
+    """What breaks a demand, such as `the pod` or `container a`, and the demand: `privileged must not be true`."""
 
     of: str
     demand: str
 
 
 class Enforced(NamedTuple):
-    """What a Namespace enforces: the level, and minor releases; a demand counts if all of them have it."""
+    """What a Namespace enforces: the level, and minor releases. A demand counts if all these releases have it."""
 
     level: str
     releases: tuple[int, ...]
@@ -94,7 +95,7 @@ def enforced_level(subject: Subject) -> Enforced | None:
 
 
 def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
-    """Return the demands of all given releases that the pods of a template do not meet, without repetitions."""
+    """Return the demands that all the releases have and that the pods do not meet, without repetitions."""
     first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
     return [breach for breach in first if all(breach in other for other in others)]
 
@@ -140,7 +141,7 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
 
 
 def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
-    """Yield the demands on annotations, from releases without the seccomp field."""
+    """Yield the demands on annotations that releases without the field seccompProfile read."""
     names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
     profiles = {name: annotations[name] for name in names if name in annotations}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default", "docker/default"):

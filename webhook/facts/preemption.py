@@ -105,7 +105,7 @@ NEVER_PREEMPTS: Final = PREEMPTION.rule(
     "preemption/never-preempts",
     title="The workload preempts others although its class says Never",
     why=(
-        "Kueue compares only the values of priority classes, and preempts workloads of lower value also for a class "
+        "Kueue compares only the values of priority classes. It preempts workloads of lower value even for a class "
         "with preemptionPolicy Never."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go",
@@ -125,7 +125,7 @@ _ON_THE_NODE: Final = frozenset(
     ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
 )
 _OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
-"""Words in a site's own label that says how its nodes are paid."""
+"""Words in labels that a site chose for nodes of different prices."""
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 LOOKUPS: Final = (
     interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
@@ -159,7 +159,7 @@ class ElasticPolicy(Typed):
 
 
 class TrainingJobSpec(Typed):
-    """The specs of all jobs of the Training Operator together."""
+    """Fields of the specs of all kinds of jobs of the Training Operator."""
 
     elastic_policy = Part(ElasticPolicy)
     run_policy = Part(RunPolicy)
@@ -171,7 +171,7 @@ class TrainingJobSpec(Typed):
     xgb_replica_specs = PartMap(TrainingJobRole)
 
     def roles(self) -> Iterator[tuple[str, TrainingJobRole]]:
-        """Yield the roles of the job by their names."""
+        """Yield the name and the value of each role."""
         yield from self.jax_replica_specs.items()
         yield from self.mpi_replica_specs.items()
         yield from self.paddle_replica_specs.items()
@@ -197,13 +197,12 @@ class SpotNodeRow(Struct, frozen=True):
 
 @cache
 def _label_keys_of_spot_nodes() -> frozenset[str]:
-    """Return the keys of the labels of spot nodes."""
     return frozenset(each.key for each in read_spot_nodes())
 
 
 @cache
 def read_spot_nodes() -> tuple[SpotNodeRow, ...]:
-    """Return the shipped rows, which are read on first use."""
+    """Return the rows of spot.yaml, which is read on first use."""
     (document,) = yamlfile.read(FILE)
     return tuple(SpotNodeRow(**row) for row in document.value["nodes"])
 
@@ -230,7 +229,7 @@ def _requires_spot_nodes(term: NodeSelectorTerm, nodes: SpotNodeRow) -> bool:
 
 
 def warn_of_spot_toleration_mismatch(subject: Subject) -> Iterator[Problem]:
-    """Warn of selectors of spot nodes without the toleration that they need, and the reverse."""
+    """Warn of pods that select spot nodes without tolerating their taint, and of pods that only tolerate it."""
     for pods in subject.once(read_device_workload).device_pods:
         bound = selected_spot_nodes(pods)
         if bound is None:
@@ -255,7 +254,9 @@ def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
 
 
 def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
-    """Return whether all such nodes have the taint: the cloud always sets it, or all nodes of the view have it."""
+    """Return whether all spot nodes of this row have its taint: the cloud always sets the taint, or all such nodes in
+    the view have it.
+    """
     return nodes.taint == "always" or nodes in subject.once(_spot_rows_with_all_nodes_tainted)
 
 
@@ -306,8 +307,8 @@ def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes that loses all its files with the node. A program written in the command itself is
-    usually a test, and a program that only sleeps has no progress.
+    """Report a job on spot nodes that loses all its files with the node. Two kinds of programs are not reported: a
+    program written in the command itself is usually a test, and a program that only sleeps has no progress.
     """
     is_inline = all(
         cached_launch_of_container(container, subject).is_inline or container.words[:1] == ("sleep",)
@@ -320,7 +321,9 @@ def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> I
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether a volume is not on the node, or a bucket or a setting from elsewhere may be the place of files."""
+    """Return whether the pods may keep files off the node: in a volume, or in a bucket. The bucket is named in the
+    template, or may be named in a value that the environment takes from another object.
+    """
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
     if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
         return True
@@ -347,7 +350,7 @@ def warn_of_progress_lost_on_spot_nodes(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_restart_policies(subject: Subject) -> Iterator[Problem]:
-    """Warn of restart policies and limits of the Training Operator under which one preempted pod ends the job."""
+    """Warn of a restartPolicy or backoffLimit of the Training Operator with which one preempted pod ends the job."""
     if subject.group_kind[0] != "kubeflow.org":
         return
     spec = subject.typed(TrainingOperatorJob).spec
@@ -457,7 +460,7 @@ _ADVICE: Final = (
     advise_preemption_policy,
 )
 _ADVICE_OF_OTHERS: Final = (advise_grace_periods, check_priority_classes_exist)
-"""The advice that also holds for kinds with a controller that chooses the nodes and the lifetime of pods."""
+"""The advice for kinds whose controllers choose the nodes and the lifetime of the pods."""
 _LOOKUPS: Final = (*LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
@@ -467,7 +470,7 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_preemption_of_others(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about an object whose pods another controller makes."""
+    """Yield the advice about an object whose controller chooses the nodes and the lifetime of the pods."""
     yield from check_advice_without_repetitions(_ADVICE_OF_OTHERS, SPOT_TOLERATION.id, subject)
 
 

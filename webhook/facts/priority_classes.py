@@ -1,7 +1,7 @@
 """The fact `priorities`: the PriorityClasses that an object's pods name, looked up in the cluster.
 
 The API server's plugin Priority refuses a pod whose class does not exist, long after it accepted the object that
-creates the pod. Two classes always exist.
+creates the pod. The two classes of the system always exist.
 
 Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority.
 """
@@ -32,15 +32,15 @@ BUILT_IN_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-crit
 PRIORITY: Final = declare_structure(
     "PodPriority",
     podSet=(STRING, "name of the pod set"),
-    path=(STRING, "where the pods name the class"),
+    path=(STRING, "path of the field that names the class"),
     name=(STRING, "name of the class"),
     found=(BOOL, "whether it exists"),
-    absent=(BOOL, "whether it is known not to be there"),
+    absent=(BOOL, "whether it is known not to exist"),
     nearest=(STRING, "the class that was probably meant"),
 )
 PRIORITIES: Final = declare_structure(
     "Priorities",
-    classes=(list_of(PRIORITY.type), "PriorityClasses that pods name; those of the system are always there"),
+    classes=(list_of(PRIORITY.type), "PriorityClasses that pods name; the two classes of the system always exist"),
 )
 
 

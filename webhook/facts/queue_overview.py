@@ -16,14 +16,14 @@ Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue", "Queue"]
 
 
 class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
-    """The amounts of a resource in a queue: thousandths of cpu, units of everything else.
+    """The amounts of a resource in a queue: thousandths of cpu, units of other resources.
 
     Args:
         flavor, resource: the names; "" for the flavor if the scheduler has no flavors.
         nominal: the declared quota; for a Queue of Volcano, the deserved amount.
         borrowing_limit, lending_limit: the declared limits, None without a limit.
-        most: the most that it could ever have; for a Cohort, what it and its descendants share.
-        used: the amount that is reserved now.
+        most: the most that the queue could ever use; for a Cohort, what the Cohort and its descendants share.
+        used: the amount that is reserved at present.
     """
 
     flavor: str
@@ -35,7 +35,7 @@ class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
     used: int
 
     def format_as_quantity(self, value: int | None) -> str | None:
-        """Return one of the amount's numbers as a quantity."""
+        """Return an amount of this resource as a quantity; None for None."""
         return None if value is None else format_amount_in_kueue_units(self.resource, value)
 
 
@@ -44,11 +44,11 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
     Args:
         kind, name, namespace: the identity of the queue.
-        parent: the name of the cohort, or of the queue, that it belongs to; "" for none.
+        parent: the name of the cohort or queue above this queue; "" for none.
         depth: the number of its ancestors.
-        amounts: its own quota; for a LocalQueue, the quota of its ClusterQueue, if the ClusterQueue admits jobs of the
-        LocalQueue.
-        obstacles: why nothing is admitted.
+        amounts: the quota of the queue. A LocalQueue has the quota of its ClusterQueue if the ClusterQueue admits
+            jobs of the LocalQueue.
+        obstacles: why the queue admits nothing.
     """
 
     kind: Kind

@@ -18,7 +18,9 @@ _READ: Final = ("kueue", "volcano")
 
 
 def changes_fields_that_checks_read(subject: Subject) -> bool:
-    """Return whether an object is new, or an update changes more than its status and metadata that no check reads."""
+    """Return whether an object is new, or an update changes a field, an owner, a label or an annotation that checks
+    read.
+    """
     if not subject.object or not subject.old_object:
         return True
     now, old = subject.typed(Object), subject.typed_old(Object)

@@ -1,4 +1,4 @@
-"""The reference of all facts, as Markdown, from their declarations: docs/facts.md; a test compares both."""
+"""Writes docs/facts.md, the reference of all facts, from their declarations. A test compares the two."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ a policy the variables `gpu` and `dra`.
 - A fact has a declared type, so claimgate finds a misspelt field when it loads the policy.
 - claimgate computes a fact when an expression first reads it.
 - A missing text is `""`, and a missing list is empty. A field of type `dyn` is `null` if its value is not known.
-- Paths are paths of the object that was sent.
+- Paths in a fact are paths in the object that was sent.
 - If a field needs an object that does not exist in the cluster, a rule that reads the field is reported as not
   evaluated, unless the rule fails.
 
 With `claimgate.dev/expand: pods`, a policy is evaluated once for each pod template, and a fact describes only this
-template, as a Pod. A fact with another meaning there says so. To check an object as a whole, write a policy without
-`expand`, and list the kinds of workloads.
+template, as a Pod. The section of a fact lists the fields with another meaning there. To check an object as a whole,
+write a policy without `expand`, and list the kinds of workloads.
 """
 
 
@@ -81,5 +81,5 @@ def _name_without_prefix(name: str) -> str:
 
 
 def _type_as_text(kind: Type) -> str:
-    """Return a type in CEL's notation, with structures without the prefix `claimgate.`."""
+    """Return a type in CEL's notation, without the prefix `claimgate.` of structures."""
     return f"`{str(kind).replace('claimgate.', '')}`"

@@ -1,8 +1,8 @@
 """The check of objects in a version that no release serves any more; removed_versions.yaml lists these versions.
 
 An API server refuses such objects before it calls a webhook, so the webhook is not registered for this policy. Only
-audit, replay and test evaluate it. A cluster may still run an old release, so this is a warning. Files that also define
-the version, such as the files of an operator, are not reported.
+audit, replay and test evaluate it. A cluster may still run an old release, so this is a warning. Objects are not
+reported if the files also define the version, as the files of an operator may do.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 
 
 class RemovedVersion(Struct, frozen=True):
-    """A removed version: a release without the version, and the version to use instead, "" for none."""
+    """A removed version: a release without the version, and the version to use instead, with the kind if that
+    changed; "" for none.
+    """
 
     release: str
     instead: str

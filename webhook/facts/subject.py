@@ -1,4 +1,4 @@
-"""Facts and checks: their declarations, the registry of all of them, and the subject, the object that they are about.
+"""Declarations of facts and checks, the registry with all of them, and the subject: the object that they are about.
 
 - A `Fact` is a CEL name with its type, the objects that it looks up, and the function that computes it. Each package
   declares its facts as `FACTS`, mostly in `fact.py`.
@@ -9,8 +9,8 @@
   package only when an object needs one of its checks or a policy reads one of its facts, so that a start is fast.
   declared.json has the declarations of a package, so that they are known without an import.
 - A `Subject` is one object of one request, and everything that facts and checks may read. All policies with the same
-  assumptions about the cluster share it. A fact, or another result that several of them need, is computed once. The
-  object is the object of the request, an object inside it, or a virtual Pod of a template.
+  assumptions about the cluster share one subject. A fact, or another result that several policies need, is computed
+  once. The object is the object of the request, an object inside it, or a virtual Pod of a template.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.table import Table
 
 WORK: Final = 10
-"""The charge for a result, in addition to the walked elements: many checks that walk nothing also need to read the
-clock.
+"""The charge for a result, in addition to the charge for walked elements. Without it, many checks that walk nothing
+would never read the clock.
 """
 _MOST_KINDS: Final = 1000
 """The most kinds whose checks are kept, because files may name any kind."""
@@ -58,7 +58,7 @@ _UNKNOWN: Final = object()
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """One fact.
+    """A fact, as its package declares it.
 
     Args:
         name: the CEL name, which a policy declares in `claimgate.dev/facts`.
@@ -66,10 +66,11 @@ class Fact(Struct, frozen=True, kw_only=True):
         examples: expressions that read it; the first expression is the most typical.
         type: the CEL type of its value.
         structures: the structures inside the value.
-        compute: the fact of one object. It charges what it walks to the subject's deadline.
-        lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else.
+        compute: computes the fact of one object, and charges what it walks to the subject's deadline.
+        lookups: the objects that it looks up in the cluster, with the fields that it reads. A live view holds nothing
+            else.
         expanded: fields that mean less for a pod template (`claimgate.dev/expand: pods`) than for the whole object,
-            each with its meaning there; "" means the whole fact.
+            each with its meaning for a template; the key "" is the whole fact.
     """
 
     name: str
@@ -83,19 +84,22 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 
 class Check(CheckScope, frozen=True, kw_only=True):
-    """One check of the objects of its scope.
+    """A check of the objects in its scope, as its package declares it.
 
     Args:
         group: the group of rules that it may report; several checks may share a group.
         run: walks the object and yields its problems; charges the walk to the subject's deadline.
-        of_made_objects: whether it is about objects that the controller of another object created. Otherwise it runs
-            only for that other object.
-        when: whether it may report anything, for `Subject.once`; None if always.
-        lookups: what it looks up in the cluster, with the fields that it reads: a live view holds nothing else. The
-            origin of the pods of a TrainJob is added for every check about TrainJobs (policy/interests.py).
+        of_made_objects: whether it also runs for an object that a controller created for another object. If not, it
+            runs only for that other object.
+        when: returns whether the check may report anything, called with `Subject.once`; None if the check always
+            runs.
+        lookups: the objects that it looks up in the cluster, with the fields that it reads. A live view holds nothing
+            else. For every check about TrainJobs, policy/interests.py adds the objects from which Trainer makes the
+            pods.
         lookups_of_audits: what it looks up for advice that only audits show. A server does not hold these objects.
-        concerns: whether the check may concern an object of its kinds, decided from plain JSON of any shape: if it does
-            not, nothing is reported when the object cannot be read. None if it concerns all of them.
+        concerns: returns whether the check may concern an object of its kinds, from plain JSON of any shape. An
+            object that no check concerns is not reported if it cannot be read. None if the check concerns all objects
+            of its kinds.
     """
 
     group: str
@@ -116,7 +120,7 @@ def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
 class FactRegistry:
     """The packages that policies may use. `fact_names` are the names of their facts.
 
-    `declared` has the declarations of packages that are known without an import; the others are imported.
+    `declared` returns the declarations that are known without an import. Packages without a declaration are imported.
     """
 
     packages: tuple[FactPackage, ...]
@@ -189,8 +193,8 @@ class FactRegistry:
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
 
     def import_modules(self, groups: Iterable[str]) -> None:
-        """Import every module of the packages that have these groups. Without this, each worker that a server forks
-        would import them again for its review.
+        """Import every module of the packages that have these groups. Otherwise each process that a server forks for
+        a review would import the modules again.
         """
         for name in dict.fromkeys(package.module for package in _packages_with_groups(self.packages, groups)):
             module = import_module(name)
@@ -211,7 +215,7 @@ class FactRegistry:
 
 
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
-    """The checks of each group for objects of one kind; listed when a group is first needed."""
+    """The checks for objects of one kind, by group. The checks of a group are selected when they are first needed."""
 
     __slots__ = ("_is_deleted", "_kind", "_needed_parts", "_registry")
 
@@ -234,7 +238,9 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
                 yield scope
 
     def pod_parts_that_checks_need(self, groups: Iterable[str]) -> frozenset[str]:
-        """Return parts of a Pod; without any of them, no check of the groups runs. Empty if some check always runs."""
+        """Return parts of a Pod. For a Pod without any of these parts, no check of the groups runs. Empty if a check
+        runs for all Pods.
+        """
         parts = [scope.of_pods_with for group in groups for scope in self._scopes(group)]
         return frozenset().union(*parts) if all(parts) else frozenset()
 
@@ -283,7 +289,7 @@ SHIPPED: Final = FactRegistry(PACKAGES, shipped_declarations)
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Subject:
-    """One object.
+    """An object, and what facts and checks may read about it.
 
     Args:
         object: the object; null on DELETE.
@@ -292,20 +298,20 @@ class Subject:
         cluster: the other objects of the cluster, as seen from the request's namespace.
         table: the kinds that hold pods.
         assumptions: releases, from the policy's param.
-        pods: how many pods a virtual Pod represents, None if it is not known; 1 for other objects.
+        pods: how many pods a virtual Pod represents, None if the number is not known; 1 for other objects.
         template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
         pod_set: the name of the pod set of a virtual Pod, such as its role in a job; "" for other objects.
         is_decoded: whether an API server has decoded the object.
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
         registry: the existing facts and checks.
-        mismatches: the values of wrong types; only checks about types run for such an object.
-        deadline: every walk is charged to it.
+        mismatches: the values of wrong types; if there are any, only checks about types run.
+        deadline: the deadline to which every walk is charged.
         group_kind: group and kind of the object.
         checks: the checks of its kind, by group.
         omitted: the places where `object` lacks a part that the user wrote: a placeholder, or a pod template that
             cannot be decoded. A check that reports a missing field reads this first.
-        typed_objects: the object by the type that has read it; shared by the subjects of this object with other
-            assumptions.
+        typed_objects: the typed object by its type. The subjects of the same object with other assumptions share this
+            dict.
         pod_parts: the rare parts of a Pod (typed/pod_parts.py); None before they are read.
         results: the results of `once` by function, and the problems of checks by group.
 
@@ -343,11 +349,11 @@ class Subject:
         return self.attributes.namespace
 
     def cluster_view(self) -> ClusterView:
-        """Return the cluster as seen from the object's namespace, with nothing noted as missing yet."""
+        """Return the cluster as seen from the object's namespace, in a view that has not noted missing objects yet."""
         return self.cluster.copy_without_missing_objects()
 
     def typed(self, kind: type[Whole]) -> Whole:
-        """Return the object with typed fields; it is false on DELETE."""
+        """Return the object with typed fields; the result is false on DELETE."""
         known = self.typed_objects.get(kind)
         if known is None:
             reading = ReadingContext(self.deadline, self.omitted, self.is_decoded)
@@ -366,7 +372,7 @@ class Subject:
         return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
-        """Return the old object with typed fields; it is false if there was none."""
+        """Return the old object with typed fields; the result is false if there is no old object."""
         return kind.of(self.old_object, (), ReadingContext(self.deadline))
 
     def fact(self, name: str) -> JSON:
@@ -374,7 +380,7 @@ class Subject:
         return self.fact_result(name).value
 
     def fact_result(self, name: str) -> FactResult:
-        """Return a fact of the object, with what it could not be computed from.
+        """Return a fact of the object, with the objects that were missing for it.
 
         Raises:
             KeyError: the fact does not exist.
@@ -403,8 +409,8 @@ class Subject:
     def subject_of_other_object(
         self, obj: JSON, attributes: Attributes | None = None, template_of: GroupVersionKind | None = None
     ) -> Subject:
-        """Return the subject for another decoded object in the same cluster, with the request's attributes unless
-        given.
+        """Return the subject for another decoded object in the same cluster. By default, it has the attributes of the
+        request.
         """
         return Subject(
             object=obj,

@@ -1,9 +1,9 @@
 """What updates, drains and autoscalers need: devices for one more pod, budgets that allow an eviction, enough nodes.
 
-An update never ends if it starts a pod before it removes one and no node has devices for it. Nodes count as empty, so
-other pods only make the problem worse. If an autoscaler may add nodes, nothing is reported. If there may be other nodes
-than those listed, the problem is advice. A budget may forbid every eviction, and an autoscaler may ask for more pods
-than nodes have devices for.
+An update that starts a new pod before it removes an old pod never ends if no node has devices for the new pod. Nodes
+count as empty, so other pods only make the problem worse. If an autoscaler may add nodes, nothing is reported. If
+there may be nodes that are not listed, the problem is advice. A budget may forbid every eviction, and an autoscaler
+may ask for more pods than nodes have devices for.
 
 Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts, pkg/controller/disruption and
 pkg/controller/podautoscaler; kubernetes-sigs/lws@060ab4d pkg/controllers/leaderworkerset_controller.go;
@@ -106,7 +106,7 @@ SCALED_LOOKUPS: Final = tuple(interest_in_fields(kind, "spec.replicas", "spec.te
 
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
-    """Yield workloads whose next update would never end."""
+    """Report a workload whose next update would never end."""
     compared = [each for each in subject.once(pods_and_listed_nodes) if each.needs.devices]
     if subject.group_kind == (RayService.gvk.group, RayService.gvk.kind):
         yield from _check_ray_service(compared, subject)
@@ -126,7 +126,7 @@ def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]
 
 
 def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Yield the update of the predictor of an InferenceService that is deployed as a Deployment.
+    """Report the update of a predictor that KServe runs as a Deployment.
 
     Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment
     setDefaultDeploymentSpec.
@@ -142,7 +142,9 @@ def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[P
 def _check_strategy(
     each: PodsAndNodes, strategy: DeploymentStrategy, written: int | None, fix: str
 ) -> Iterator[Problem]:
-    """Yield the rolling update of a Deployment with a number of replicas, 1 by default."""
+    """Report a rolling update that needs a spare node. `written` is the number of replicas, None for the default of
+    1.
+    """
     replicas = 1 if written is None else written
     if strategy.type in ("", "RollingUpdate") and _adds_before_it_removes(strategy.rolling_update, replicas):
         yield from _check_spare(each, replicas, "pod", 1, fix)
@@ -156,8 +158,8 @@ def _adds_before_it_removes(settings: RollingUpdate, replicas: int) -> bool:
 
 
 def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Yield the update of a Rollout. A canary without traffic routing updates like a Deployment. With traffic routing,
-    a canary adds pods while all old pods stay. blueGreen adds as many pods as exist.
+    """Report the update of a Rollout. A canary without traffic routing updates like a Deployment. With traffic
+    routing, a canary adds pods while all old pods stay. blueGreen adds as many pods as exist.
 
     Source: argoproj/argo-rollouts@03055326 utils/defaults/defaults.go, utils/replicaset/canary.go and
     rollout/bluegreen.go.
@@ -176,7 +178,9 @@ def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Yield the update of a LeaderWorkerSet that keeps all groups: a surge without an unavailable group."""
+    """Report the update of a LeaderWorkerSet that keeps all groups: maxSurge adds a group, and maxUnavailable allows
+    no removal.
+    """
     spec = subject.typed(LeaderWorkerSet).spec
     settings, replicas = spec.rollout_strategy.rolling_update_configuration, spec.replicas
     if subject.group_kind[0] != LeaderWorkerSet.gvk.group or replicas < 1 or not each.pods.podset.count:
@@ -190,7 +194,9 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
-    """Yield the first group of a RayService whose second cluster has no devices while the first cluster runs."""
+    """Report the first group of a RayService whose pods in a second Ray cluster lack devices while the first cluster
+    runs.
+    """
     spec = subject.typed(RayService).spec
     strategy = spec.upgrade_strategy.type
     is_replaced = strategy == _NEW_CLUSTER or (not strategy and not _keeps_ray_clusters(subject.cluster_view()))
@@ -208,7 +214,9 @@ def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> It
 
 
 def _keeps_ray_clusters(view: ClusterView) -> bool:
-    """Return whether a variable of the KubeRay in the view says that updates start no second cluster."""
+    """Return whether the KubeRay in the view sets ENABLE_ZERO_DOWNTIME to false, so that updates start no second
+    cluster.
+    """
     containers = (
         container
         for deployment in view.copy_without_missing_objects().list_typed(Deployment)
@@ -221,7 +229,7 @@ def _keeps_ray_clusters(view: ClusterView) -> bool:
 def _check_spare(
     each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str, *, added: int = 1
 ) -> Iterator[Problem]:
-    """Yield an update that adds pods or groups to the old ones, if the nodes do not have room for all of them."""
+    """Report an update that adds pods or groups to the old ones, if the nodes do not have room for all of them."""
     capacity = sum(each.needs.pods_on(offer) for offer in each.fitting)
     if capacity < (replicas + added) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
@@ -245,11 +253,11 @@ _CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject],
     ("argoproj.io", "Rollout"): _check_rollout,
     ("serving.kserve.io", "InferenceService"): _check_inference_service,
 }
-"""The check of each kind with one pod template. For other kinds, groups are checked."""
+"""The check of each kind with one pod template. The groups of a LeaderWorkerSet have `_check_groups`."""
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
-    """Return how many of the replicas a number or percentage means, None for another value."""
+    """Return how many of the replicas a number or percentage means; 25 % for null, and None for another value."""
     if isinstance(written, int):
         return written
     match = _PERCENT.fullmatch(_DEFAULT if written is None else written) if isinstance(written, str | None) else None
@@ -260,7 +268,7 @@ def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> 
 
 
 def check_budget(subject: Subject) -> Iterator[Problem]:
-    """Yield a budget that allows no eviction of a Deployment or StatefulSet with devices."""
+    """Report a budget that allows no eviction of the pods of a Deployment or StatefulSet with devices."""
     budget, view = subject.typed(PodDisruptionBudget), subject.cluster_view()
     spec = budget.spec
     if not spec.selector:
@@ -300,7 +308,7 @@ def _is_closed(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
 
 
 def check_autoscaler(subject: Subject) -> Iterator[Problem]:
-    """Yield a maximum of replicas for which the nodes of a whole cluster have too few devices."""
+    """Report a maximum of replicas for which the nodes have too few devices, if all nodes are known."""
     spec = subject.typed(HorizontalPodAutoscaler).spec
     target = spec.scale_target_ref
     return _check_maximum(subject, target.kind, target.name, spec.max_replicas, spec.path("maxReplicas"))

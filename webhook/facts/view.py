@@ -1,7 +1,7 @@
 """The cluster as facts see it: lookups that note missing objects, and the fields of a fact that needed them.
 
-An absent object and an object that could not be looked up are both missing, for different reasons; the fact continues
-without it. A result of a lookup is reused within a request.
+An absent object and an object that could not be looked up are both missing, for different reasons. The fact is
+computed without the object. Results of lookups are reused within a request.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ClusterView(Struct):
 
     A message contains only what its reader may see. So messages may name only objects that `list_visible` finds.
     Without a namespace, `list_json` and `list_typed` list all namespaces; use the result for sums only.
-    `sees_all_namespaces`: the reader is an administrator, as of an audit. `own_namespace` is where claimgate runs.
+    `sees_all_namespaces`: the reader is an administrator, as in an audit. `own_namespace` is where claimgate runs.
     """
 
     cluster: Cluster
@@ -105,8 +105,8 @@ class ClusterView(Struct):
     def get(
         self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True, namespace: str | None = None
     ) -> JSON | None:
-        """Return an object of the request's namespace or of the given one. If it is not found, return None and note it
-        as missing.
+        """Return an object of the given namespace, by default of the request's. If it is not found, return None and
+        note it as missing.
         """
         self.deadline.spend(1)
         if namespace is None:
@@ -150,7 +150,8 @@ class ClusterView(Struct):
         return known
 
     def list_json(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
-        """List the objects of a namespace, or of all. If they are not known, return none and note them as missing.
+        """List the objects of a namespace, or of all namespaces. If they are not known, return () and note them as
+        missing.
 
         The same call returns the same sequence until the cluster changes, so that results can be cached.
         """
@@ -183,7 +184,7 @@ class ClusterView(Struct):
             return False
 
     def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of a kind that a message may name; none if they are not known.
+        """List the objects of a kind that a message may name; () if they are not known.
 
         A message may name cluster-scoped objects and the objects of the request's namespace. For administrators it may
         name objects of all namespaces.
@@ -202,8 +203,8 @@ class ClusterView(Struct):
         return listed
 
     def list_json_here(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of the request's namespace, or the cluster-scoped objects. If they are not known, return no
-        objects; `is_whole` of the kind is False from then on.
+        """List the objects of the request's namespace, or the cluster-scoped objects. If they are not known, return
+        () and let `is_whole` of the kind be False from then on.
         """
         try:
             return self.cluster.list(gvk, None if is_cluster_scoped(gvk) else self.namespace)
@@ -256,14 +257,14 @@ class ClusterView(Struct):
         files are complete.
 
         Args:
-            kind: the kind of that object; False if a lookup of this kind failed in the request.
+            kind: the kind of that object. If a lookup of this kind failed in the request, the answer is False.
         """
         return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
 
     def may_lack(self, kind: GroupVersionKind, name: str) -> bool:
         """Return whether incomplete files lack a cluster-scoped object; nothing is noted.
 
-        In a live cluster, and where several files differ, it is False.
+        The answer is False in a live cluster, and if several files define the object differently.
         """
         if self.is_whole() or kind in self._seen.failed:
             return False
