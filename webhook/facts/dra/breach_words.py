@@ -1,6 +1,7 @@
 """The messages about invalid values and rejected selectors in claims, classes and configurations.
 
-All groups of rules use them. The breaches come from webhook/schema/values.py and from the checks of this package.
+All groups of rules of this package use these messages. The breaches come from webhook/schema/values.py and from the
+checks of this package.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from webhook.text.wording import counted, shown
 
 
 class BreachWords(NamedTuple):
-    """The message about a breach, the fix, and the shown value; "" without a value."""
+    """The message and the fix for a breach, and the value that is shown with the message; "" to show no value."""
 
     message: str
     fix: str
@@ -87,7 +88,7 @@ def _words_for_excluded_field(breach: Breach) -> BreachWords:
 
 
 def _words_for_unknown_field(breach: Breach) -> BreachWords:
-    place = breach.expected  # the right path, from the parent of the field, or the fix if there is none
+    place = breach.expected  # the right path from the field's parent, or a fix in words, or ""
     to = path_as_text((*breach.at[:-1], *place.split(".")))
     move = place if " " in place else f"move the field to {to}" if place else "remove the field, or correct its name"
     return BreachWords("is ignored because there is no such field", _fix_with_nearest(breach, move))

@@ -53,8 +53,8 @@ def check_device_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def check_generated_device_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of the objects that the claims of Trainer's pods refer to. Group train-job checks how the pods
-    declare claims.
+    """Yield the problems of the objects that the claims of Trainer's pods refer to. The group train-job checks how
+    the pods declare claims.
     """
     from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 

@@ -1,8 +1,8 @@
 """Checks the values of a claim, a template or the claims of a pod group.
 
 claims.yaml declares the shape. This module checks what depends on several parts: names of requests in constraints and
-configurations, tolerations, and parameters for drivers. Parameters must be an object. The JSON as sent has a maximum
-length. resource_claims.py has the rules about these breaches.
+configurations, tolerations, and parameters for drivers. Parameters must be an object, and their JSON must not be too
+long. resource_claims.py has the rules about these breaches.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go, validateRawExtension for parameters.
 """
@@ -44,7 +44,9 @@ def is_version_declared(version: str) -> bool:
 
 
 def shape_breaches(obj: Object) -> Iterator[Breach]:
-    """Yield the breaches of claims.yaml in an object; wrong types are reported where objects are decoded."""
+    """Yield the breaches of claims.yaml in an object, except wrong types, which are reported when objects are
+    decoded.
+    """
     breaches = declarations_of_file(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
     return (breach for breach in breaches if breach.what != "wrongType")
 
@@ -52,8 +54,8 @@ def shape_breaches(obj: Object) -> Iterator[Breach]:
 def claim_breaches(
     claim: ResourceClaim | ResourceClaimTemplate, requests: Items[DeviceRequestOfClaim], view: ClusterView
 ) -> Iterator[Breach]:
-    """Yield the breaches of a claim or a template: first of its shape, then between its parts. An unknown version
-    yields none.
+    """Yield the breaches of a claim or a template: first the breaches of its shape, then those that depend on several
+    parts. An unknown API version yields none.
     """
     if is_version_declared(claim.version):
         yield from shape_breaches(claim)
@@ -109,7 +111,7 @@ class _RequestNames:
         self._alone = {name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name}
 
     def breaches_of_unknown_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
-        """Yield the names that no request has (validateRequestNameRef)."""
+        """Yield a breach for each name that no request has (validateRequestNameRef)."""
         for index, name in enumerate(names):
             if name not in self._names and not is_placeholder(name):
                 near = self._alone.get(name, "") if name else ""
@@ -142,7 +144,9 @@ def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
 
 
 def _length_of_json(parameters: JSON) -> int:
-    """Return the bytes of parameters as compact JSON, including parts that are nested too deeply to be read."""
+    """Return the length of parameters as compact JSON, in bytes. Parts that are nested too deeply to be read count
+    too.
+    """
     unread: list[Unread] = []
     text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=unread.append)
     return len(text.encode()) + sum(len(part.text.encode()) - len("null") for part in unread)

@@ -3,10 +3,10 @@
 Kubernetes has its own rules for the claims of pods, and does not check pod templates. The policy claims-exactly-one
 checks that a claim has exactly one source.
 
-An object counts as absent only if it is known to be absent: in the view of a whole cluster. Otherwise the rule is
-reported as not checked. A ComputeDomain creates its template, so that template counts as existing. A container that
-asks for a vendor's GPUs by a claim and as an extended resource gets both. Multi-node jobs correctly claim NICs and
-ComputeDomain channels in addition to a GPU.
+An object counts as absent only if the view has all objects of the cluster. Otherwise the rule is reported as not
+checked. A ComputeDomain creates its template, so that template counts as existing. A container that asks for a
+vendor's GPUs by a claim and as an extended resource gets both. Claims for NICs and ComputeDomain channels are not
+reported, because multi-node jobs need them in addition to GPUs.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, and pkg/registry/resource/utils.go
 AuthorizedForAdmin for admin access.
@@ -85,7 +85,7 @@ EPHEMERAL_CONTAINER: Final = DEVICE_CLAIMS.rule(
 )
 POD_LEVEL: Final = DEVICE_CLAIMS.rule(
     "device-claims/pod-level",
-    title="resources of the pod as a whole list claims",
+    title="The pod-level resources list claims",
     why="Kubernetes gives devices to containers, not to a pod as a whole.",
     function="validatePodResources",
 )
@@ -180,7 +180,7 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_static_pod(pod: Pod) -> Iterator[Problem]:
-    """Yield the problems that ValidatePod of a mirror pod would report."""
+    """Yield the problems that ValidatePod would report about a mirror pod."""
     if _MIRROR in pod.parts.present:
         message = (
             f"must not be set because annotation {_MIRROR} marks a static pod, and a static pod cannot have claims"
@@ -258,7 +258,9 @@ def _claim_taken_twice_problem(claim: ContainerClaim, before: Collection[str]) -
 
 
 def _check_undeclared_claims(container: Container, declared: Collection[str], view: ClusterView) -> Iterator[Problem]:
-    """Yield the problems that validateResourceClaimNames would report: a container uses claims of its pod."""
+    """Yield the problems that validateResourceClaimNames would report: the container uses a claim that the pod does
+    not declare.
+    """
     for claim in container.resources.claims:
         if claim.name and claim.name not in declared and not has_placeholder_variable(claim.name):
             near = view.nearest(claim.name, declared)
@@ -288,7 +290,7 @@ def _check_pod_level_claims(pod: PodSpec) -> Iterator[Problem]:
 
 
 def validate_no_node_name(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a new pod with claims that names its node, because only the scheduler allocates claims."""
+    """Report nodeName on a new pod with claims, because only the scheduler allocates claims."""
     pod = subject.typed(Pod).spec
     if pod.node_name and subject.attributes.operation is Operation.CREATE:
         message = (
@@ -299,7 +301,7 @@ def validate_no_node_name(subject: Subject) -> Iterator[Problem]:
 
 
 def check_unused_and_shared_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the claims that no container uses, and those that all pods of a template share."""
+    """Report claims that no container uses, and ResourceClaims that all pods of a template share."""
     for claim in subject.once(pod_claims).claims:
         yield from _check_unused_claim(claim, subject)
         if subject.template_of is not None:
@@ -319,7 +321,7 @@ def may_devices_stay_idle(claim: ResolvedClaim) -> bool:
 
 
 def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
-    """Return the end of a sentence with the consequence of a claim that no container names; "" if it is not known."""
+    """Return the end of the message about a claim that no container names: the consequence; "" if it is not known."""
     if claim.is_found:
         return ", so the devices of the claim are allocated and stay idle"
     if claim.absence.is_absent or claim.absence.is_promised or not claim.reference:
@@ -329,7 +331,7 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
 
 
 def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
-    """Yield the problem of a ResourceClaim that several pods share, if its devices cannot be shared."""
+    """Report a ResourceClaim that several pods share, if its devices cannot be shared or it serves fewer pods."""
     if pods <= 1 or claim.source != "claim":
         return
     is_exclusive = claim.is_found and claim.contents.is_exclusive
@@ -342,7 +344,9 @@ def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
 
 
 def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of AuthorizedForAdmin, which the API server checks for every claim created from a template."""
+    """Report a template that asks for admin access in a namespace without it. The API server calls AuthorizedForAdmin
+    for every claim that is created from the template.
+    """
     if not claim.contents.has_admin_access or claim.source != "template":
         return
     view = subject.cluster_view()
@@ -357,7 +361,7 @@ def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Pr
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield claims with an object or class that does not exist, or that the namespace does not allow."""
+    """Report claims whose object or DeviceClass does not exist, and admin access that the namespace does not allow."""
     for claim in subject.once(pod_claims).claims:
         yield from _check_claim_exists(claim, subject)
         for request in claim.requests:
@@ -385,7 +389,7 @@ def _check_claim_exists(claim: ResolvedClaim, subject: Subject) -> Iterator[Prob
 
 
 def _missing_objects(claim: ResolvedClaim, subject: Subject) -> tuple[MissingObject, ...]:
-    """Return the claim or the template that does not exist, with the reason."""
+    """Return the claim or the template that was not found, with the reason."""
     view = subject.cluster_view()
     if claim.referenced_kind:
         view.find(claim.referenced_kind, claim.reference)
@@ -397,7 +401,7 @@ def _missing_objects(claim: ResolvedClaim, subject: Subject) -> tuple[MissingObj
 
 
 def validate_requests(subject: Subject) -> Iterator[Problem]:
-    """Yield requests that containers name and their claims do not have."""
+    """Report requests that containers name but that the claims do not have."""
     for reference in subject.once(pod_claims).references:
         if reference.request and reference.claim is not None:
             yield from _check_request_exists(reference, reference.claim, subject)
@@ -422,7 +426,7 @@ class _GpuResources(NamedTuple):
     vendors: frozenset[str]
 
     def has_resource(self, resource: str) -> bool:
-        """Return whether an extended resource is for GPUs like those of the claim."""
+        """Return whether an extended resource counts GPUs of the class or the vendor of the claim."""
         return resource in self.resources or _vendor_of_resource(resource) in self.vendors
 
 
@@ -447,7 +451,7 @@ def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
 
 
 def _gpu_resources_of_container(container: Container, gpus: _GpuResources) -> Items[str]:
-    """Return the extended resources of a container for GPUs like those of a claim."""
+    """Return the extended resources of a container that count GPUs of the class or the vendor of a claim."""
     names = dict.fromkeys((*container.resources.requests, *container.resources.limits))
     return Items([name for name in names if gpus.has_resource(name)], container.reading.deadline)
 

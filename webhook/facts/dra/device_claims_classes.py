@@ -50,12 +50,11 @@ CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
     fails="pending",
 )
 
-"""The prefix of an extended resource that names a DeviceClass (KEP-5004)."""
 DEVICE_CLASS: Final = DeviceClass.gvk
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
-"""Classes that a driver's examples use but its chart does not install, with the fix: NVIDIA's, since 25.3."""
+"""Classes in examples of NVIDIA's driver that its chart does not install since 25.3, each with the fix."""
 
 
 class DeviceClassState(Struct, frozen=True):
@@ -101,10 +100,10 @@ class DeviceClasses:
         return self._names
 
     def state(self, name: str) -> DeviceClassState:
-        """Return what the view knows about a class: whether it exists, is certainly absent, and the nearest name.
+        """Return what the view knows about a class.
 
-        Drivers install their classes, and files rarely contain them. So a class is certainly absent only from a whole
-        cluster.
+        Drivers install their classes, and files rarely contain them. So a class counts as absent only if the view has
+        all objects of a cluster.
         """
         if name not in self._states:
             self._states[name] = self._look_up_state(name)
@@ -126,7 +125,7 @@ class DeviceClasses:
 def validate_class_exists(
     name: str, state: DeviceClassState, asks: str, path: FieldPath, subject: Subject
 ) -> Iterator[Problem]:
-    """Yield the problem of a DeviceClass that does not exist: rule class-exists."""
+    """Report a DeviceClass that does not exist: rules class-exists and class-installed."""
     if state.is_absent:
         near = (
             f"write `{state.nearest}` in its place if that is meant, or ask the administrator to install"
@@ -146,7 +145,7 @@ def validate_class_exists(
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
-    """Yield problems of extended resources that name a DeviceClass (KEP-5004); the API server checks none."""
+    """Yield problems of extended resources that name a DeviceClass (KEP-5004). The API server does not check them."""
     for container in subject.typed(Pod).spec.all_containers():
         resources = container.resources
         for name in _class_resource_names(resources):

@@ -1,8 +1,8 @@
-"""Checks that the claims of a pod match those that its pod group shares (KEP-5729).
+"""Checks that the claims of a pod match the claims that its PodGroup shares (KEP-5729).
 
-A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`. It shares a claim of the group only if name and source of
-both are equal; otherwise the claim is silently created for each pod (k8s.io/api v0.36.1 scheduling/v1alpha2 types.go
-PodGroupSpec.resourceClaims).
+A pod joins a PodGroup by `spec.schedulingGroup.podGroupName`. The pod shares a claim of the group only if its own
+claim has the same name and the same source. Otherwise Kubernetes creates a claim for each pod, without a warning
+(k8s.io/api v0.36.1 scheduling/v1alpha2 types.go PodGroupSpec.resourceClaims).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOOKUP: Final = interest_in_fields(PodGroup.gvk, "spec.resourceClaims")
 
 
 def check_claims_match_pod_group(subject: Subject) -> Iterator[Problem]:
-    """Yield claims of a pod that equal one of its PodGroup in name or in source, but not in both: rule pod-group."""
+    """Report a claim of a pod that has the name or the source of a claim of its PodGroup, but not both."""
     pod, view = subject.typed(Pod).spec, subject.cluster_view()
     name = pod.scheduling_group.pod_group_name
     if not name or is_placeholder(name):

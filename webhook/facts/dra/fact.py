@@ -59,14 +59,14 @@ CLAIM: Final = declare_structure(
     absent=(BOOL, "whether it is known not to exist"),
     promised=(BOOL, "whether a ComputeDomain will create it"),
     nearest=(STRING, "the existing name that the user probably meant"),
-    elsewhere=(TEXTS, "other namespaces that have one of this name, at most three; none at admission"),
+    elsewhere=(TEXTS, "at most three other namespaces that have an object of this name; empty at admission"),
     requests=(list_of(REQUEST.type), "its requests"),
     requestNames=(TEXTS, "names of its requests"),
     devices=(DYN, "number of devices; null if not known, as with All or firstAvailable"),
     atLeast=(INT, "the fewest devices that it gets"),
     gpu=(BOOL, "whether some of the devices are GPUs"),
     adminAccess=(BOOL, "whether it asks for admin access"),
-    users=(TEXTS, "where containers refer to it"),
+    users=(TEXTS, "paths of the entries in containers that refer to it"),
     duplicate=(BOOL, "whether an earlier entry has the same name"),
 )
 REFERENCE: Final = declare_structure(

@@ -1,8 +1,9 @@
 """Checks configurations for NVIDIA's driver in claims and classes, `opaque.parameters`: nvidia-device-config.
 
-By nvidia.yaml, it reports the configurations that the plugin refuses, and those that the plugin does not apply: an
-object that no release knows, or that another driver of the vendor applies; a request for a class with devices of
-another type, or a request whose name does not match because it has alternatives; a setting that needs a feature gate.
+nvidia.yaml lists what the driver accepts. The checks report configurations that the driver's plugin refuses: an
+unknown kind, an invalid value, or a setting whose feature gate is off. They also report configurations that the
+plugin does not apply: a kind that another driver of NVIDIA applies, a request for devices of another type, and a
+request with alternatives that the configuration does not name.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def _is_for_nvidia(opaque: OpaqueConfiguration) -> bool:
 
 
 def _check_parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[Problem]:
-    """Yield the errors that the driver's plugin will report of its parameters."""
+    """Yield the errors that the driver's plugin will report about the parameters."""
     parameters, table = opaque.nvidia, _nvidia_table()
     if not _is_for_nvidia(opaque):
         return
@@ -194,7 +195,7 @@ def _check_domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
 
 
 def _is_of_other_vendor(parameters: NvidiaParameters) -> bool:
-    """Return whether the parameters have the API group of another vendor, whose driver only uses NVIDIA's name."""
+    """Return whether the API group of the parameters is another vendor's. Then only the driver's name is NVIDIA's."""
     group = parameters.api_version.partition("/")[0]
     return "/" in parameters.api_version and "nvidia" not in group.lower()
 
@@ -228,7 +229,9 @@ def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> 
 
 
 def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
-    """Yield the problem of an invalid value. For a kind that may change, only known fields are reported."""
+    """Yield the problem of an invalid value. For a kind that may change, only unknown fields, wrong types and
+    unsupported values are reported.
+    """
     message, fix, value = message_and_fix(breach)
     if breach.what == "unknownField":
         message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
@@ -268,7 +271,7 @@ def _add_refusal_reason(message: str) -> str:
 def _check_requests_of_configuration(
     config: DeviceConfiguration, asked: Mapping[str, DeviceRequestOfClaim]
 ) -> Iterator[Problem]:
-    """Yield requests that a configuration names, but to which the plugin does not apply it."""
+    """Report requests that a configuration names but to which the plugin does not apply the configuration."""
     device_class = _nvidia_table()["kinds"].get(config.opaque.nvidia.kind, {}).get("class", "")
     alternatives: dict[str, Mapping[str, Items[DeviceRequestOfClaim]]] = {}
     for index, name in enumerate(config.requests):

@@ -1,13 +1,12 @@
-"""The device claims of an object with the requests that they resolve to, and the containers' references to them.
+"""The device claims of an object's pods with their requests, and the references of containers to the claims.
 
-For a pod or anything with pod templates: every `spec.resourceClaims[]` entry, looked up as ResourceClaim or
-ResourceClaimTemplate in the object's namespace, and every `resources.claims[]` entry. Rules and defaults:
-k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go and pkg/apis/resource; which devices a class has is
-guessed by its name only.
+Every entry of `spec.resourceClaims` in a Pod or a pod template is looked up as a ResourceClaim or a
+ResourceClaimTemplate in the object's namespace. Every entry of `resources.claims` in a container is a reference. The
+type of the devices of a class is guessed from the name of the class. Rules and defaults: k8s.io/kubernetes v1.36
+pkg/apis/core/validation/validation.go and pkg/apis/resource.
 
-A claim or a template that is not found is certainly absent, promised by a ComputeDomain, or misspelled. It is known to
-be absent only if the view is the whole cluster. A ComputeDomain promises the template that it names; its controller
-makes it.
+A claim or a template that is not found counts as absent only if the view has all objects of the cluster. A
+ComputeDomain promises the template that it names, because its controller creates the template.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 DEFAULT: Final = "default"
-"""The namespace of an object without one in its file, as kubectl assumes."""
+"""The namespace that kubectl assumes if a file names none."""
 
 
 def _template_of_compute_domain(domain: JSON) -> Sequence[str]:
@@ -49,18 +48,17 @@ _BY_TEMPLATE: Final = Index("the template that it creates", _template_of_compute
 DOMAINS: Final = interest_in_fields(
     ComputeDomain.gvk, "spec.channel.resourceClaimTemplate.name", indexes=(_BY_TEMPLATE,)
 )
-"""The fields of ComputeDomains that are read."""
 _SHOWN: Final = 3
 ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
 class AbsenceOfClaim(Struct, frozen=True):
-    """Known facts about a claim or a template that does not exist.
+    """What is known about a claim or a template that was not found.
 
     Args:
         is_absent: whether it is known to be absent.
-        is_promised: whether a ComputeDomain will make it.
-        nearest: the name that was probably intended.
+        is_promised: whether a ComputeDomain creates it.
+        nearest: the existing name that was probably intended.
         elsewhere: other namespaces that have an object of this name, at most three.
     """
 
@@ -71,13 +69,13 @@ class AbsenceOfClaim(Struct, frozen=True):
 
 
 class AbsenceFinder:
-    """Finds out why objects do not exist in the namespace of one view."""
+    """Finds out what is known about claims and templates that the view's namespace lacks."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = replace(view, namespace=view.namespace or DEFAULT)
 
     def find_absence(self, kind: ClaimKind, name: str) -> AbsenceOfClaim:
-        """Return why an object that was looked up does not exist."""
+        """Return what is known about an object that was not found."""
         view = self._view
         is_promised = kind is ResourceClaimTemplate and is_promised_by_compute_domain(view, name)
         elsewhere = {namespace or DEFAULT for namespace in view.namespaces_with(kind.gvk, name)}
@@ -121,7 +119,7 @@ class PodClaim(Struct, kw_only=True):
         source: whether it names a claim, a template, both or none, or has the old field `source`.
         reference: the name of the claim or template.
         is_found: whether it exists.
-        absence: known facts about a claim that does not exist.
+        absence: what is known about a claim or template that was not found.
         contents: the contents of the claim or template.
         requests: its requests, each followed by its alternatives.
         users: where containers refer to it.
@@ -148,7 +146,7 @@ class PodClaim(Struct, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """Return ResourceClaim or ResourceClaimTemplate, "" if the claim names none, or two."""
+        """Return ResourceClaim or ResourceClaimTemplate; "" if the claim names no object, or two."""
         return self.referenced_kind.gvk.kind if self.referenced_kind else ""
 
 
@@ -202,8 +200,8 @@ def pod_claims(subject: Subject) -> ClaimsOfPods:
 
 
 def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | None = None) -> ClaimsOfPods:
-    """Return the claims of some pod sets. `pod` is the typed object, used for a pod set with the object itself as its
-    template, so that its fields are read once.
+    """Return the claims of some pod sets. `pod` is the object with typed fields. It is used if the object itself is
+    the template of a pod set, so that its fields are read once.
     """
     resolver, deadline = _ClaimResolver(view), view.deadline
     claims: list[PodClaim] = []

@@ -1,9 +1,9 @@
 """The devices that ResourceSlices publish: their pools, taints, capacities and models.
 
-A pool is read in its newest generation. It is complete if all of its slices exist; the scheduler allocates from no
-other pool. Taints come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an attribute:
-`productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. On a node with several models,
-a request for several devices may get any of the models.
+Only the newest generation of a pool is read. The scheduler allocates only from complete pools, which have all their
+slices. Taints come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an attribute:
+`productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. On a node with several
+models, a request for several devices may get devices of different models.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools,
 structured/internal/experimental/consumable_capacity.go calculateConsumedCapacity and violatesPolicy, and

@@ -1,8 +1,8 @@
 """The devices that claims and claim templates of the cluster ask for, with what is known about their classes.
 
-The contents of a claim are computed once in a review, because its pods often share claims. Those of ordinary claims are
-cached for all reviews, until the claim or a class changes. If a container names some requests of a claim, only these
-requests count.
+The contents of a claim are computed once in a review, because pods often share claims. The contents of ordinary
+claims are cached for all reviews, until the claim or a class changes. If a container names some requests of a claim,
+only these requests count.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ class ClaimContents(Struct, frozen=True, kw_only=True):
 
     Args:
         requests: its requests.
-        classes: the state of the classes that they name, by name.
-        request_names: the names by which a container may refer to them; only constraints may name an alternative.
+        classes: the state of each class that the requests name, by the name of the class.
+        request_names: the names by which a container may refer to the requests; only constraints may name an
+            alternative.
         devices: how many devices it gets; None if not known, as with All or firstAvailable.
         at_least: the least number of devices that it gets.
         is_gpu: whether GPUs are among the devices.
         has_admin_access: whether it asks for admin access.
-        is_exclusive: whether only one pod can use each of its devices: they are whole devices and slices, without admin
-            access, a share of a capacity or a sharing strategy.
+        is_exclusive: whether only one pod at a time can use each of its devices: whole devices or slices, without
+            admin access, a share of a capacity or a sharing strategy.
     """
 
     requests: tuple[DeviceRequestOfClaim, ...] = ()
@@ -69,7 +70,7 @@ def contents_of_claim(
         kept.contents = _contents_of_requests(claim.claim_spec, read_requests(claim.claim_spec, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
-        view.remember(key, kept.contents)  # each fact that needs a missing class notes it
+        view.remember(key, kept.contents)  # not if a class is missing: each fact that needs the class must note it
     return kept.contents
 
 

@@ -1,9 +1,9 @@
 """The requests of a device claim, in one form for all versions of resource.k8s.io.
 
-v1beta1 and v1alpha3 have the fields of an exact request next to its name, v1beta2 and v1 under `exactly`. All of them
-have alternatives under `firstAvailable`. The defaults are those of k8s.io/kubernetes v1.36
-pkg/apis/resource/v1/defaults.go. v1alpha2 named one resourceClassName for the whole claim: it has no requests, and
-`kind` is `unsupported`.
+v1beta1 and v1alpha3 have the fields of an exact request next to its name, v1beta2 and v1 under `exactly`. All four
+versions have alternatives under `firstAvailable`. The defaults are those of k8s.io/kubernetes v1.36
+pkg/apis/resource/v1/defaults.go. v1alpha2 named one resourceClassName for the whole claim, so such a claim is read as
+one request of kind `unsupported`.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _request_with_alternatives(
 def _request_for_one_class(
     name: str, kind: Kind, asked: ExactDeviceRequest | DeviceSubRequest, *, has_admin_access: bool = False
 ) -> DeviceRequestOfClaim:
-    """Return a request or subrequest of a claim for devices of one class, with the known facts about the devices."""
+    """Return a request or an alternative for devices of one class, with what is known about the devices."""
     asked.reading.deadline.spend(_WORK_OF_REQUEST)
     device = device_of_class_name(asked.device_class_name)
     mode = asked.allocation_mode or "ExactCount"

@@ -57,7 +57,7 @@ ADMIN_ACCESS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/admin-access",
     title="The namespace does not allow adminAccess",
     why=(
-        "adminAccess gives pods devices that are allocated to others, so Kubernetes allows it only in labelled "
+        "adminAccess gives pods devices that are allocated to other pods, so Kubernetes allows it only in labelled "
         "namespaces."
     ),
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
@@ -216,7 +216,7 @@ GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
 
 
 def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of ValidateResourceClaim and ValidateResourceClaimTemplate, and changes of an
+    """Yield the problems that ValidateResourceClaim and ValidateResourceClaimTemplate would report, and changes of an
     immutable spec.
     """
     claim = reviewed_claim(subject)
@@ -333,7 +333,7 @@ def problem_of_breach(breach: Breach) -> Problem:  # one rule a case
 
 
 def validate_requests(asked: Iterable[DeviceRequestOfClaim], version: str) -> Iterator[Problem]:
-    """Yield the problems that validateDeviceRequest would report, with its alternatives."""
+    """Yield the problems that validateDeviceRequest would report about requests and their alternatives."""
     for request in asked:
         if request.kind in ("none", "both"):
             yield _request_kind_problem(request, is_flat=version in FLAT_VERSIONS)

@@ -1,13 +1,14 @@
 """Compares the selectors of claims and classes with the devices that the cluster has now: resource-slices.
 
-A view without ResourceSlices yields no problems, and a class that the view lacks is not checked. Claims that
-controllers make from templates are not checked, because the templates are.
+Without ResourceSlices in the view, nothing is reported. A request is not checked if the view lacks its class. A claim
+that a controller created from a template is not checked, because the template is checked.
 
-Every device of every ResourceSlice is tried as the scheduler tries it: first the class, then the request. An error ends
-the allocation. The current allocations do not count. Only a whole cluster shows all devices. The number for one node is
-an upper bound. All devices of a claim must be within reach of one node. A device with a taint that is not tolerated, or
-with too small a capacity, does not count. A device that several nodes may reach counts for each node. Each shared
-counter is considered separately.
+As in the scheduler, each device of each ResourceSlice must match the selectors of the class, and then those of the
+request. If a selector fails with an error, the scheduler does not allocate the claim. Current allocations are not
+subtracted. Problems are reported only if the view has all objects of the cluster. All devices of a claim must be
+within reach of one node, and the number of devices that is computed for a node is an upper bound. A device with a
+taint that is not tolerated, or with too small a capacity, does not count. A device that several nodes may reach
+counts for each node. Each shared counter is considered separately.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
 allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
@@ -68,7 +69,7 @@ TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
 DIFFERENT_MODELS: Final = RESOURCE_SLICES.rule(
     "resource-slices/different-models",
     title="One request may get devices of different models",
-    why="A training is as slow as its slowest device, and on a node with several models a request may get both.",
+    why="A training is as slow as its slowest device, and a request may get a fast and a slow model on one node.",
     source="k8s.io/api v0.36.1 resource/v1 types.go DeviceConstraint",
     severity="low",
     fails="silent",
@@ -98,8 +99,8 @@ class AllocatableDevices(Struct, kw_only=True):
 
     Args:
         devices: devices that are neither tainted nor small.
-        most: the most that any one node can give.
-        tainted: how many have a taint that the request does not tolerate, and the first `taint`.
+        most: the most devices that one node can give.
+        tainted, taint: how many devices have a taint that the request does not tolerate, and the first such taint.
         small: the number of devices with less capacity than the request asks for.
         is_counted: whether shared counters are not enough for all devices.
     """
@@ -132,7 +133,7 @@ class SelectedDevices(Struct, kw_only=True):
         asked: the request; None for a class.
         of_class: how many devices are of the class; None if a class is not known, a selector is invalid, or the cluster
             is too large.
-        count: how many of these devices the selectors select.
+        count: how many of these devices all selectors select; None as for `of_class`.
         is_shared: whether one of the devices may be allocated several times.
         allocatable: the devices that remain for the request.
         failures: why selectors fail.
@@ -347,7 +348,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
         if selection.failures:
             yield _failing_selector_problem(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
-            # one alternative may get nothing, but not all of them
+            # an alternative may match no device, if another alternative matches one
             yield _no_device_problem(selection, devices.devices, subject.cluster_view())
         if _selects_too_few_devices(selection):
             yield _too_few_devices_problem(selection)
@@ -377,7 +378,7 @@ def _names_of_selection(selection: SelectedDevices) -> tuple[str, ...]:
 
 
 def _most_devices_of_alternatives(selections: Items[SelectedDevices]) -> Mapping[str, int]:
-    """Return the most devices that one alternative selects, by request; 1 if it is not known."""
+    """Return the most devices that one alternative selects, by request; 1 if the number is not known."""
     most: dict[str, int] = {}
     for selection in selections:
         count = 1 if selection.count is None else selection.count

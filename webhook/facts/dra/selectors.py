@@ -1,13 +1,13 @@
 """Device selectors: compiled in the CEL environment of dynamic resource allocation, checked, and evaluated on devices.
 
 As in k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go, a selector is compiled in the base environment with
-`cel.bind` and the variable `device`. Its result is a bool or has an attribute's unknown type. It has at most 10 KiB and
-an estimated cost of at most 1,000,000. With the feature gate DRAListTypeAttributes (alpha in 1.36), attributes may be
-lists.
+`cel.bind` and the variable `device`. Its result is a bool, or an attribute, whose type is not known. An expression
+has at most 10 KiB and an estimated cost of at most 1,000,000. With the feature gate DRAListTypeAttributes (alpha in
+1.36), attributes may be lists.
 
-The scheduler evaluates a selector on a device of a ResourceSlice (DeviceMatches). Names without a domain belong to the
-driver's domain. A domain that the device does not have is empty. An attribute that the device does not have is an
-error, and the scheduler then fails the claim.
+The scheduler evaluates a selector on a device of a ResourceSlice (DeviceMatches). Names without a domain belong to
+the driver's domain. A domain that the device does not have is empty. Reading an attribute that the device does not
+have is an error, and the scheduler then does not allocate the claim.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SelectorErrors(Struct, frozen=True):
 
 
 def check_selector(expression: str, deadline: Deadline) -> SelectorErrors:
-    """Return the errors that the API server will report of a selector's expression.
+    """Return the errors that the API server will report about a selector's expression.
 
     Raises:
         TooLargeToCompile: compiling it needs too much time or memory.

@@ -1,9 +1,9 @@
-"""The groups of rules of this package, and the kinds of resource.k8s.io and others that name claims, with their fields.
+"""The groups of rules of this package, the kinds of resource.k8s.io, and the other kinds that name claims.
 
 v1beta1 and v1alpha3 write an exact request next to its name, v1beta2 and v1 under `exactly`:
-`DeviceRequest.flat_request` reads the old form. v1beta1 has the parts of a published device under `basic`, v1beta2 and
-v1 next to its name: `PublishedDevice.fields` reads both. The fields are those of v1, because lookups request v1. Each
-version of resource.k8s.io has the releases of Kubernetes that serve it.
+`DeviceRequest.flat_request` reads the old form. v1beta1 has the parts of a published device under `basic`, v1beta2
+and v1 next to its name: `PublishedDevice.fields` reads both. The fields are those of v1, because lookups request v1.
+The table of versions names the releases of Kubernetes that serve each version.
 
 Source: k8s.io/api v0.36.1 resource and resource/*/zz_generated.prerelease-lifecycle.go.
 """
@@ -332,7 +332,9 @@ class VersionFault(Struct, frozen=True):
 
 
 def version_fault(version: str, target: int) -> VersionFault | None:
-    """Return the fault of a version in a minor release of Kubernetes 1; None if it has none or is unknown."""
+    """Return the fault of a version in the release Kubernetes 1.`target`; None if the version has no fault or is
+    unknown.
+    """
     if version not in _SERVED:
         return None
     first, end = _SERVED[version]
@@ -453,7 +455,7 @@ class PublishedDevice(DeviceFields):
 
     @property
     def fields(self) -> DeviceFields:
-        """Return the attributes and the capacity of the device, whichever version its slice has."""
+        """Return the fields of the device, from either place where versions of the API have them."""
         if "basic" not in self.json:
             return self
         basic = V1beta1Device(self.json, self.at, self.reading).basic
