@@ -137,7 +137,7 @@ def test_cohorts_with_a_cycle_are_reported(tmp_path: Path, capsys: pytest.Captur
 """)
     assert run_command_line(["queues", str(file)]) == 1
     shown = capsys.readouterr().out
-    assert shown.count("its parents lead back to a cohort below them") == 3
+    assert shown.count("its parents form a cycle") == 3
     assert "LocalQueue team/main" in shown
 
 

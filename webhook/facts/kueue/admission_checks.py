@@ -1,4 +1,5 @@
-"""Checks the AdmissionChecks of a ClusterQueue: missing checks, conflicts, and checks that place pods later.
+"""Reads the AdmissionChecks of a ClusterQueue: checks that are missing, that conflict, or that may place pods
+elsewhere.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateWithAdmissionChecks and inactiveReason,
 pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
@@ -29,7 +30,7 @@ class InactivityCause(Struct, frozen=True):
     Args:
         text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
         missing: the object that must be created before the queue can be active, "" if waiting may help.
-        is_known: whether the status or the spec shows it; False if the status is not written yet.
+        is_known: whether the status or the spec shows the reason; False if the status is not written yet.
     """
 
     text: str
@@ -63,7 +64,7 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
 
 
 def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:
-    """Yield the conflicts between the AdmissionChecks of MultiKueue and others."""
+    """Yield the conflicts of AdmissionChecks of MultiKueue with each other and with ProvisioningRequests."""
     if len(remote) > 1:
         yield "it has several AdmissionChecks of MultiKueue (MultipleMultiKueueAdmissionChecks)"
     if per_flavor:
@@ -74,7 +75,9 @@ def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisionin
 
 
 def may_run_in_other_cluster(queue: QueueFields, view: ClusterView) -> bool:
-    """Return whether other clusters may run the jobs of a ClusterQueue, so that their topologies count."""
+    """Return whether other clusters may run the jobs of a ClusterQueue, so that Topologies of this cluster may be
+    missing.
+    """
     return any(
         _controller_of_check(name, view) in ("", _MULTI_KUEUE) for name in _admission_checks_of_queue(queue, view)
     )

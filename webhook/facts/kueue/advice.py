@@ -62,8 +62,8 @@ CLAIMS_UNCOUNTED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/claims-uncounted",
     title="Kueue does not count the device claims of the job",
     why=(
-        "Before Kueue 0.18 only the other requests of a job count. The job then uses devices for which others have "
-        "quota."
+        "Before Kueue 0.18, only the other requests of a job count. The job then uses devices for which other jobs "
+        "have quota."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/10504",),
@@ -90,7 +90,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
-    """Yield a time limit that Kueue's webhook accepts and its controller cannot read."""
+    """Report a time limit that Kueue's webhook accepts but its controller cannot read."""
     metadata = subject.metadata
     given = metadata.labels.get(MAX_EXEC_TIME, "")
     if not subject.once(how_kueue_manages).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:
@@ -99,7 +99,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_flavors(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
+    """Report pods that may get a flavor with nodes that they do not select, or a flavor without nodes."""
     place = _place_of_admittable_job(subject)
     if place is None or place.queue is None:
         return

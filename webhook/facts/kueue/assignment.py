@@ -1,8 +1,8 @@
-"""Assigns flavors to the pod sets of a Workload, and explains why none fits.
+"""Assigns flavors to the pod sets of a Workload, and explains why no flavor fits.
 
 Every pod set gets one flavor for all resources of a resource group. All pod sets are admitted at once. Source:
-kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries flavors in their order and
-continues where it stopped, so it may find every assignment that is possible.
+kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries flavors in their order, and
+continues later where it stopped, so in time it may find any possible assignment.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from webhook.facts.kueue.workload import PodSetRequests
 Capacity: TypeAlias = Callable[[FlavorResource], int]
 """Returns the available amount of a flavor's resource."""
 _MOST_TRIED: Final = 20_000
-"""The most assignments of pod sets to flavors that are tried. After these, the job counts as possible."""
+"""The most assignments of pod sets to flavors that are tried. If all of them fail, the job still counts as possible."""
 
 
 class RejectedFlavor(Struct, frozen=True):
-    """A flavor that does not fit pods: for a reason, or because it has less of a resource than they request."""
+    """A flavor that does not fit pods: for `reason`, or because it can give only `most` of the `resource`, less than
+    `asked`.
+    """
 
     flavor: str
     reason: str = ""
@@ -43,7 +45,7 @@ class PodSetQuotaRequest(Struct, frozen=True):
     rejected: tuple[RejectedFlavor, ...]
 
     def flavors_with_capacity(self, capacity: Capacity) -> tuple[str, ...]:
-        """Return the flavors that have enough for this pod set alone."""
+        """Return the flavors that have enough quota for this pod set alone."""
         return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
     def shortage(self, flavor: str, capacity: Capacity) -> RejectedFlavor | None:
@@ -109,7 +111,7 @@ class _FlavorSearch(Struct):
 def pod_sets_not_fitting_together(
     wanted: Sequence[PodSetQuotaRequest], capacity: Capacity
 ) -> Sequence[PodSetQuotaRequest]:
-    """Return the pod sets of the first resource group whose flavors do not have enough for all of them; () for none."""
+    """Return the pod sets of the first resource group without quota for all of its pod sets together; () for none."""
     groups: dict[QuotaGroup, list[PodSetQuotaRequest]] = {}
     for pods in wanted:
         groups.setdefault(pods.group, []).append(pods)

@@ -22,7 +22,7 @@ _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 
 
 def validate_job(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that Kueue's webhooks would report of a job."""
+    """Yield the problems that Kueue's webhooks would report about a job."""
     from webhook.facts.kueue import job, job_kinds, job_serving, job_topology
     from webhook.facts.kueue.managed import how_kueue_manages
 
@@ -75,7 +75,7 @@ def _problems_of_predicted_admission(subject: Subject, group: str) -> Iterator[P
 
 
 def check_not_managed(subject: Subject) -> Iterator[Problem]:
-    """Yield the reasons why Kueue does not manage a job that seems meant for it."""
+    """Yield the reasons why Kueue does not manage a job that seems meant for a queue."""
     from webhook.facts.kueue.unmanaged import check_unmanaged
 
     if subject.once(_is_newly_queued):
@@ -93,14 +93,14 @@ def check_unintended_settings(subject: Subject) -> Iterator[Problem]:
 
 
 def check_trainer_resumes_job(subject: Subject) -> Iterator[Problem]:
-    """Yield a TrainJob of a queue that Trainer never resumes."""
+    """Report a queued TrainJob if Trainer never resumes it."""
     from webhook.facts.kueue.releases import check_resumed
 
     yield from check_resumed(subject)
 
 
 def check_trainer_applies_flavor(subject: Subject) -> Iterator[Problem]:
-    """Yield a TrainJob of a queue that starts without the node labels of its flavor."""
+    """Report a queued TrainJob if its pods start without the node labels of their flavor."""
     from webhook.facts.kueue.releases import check_flavor_of_pods
 
     yield from check_flavor_of_pods(subject)

@@ -1,4 +1,4 @@
-"""The Configuration of Kueue: the kinds and namespaces that it manages, how it counts resources, and its feature gates.
+"""The Configuration of Kueue: the managed kinds and namespaces, the way of counting resources, and the feature gates.
 
 Kueue reads a Configuration when it starts, from ConfigMap `kueue-manager-config` of `kueue-system`. If the ConfigMap
 has another name or cannot be read, a param may have the same text. Without both, the defaults of the release apply.
@@ -184,7 +184,7 @@ class WrittenConfiguration(Typed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KueueConfiguration:
-    """A Configuration.
+    """The parts of a Configuration that the checks read.
 
     Args:
         is_known: whether a Configuration was found; otherwise the defaults of the release apply.
@@ -192,11 +192,11 @@ class KueueConfiguration:
         manages_all: whether jobs without a queue name are also managed.
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
-        sources: the counters or capacities of the devices of a class that are counted in place of their number.
-        excluded: beginnings of names of resources that are not counted.
-        transformations: for a resource, whether it is kept, and the amounts for one unit.
+        sources: by DeviceClass, the counters or capacities that quota counts instead of the number of devices.
+        excluded: the prefixes of names of resources that are not counted.
+        transformations: by resource, the amounts that replace one unit or are added to it.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are ignored.
-        feature_gates: the feature gates that it switches on or off.
+        feature_gates: the feature gates that the Configuration switches on or off.
         has_fair_sharing: whether Fair Sharing is on.
     """
 
@@ -319,7 +319,7 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
 
 
 def _has_fair_sharing(written: WrittenConfiguration) -> bool:
-    """Return whether Fair Sharing is on: `enable` says so in v1beta1, and the field itself in v1beta2."""
+    """Return whether Fair Sharing is on: in v1beta1 if `enable` is true, in v1beta2 if the field is set."""
     sharing = written.fair_sharing
     return sharing.is_set and (sharing.enable or not written.api_version.endswith("/v1beta1"))
 
@@ -348,7 +348,9 @@ def _quota_names_of_device_classes(resources: ResourceSettings) -> Mapping[str, 
 
 
 def _sources_of_device_classes(resources: ResourceSettings) -> Mapping[str, tuple[CountedSource, ...]]:
-    """Return the sources of DeviceClasses. A class has capacities under its first name, and counters under several."""
+    """Return the sources by DeviceClass. A class has the sources of all its mappings, each under the name of the
+    mapping.
+    """
     sources: dict[str, tuple[CountedSource, ...]] = {}
     for mapping in resources.device_class_mappings:
         for device_class in mapping.device_class_names if mapping.sources else ():

@@ -1,9 +1,9 @@
 """The fact `kueue`: the queue of a job, the quota that it needs, and whether Kueue can ever admit it.
 
-LocalQueue, ClusterQueue, flavors and quota are checked in this order, first for ever, then for now. The first obstacle
-is the answer, with the text that Kueue writes into the Workload, if it writes any. Every answer is about the present
-configuration. It is not known if an object cannot be looked up. "Never" means more than all lenders together could give
-if nothing were in use, as in Kueue.
+The steps of `_STEPS` run in their order, and the first step with problems gives the answer. The problems quote the
+text that Kueue writes into the Workload, if it writes one. The answer is about the present configuration, and is
+unknown if an object cannot be looked up. As in Kueue, a job is never admitted if it needs more than the queue and all
+its lenders could give if nothing were in use.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and pkg/workload; observed
 with the same commit against kube-apiserver v1.36.2.
@@ -35,14 +35,16 @@ from webhook.rules.problem import MissingObject, Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problems of pod sets for which no flavor can ever have enough quota, or else has enough now."""
+    """Yield the problems of pod sets for which no flavor can ever have enough quota. Without such problems, yield
+    those of pod sets for which no flavor has enough quota now.
+    """
     if place.queue is None or place.tree is None or place.node is None or subject.once(build_workload).missing:
         return
     yield from _first_kind_of_problems(JobInClusterQueue(subject, place, place.queue, place.tree, place.node))
 
 
 def _first_kind_of_problems(fitting: JobInClusterQueue) -> Iterator[Problem]:
-    """Yield the problems of one kind: of the first kind that has any."""
+    """Yield the problems of the first kind that occurs: no flavors, a resource without quota, too little quota."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(build_workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
         yield no_matching_flavor_problem(fitting.place.at, fitting.queue_as_text())
@@ -67,7 +69,9 @@ def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> 
 def _problems_independent_of_lending(
     fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
 ) -> Iterator[Problem]:
-    """Yield problems that do not depend on lenders in the cohort; without any, note that lenders are unknown."""
+    """Yield the problems that do not depend on lenders in the cohort. Without such problems, note that lenders are
+    unknown.
+    """
     hopeless = [pods for pods in wanted if not pods.flavors]
     if not hopeless:
         fitting.place.view.note_missing(
@@ -103,9 +107,9 @@ Verdict: TypeAlias = Literal["", "possible", "never", "not-now", "unmanaged", "u
 QUEUED_PODS: Final = declare_structure(
     "QueuedPodSet",
     name=(STRING, "name of the pod set"),
-    count=(DYN, "its pods; null if not known"),
-    least=(INT, "the fewest pods that it may start with; the quota is for these"),
-    requests=(map_of(STRING, STRING), "the quota that `least` pods need together: quantities by resource"),
+    count=(DYN, "number of pods; null if not known"),
+    least=(INT, "the fewest pods that it may start with"),
+    requests=(map_of(STRING, STRING), "the quota that `least` pods need together, as quantities by resource"),
 )
 KUEUE: Final = declare_structure(
     "Kueue",
@@ -141,8 +145,8 @@ class AdmissionPrediction(Struct, frozen=True, kw_only=True):
 
     Args:
         verdict: the prediction in a word.
-        place: the known part of its queue.
-        problems: the obstacles, or problems with missing objects if they are not known.
+        place: what is known about its queue.
+        problems: the obstacles; if they are not known, problems that name the missing objects.
         workload: its pod sets; None if they are not needed.
     """
 

@@ -1,10 +1,10 @@
 """Whether a flavor fits the pods of a pod set, with Kueue's reason, and whether any node has the labels of a flavor.
 
-Nodes are read as Kueue reads them: labels, taints, and the resources for pods. They are read once for each state of a
-node, because a view gives the same object until it changes. In node selectors and required node affinity, only the keys
-of the flavor's labels count. A flavor without labels fits every selector. Kueue also assigns a flavor with labels that
-no node has, and the pods then wait. That is reported if a view has all Nodes, and nothing shows that the cluster may
-get more (pods/node_sources.py).
+Nodes are read as Kueue reads them: their labels, taints, state and allocatable resources. Each state of a node is
+read once, because a view gives the same object until it changes. In node selectors and required node affinity, only
+the keys of the flavor's labels count. A flavor without labels fits every selector. Kueue also assigns a flavor with
+labels that no node has, and then the pods wait. This is reported if the view has all Nodes and nothing shows that
+nodes may be added (pods/node_sources.py).
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and
 flavorSelector.
@@ -39,7 +39,7 @@ _KEPT_OBJECTS: Final = 8192
 _KEPT_STATES: Final = 4
 """How many states of the cluster are cached. An audit has one state; a server has two during a change."""
 _KEPT: Final = 512
-"""How many flavors are cached with their nodes."""
+"""How many answers are cached to the question whether any node has the labels of a flavor."""
 
 
 class NodeCapacity(Struct, frozen=True, eq=False, kw_only=True):
@@ -144,7 +144,9 @@ def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: FlavorFiel
 
 
 def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: Collection[str]) -> str:
-    """Return which part of the pods a flavor's labels do not match; "" if they match all."""
+    """Return the part of the template that the flavor's labels do not match: `node selector` or `node affinity`; ""
+    for none.
+    """
     selector = template.spec.node_selector.items()
     if any(key in keys and flavor.labels.get(key) != value for key, value in selector):
         return "node selector"
@@ -160,7 +162,7 @@ def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: C
 
 
 def _requirements_about_keys(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
-    """Return the requirements of a term about labels in `keys`."""
+    """Return the requirements of a term that are about labels in `keys`."""
     return (requirement for requirement in term.match_expressions if requirement.key in keys)
 
 
@@ -173,7 +175,9 @@ def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: 
 
 
 def labels_without_nodes(flavors: Sequence[FlavorFields], queue: QueueFields, view: ClusterView) -> str:
-    """Return the labels that no node has, such as `accelerator=a100 of flavor a100`; "" if any flavor has a node."""
+    """Return the labels that no node has, such as `accelerator=a100 of flavor a100`; "" if a flavor has a node or may
+    get one.
+    """
     nodes = view.copy_without_missing_objects().list_json(Node.gvk)
     if (
         not nodes

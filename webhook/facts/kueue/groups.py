@@ -21,7 +21,7 @@ KUEUE_NEVER: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""Jobs that Kueue can never admit with the present job and queues. If Kueue writes the reason, it writes it into the
+"""Jobs that Kueue can never admit while the job and the queues stay as they are. Kueue may write the reason into the
 Workload.
 """
 KUEUE_NOT_NOW: Final = RuleGroup(

@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for labels and annotations of jobs of any kind, and for their changes.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions have the names of Kueue's.
-They never check whether a queue or a class exists.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions have the names of Kueue's
+functions. Kueue's webhooks do not check whether a queue or a class exists.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def _label_value(key: str, subject: Subject) -> str | None:
 
 
 def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
-    """Yield the problems of validateCreateForPrebuiltWorkload; an annotation takes precedence over the label."""
+    """Yield the problems that validateCreateForPrebuiltWorkload would report. The annotation takes precedence over
+    the label.
+    """
     metadata, kind = subject.metadata, subject.group_kind[1]
     path, given = metadata.path("labels", PREBUILT), metadata.labels.get(PREBUILT)
     annotated = metadata.annotations.get(PREBUILT, "")
@@ -224,7 +226,7 @@ def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiti
 
 
 def validate_gates_update(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that ValidateAdmissionGatedByAnnotationOnUpdate would report: gates are removed only."""
+    """Yield the problems that ValidateAdmissionGatedByAnnotationOnUpdate would report: gates can only be removed."""
     if not is_gate_on(ADMISSION_GATED_BY_GATE, subject):
         return
     before = {"", *_admission_gates(subject.typed_old(Object))}

@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for single kinds: Pod, Job, RayCluster, RayJob, RayService and SparkApplication.
 
 The rules of a Pod are about its labels and annotations. The rules of a Job are about partial admission, and about
-completions that equal parallelism. Functions are named like those upstream.
+completions that equal parallelism. Functions have the names of Kueue's functions.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
@@ -182,7 +182,7 @@ def _validate_equal_completions(spec: JobSpec, metadata: Metadata) -> Iterator[P
 
 
 def validate_ray(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
-    """Yield the problems that the webhooks of RayCluster, RayJob and RayService would report of a managed object."""
+    """Yield the problems that the webhooks of RayCluster, RayJob and RayService would report about a managed object."""
     if not (how.queue or subject.once(read_kueue_configuration).manages_all):
         return
     match how.framework:

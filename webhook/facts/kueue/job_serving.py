@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for kinds that serve: Deployment, StatefulSet and LeaderWorkerSet.
 
-Kueue counts their pods once and cannot suspend them. So the number and the shape of the pods stay the same while the
-object names a queue.
+Kueue counts the pods of these kinds once and cannot suspend them. So the number and the shape of the pods must not
+change while the object names a queue.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}, pkg/util/pod/pod.go
 SpecShape and pkg/controller/jobframework/validation.go ValidateImmutablePodGroupPodSpec.
@@ -49,7 +49,7 @@ SCALE: Final = KUEUE_JOB.rule(
 KUEUE_JOB_GROUP_SIZE: Final = KUEUE_JOB.rule(
     "kueue-job/group-size",
     title="The group size of a LeaderWorkerSet with a queue was changed",
-    why="Kueue counts the pods of a group once, so more pods would run without quota. Since Kueue 0.19.2.",
+    why="Kueue counts the pods of a group once, so more pods would run without quota. Kueue checks this since 0.19.2.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
     function="ValidateUpdate",
 )
@@ -64,7 +64,7 @@ _SHAPE: Final = (
     *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
     "resourceClaims",
 )
-"""The fields of a pod's shape, in addition to its amounts and the ports of its containers."""
+"""The fields of a pod's shape, in addition to its requests and the ports of its containers."""
 _DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING_FRAMEWORKS
 _MOST_REPLICAS: Final = 1_000_000
 _STOP: Final = "scale the object to 0 first"
@@ -139,7 +139,7 @@ def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[
 
 
 def validate_leader_template_change(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
-    """Yield changes of the leaders' template of a LeaderWorkerSet; it must not be added or removed."""
+    """Report a leaders' template of a LeaderWorkerSet that is added or removed, or changes its shape."""
     if old and new:
         yield from validate_unchanged_pod_shape(old, new)
     elif old or new:

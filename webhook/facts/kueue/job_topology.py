@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for the topology annotations of pod templates.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go; functions are named like those
-there. The existence of a level is checked only when the job is placed.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go; functions have the names of
+Kueue's functions. Kueue checks only when it places the job whether a level exists.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
 TOPOLOGY_LAYERS: Final = KUEUE_JOB.rule(
     "kueue-job/topology-layers",
     title="The slice layers are not a valid JSON array",
-    why="Kueue divides each layer into the next one, so sizes must divide each other.",
+    why="Kueue divides each slice of a layer into slices of the next layer, so each size divides the size before.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateSliceRequiredTopologyConstraints",
 )
@@ -102,7 +102,7 @@ class _AnnotatedPodSet(Struct, frozen=True):
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of ValidateTASPodSetRequest for every pod set, and of ValidatePodSetGroupingTopology."""
+    """Yield the problems that ValidateTASPodSetRequest and ValidatePodSetGroupingTopology would report."""
     pairs = zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True)
     listed = [_AnnotatedPodSet(pod_set, template.metadata.annotations) for pod_set, template in pairs]
     for pods in listed:
@@ -209,8 +209,8 @@ def _fault_of_layer_size(size: JSON, above: int) -> str:
 
 
 def _validate_pod_set_groups(listed: Sequence[_AnnotatedPodSet]) -> Iterator[Problem]:
-    """Yield the problems of ValidatePodSetGroupingTopology. A group must have two pod sets with equal topology, and one
-    of them must have a single pod.
+    """Yield the problems that ValidatePodSetGroupingTopology would report. A group must have two pod sets with equal
+    topology, and one of them must have a single pod.
     """
     groups: dict[str, list[_AnnotatedPodSet]] = {}
     for pods in listed:

@@ -1,6 +1,6 @@
-"""The kinds of jobs that Kueue has rules for, with the fields that are read, and their pod templates with typed fields.
+"""Typed objects for the kinds of jobs that Kueue has rules for, and typed pod templates of their pod sets.
 
-Fields that every kind has are in webhook/typed/objects.py. A pod set knows the path of its template.
+Fields that every kind has are in webhook/typed/objects.py. The path of a template is in its pod set.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
@@ -36,7 +36,7 @@ class SuspendableJobSpec(Typed):
 
 
 class SuspendableJob(Object):
-    """A job of any kind, suspended or not."""
+    """A job of any kind, with the fields that suspend it."""
 
     spec = Part(SuspendableJobSpec)
 

@@ -1,4 +1,4 @@
-"""Whether Kueue manages an object, and by which LocalQueue, ClusterQueue and cohorts.
+"""Whether Kueue manages an object, and the LocalQueue, ClusterQueue and cohorts of the object.
 
 An object that Kueue does not manage starts at once, without a queue and without quota.
 
@@ -51,7 +51,7 @@ class KueueManagement(Struct, frozen=True, kw_only=True):
             Kueue, its `framework` is not integrated, its `namespace` is excluded, it is a RayJob on an existing cluster
             (`cluster-selector`), or it names no queue (`no-queue`).
         queue: the name of its LocalQueue, "" for none.
-        is_default: whether this is the queue of jobs that name no queue.
+        is_default: whether `queue` is the default queue, which jobs without a queue name get.
         framework: the name of its kind in Kueue's Configuration.
     """
 
@@ -104,7 +104,7 @@ def _has_managed_owner(subject: Subject) -> bool:
 
 
 def is_namespace_known(subject: Subject) -> bool:
-    """Return whether the namespace of an object is known; an object in a file may be created in any."""
+    """Return whether the namespace of an object is known; an object in a file may be created in any namespace."""
     return subject.metadata.has("namespace") or subject.cluster_view().is_whole()
 
 
@@ -117,8 +117,8 @@ def is_managed_namespace(subject: Subject) -> bool:
 
 
 def is_namespace_selection_known(subject: Subject) -> bool:
-    """Return whether it is known if Kueue's configuration selects the namespace of an object. If the configuration asks
-    for labels, only the Namespace object shows it.
+    """Return whether the view shows if Kueue's Configuration selects the namespace of an object. If the selector
+    reads labels other than the name, only the Namespace object shows this.
     """
     selector, view = subject.once(read_kueue_configuration).namespaces, subject.cluster_view()
     asked = LabelSelector(selector or {}, (), ReadingContext(view.deadline))
@@ -129,7 +129,7 @@ def is_namespace_selection_known(subject: Subject) -> bool:
 def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:
     """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 
-    Of a namespace that cannot be listed, only the name is known: for example a namespace that is not in the files
+    Only the name is known of a namespace that cannot be listed, such as a namespace that is not in the files
     (cluster/layered.py).
     """
     namespace = view.find(Namespace, name, namespaced=False)
@@ -177,8 +177,8 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
         at: the printed path of the queue's name in the object; "" if the object names no queue.
         local_queue: the LocalQueue; false if it is not known.
         queues: every ClusterQueue and cohort.
-        queue: its ClusterQueue.
-        tree, node: the cohorts of the ClusterQueue; None if they have a cycle.
+        queue: the ClusterQueue of the LocalQueue; None if it is not known.
+        tree, node: the quota tree with the cohorts, and the ClusterQueue in it; None if the cohorts form a cycle.
     """
 
     view: ClusterView

@@ -162,7 +162,7 @@ class JobInClusterQueue:
         *,
         is_of_nodes: bool,
     ) -> RejectedFlavor | None:
-        """Return why a flavor does not fit pods, whatever its quota; None if it fits."""
+        """Return why a flavor does not fit pods, apart from its quota; None if it fits."""
         view = self.place.view
         reason = topology.why_topology_does_not_fit(
             wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
@@ -174,8 +174,8 @@ class JobInClusterQueue:
         return RejectedFlavor(flavor.name, reason) if reason else None
 
     def _compared_label_keys(self, flavor: FlavorFields, group: QuotaGroup) -> frozenset[str]:
-        """Return the label keys that count in selectors: those of the flavor; before 0.17, those of the whole resource
-        group.
+        """Return the label keys that count in selectors: those of the flavor, and before Kueue 0.17 those of all
+        flavors of the resource group.
         """
         if find_kueue_release(self.subject) >= OWN_KEYS:
             return frozenset(flavor.labels)

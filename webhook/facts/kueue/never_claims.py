@@ -1,8 +1,8 @@
-"""How much quota the device claims of a pod need, and why Kueue can never count some of them.
+"""How much quota the device claims of a pod need, and why Kueue can never count some claims.
 
-Quota counts devices under the names that `deviceClassMappings` of Kueue's Configuration give their classes. Extended
-resources of device classes are converted to these names in requests. A resource that is only in limits keeps its own
-name. Drivers may not have published the devices of a claim yet.
+Quota counts devices under the names that `deviceClassMappings` in Kueue's Configuration gives to their classes.
+Extended resources of device classes are converted to these names in requests. A resource that is only in limits keeps
+its own name. Drivers may not have published the devices of a claim yet.
 
 Partitionable and shared devices count by their counters or capacities. Every device of the driver that the source, the
 class and the request select may be allocated to a pod, so the largest amount counts.
@@ -93,11 +93,11 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
     title="Kueue cannot count this extended resource outside a claim",
-    why="Kueue counts this class by a counter or a capacity. Only a claim states how much of them the job needs.",
+    why="Kueue counts this class by a counter or a capacity. Only a claim states how much of it the job needs.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 _WORK: Final = 10
-"""The cost of evaluating one device, in units of the deadline."""
+"""The cost of evaluating one selector on one device, in units of the deadline."""
 _MOST: Final = 20_000
 """How many devices are evaluated for one request; with more the result is unknown."""
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
@@ -108,7 +108,7 @@ class ChargedAmount(Struct, frozen=True):
     devices.
 
     Args:
-        amount: the sum for all of its devices.
+        amount: the sum for all devices of the request.
         never: what is wrong with the request.
         waits: what the devices of the cluster lack.
     """
@@ -143,7 +143,7 @@ def devices_matching_request(
 ) -> list[PooledDevice] | None:
     """Return the devices that a request selects: from the complete pools of a source's driver, or from all pools.
 
-    None if a selector fails, or if there are no ResourceSlices, no class or too many devices.
+    None if a selector fails, if the class or any ResourceSlices may be missing, or if there are too many devices.
     """
     device_class = view.find(DeviceClass, asked.device_class, namespaced=False)
     if not device_class:
@@ -219,8 +219,8 @@ class QuotaDevices(Struct):
 
     Args:
         counts: the amount of each resource.
-        refused: the problems of what Kueue never counts.
-        waiting: claims that it cannot count until other devices exist.
+        refused: the problems of claims and resources that Kueue never counts.
+        waiting: the problems of claims that Kueue cannot count until other devices exist.
         missing: templates that do not exist, and where the pod names them.
     """
 
@@ -274,7 +274,7 @@ class _TemplateDeviceCounter(Struct, frozen=True):
     devices: QuotaDevices
 
     def add_devices_of_template(self) -> None:
-        """Count the devices of all requests of a claim."""
+        """Count the devices of all requests of the template."""
         looking = self.view.copy_without_missing_objects()
         template = looking.find(ResourceClaimTemplate, self.name)
         if not template:
@@ -324,8 +324,8 @@ class _TemplateDeviceCounter(Struct, frozen=True):
         return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
 
     def _reserve_devices(self, asked: RequestedDevices, of: str, taken: set[DeviceID]) -> None:
-        """Reserve devices for one request (validateCELSelectorsAgainstDevices), a device for only one request of the
-        claim.
+        """Reserve devices for one request (validateCELSelectorsAgainstDevices). Two requests of a claim never share a
+        device.
         """
         matching = devices_matching_request(asked, self.view)
         if matching is None:
@@ -399,7 +399,9 @@ def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> 
 
 @lru_cache(maxsize=4)
 def _device_classes_by_resource(classes: IdentityKey) -> Mapping[str, str]:
-    """Return the DeviceClass of each extended resource: the newest class, then the first by name."""
+    """Return the DeviceClass of each extended resource. If several classes have the resource, the newest class
+    counts, and of equally new classes the first by name.
+    """
     ranked = sorted(_classes_with_extended_resource(classes.held), reverse=True)
     ranked.sort(key=lambda entry: entry[0])
     return {resource: name for _, name, resource in ranked}

@@ -1,8 +1,8 @@
 """Pods of one group that differ, and jobs with too many pod sets: Kueue creates no Workload for them.
 
 The Pods of a group are compared only in files, because a live view has no Pods, and an API server sends the Pods of a
-group one after the other. Kueue counts the Pods and compares all with the first. A Workload has a pod set for each pod
-template of a job.
+group one after the other. Kueue counts the Pods and compares each with the first Pod. A Workload has a pod set for
+each pod template of a job.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, and the rules
 of config/components/crd/bases.
@@ -57,7 +57,7 @@ _REPEATED: Final = {
     ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
     ("workload.codeflare.dev", "AppWrapper"): "components",
 }
-"""The list of each kind whose entries have pod templates."""
+"""The field of each kind with the list of its pod templates."""
 
 
 class _FirstPodOfGroup(Struct, frozen=True):
@@ -69,7 +69,7 @@ class _FirstPodOfGroup(Struct, frozen=True):
 
 
 def validate_pod_matches_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield Pods of a group whose queue or number of pods differs from that of the first Pod."""
+    """Report a Pod that names another queue or another number of pods than the first Pod of its group."""
     group, pod = pod_group_of(subject, how), subject.typed(Object)
     listed = subject.cluster_view().list_json(PodWithStatus.gvk, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))

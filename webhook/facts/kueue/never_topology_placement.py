@@ -43,7 +43,7 @@ _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
 def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem | None:
-    """Return the problem of a pod set that does not fit on the nodes of any topology, otherwise None."""
+    """Return the problem of a pod set that fits on the nodes of no flavor's topology, otherwise None."""
     lacking, pod_set, higher = [], wanted.pod_set, ""
     for name in wanted.flavors_with_capacity(ever):
         flavor = of_flavors.find_flavor(name, fitting.place.view)
@@ -86,7 +86,9 @@ def check_placement_together(
 
 
 def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPlacement]) -> Iterator[Problem]:
-    """Yield the problem of all pod sets if all nodes are too small, and of each group if every domain is too small."""
+    """Report all pod sets if all nodes together have too little room, and each group for which every domain has too
+    little room.
+    """
     groups: dict[tuple[str, str], dict[str, PodPlacement]] = {("", ""): {**placed}}
     for name, pods in placed.items():
         if pods.wish.group and pods.wish.required:

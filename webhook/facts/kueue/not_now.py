@@ -99,7 +99,7 @@ WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
 QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/queue-order",
     title="An earlier job blocks the StrictFIFO queue",
-    why="A job at the head that cannot be admitted blocks all that come after it.",
+    why="If the job at the head of the queue cannot be admitted, all later jobs wait.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
     issues=(
         "https://github.com/kubernetes-sigs/kueue/issues/4809",

@@ -1,7 +1,7 @@
 """Device claims and groups of Pods that are incomplete, so that their Workload waits.
 
-Kueue reports a claim that it cannot count only in a condition of the Workload; the reasons are Misconfigured and
-Inadmissible. Kueue waits for all Pods of a group; files are checked for missing Pods.
+Kueue reports a claim that it cannot count only in a condition of the Workload, with the reason Misconfigured or
+Inadmissible. Kueue waits for all Pods of a group, which are counted here if the view has all Pods.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go and pkg/controller/jobs/pod/pod_controller.go
 validatePodGroupMetadata.
@@ -72,7 +72,7 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
 
 
 def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield a Pod of a group that has fewer Pods in the files of a whole cluster than the annotation says."""
+    """Report a Pod of a group with fewer Pods than the annotation says, if the view has all Pods."""
     group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
     written, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     count = read_count(written)

@@ -107,7 +107,7 @@ class _OverviewRows(Struct):
             )
 
     def _rows_of_cycle(self, name: str) -> Iterator[QueueRow]:
-        told = ("its parents lead back to a cohort below them, so that nothing is admitted",)
+        told = ("its parents form a cycle, so nothing is admitted",)
         yield QueueRow(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
         for queue in self.queues.members.get(name, ()):
             yield QueueRow(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
@@ -156,7 +156,9 @@ def _namespace_or_default(local: LocalQueue) -> str:
 def _rows_of_lost_local_queues(
     queues: QuotaTrees, local: Mapping[str, Sequence[LocalQueue]], view: ClusterView
 ) -> Iterator[QueueRow]:
-    """Yield LocalQueues with a ClusterQueue that does not exist; if files are incomplete, it may exist elsewhere."""
+    """Yield LocalQueues with a ClusterQueue that does not exist; if files are incomplete, the ClusterQueue may be in
+    another file.
+    """
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
             told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()

@@ -1,11 +1,11 @@
 """Rules of Kueue for ClusterQueues, LocalQueues and AdmissionChecks, and queues that are inactive.
 
 Functions for names, selectors, preemption and policies are named like those of Kueue's webhooks. Kueue validates
-flavors that a Workload tries concurrently only with the feature gate ConcurrentAdmission, which is off by default.
-Without it only a change of the policy is refused.
+concurrentAdmissionPolicy only with the feature gate ConcurrentAdmission, which is off by default. Without the gate,
+Kueue refuses only a change of the policy.
 
-A queue is inactive because of its AdmissionChecks or a Topology. Each is reported on the object whose author can fix
-it.
+AdmissionChecks or a missing Topology may keep a queue inactive. The problem is reported on the object whose author
+can fix it.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy and
 validateAdmissionChecks, cohort_webhook.go, the rules of config/components/crd/bases,
@@ -117,7 +117,7 @@ CLUSTER_QUEUE_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
 NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/namespace-not-selected",
     title="The ClusterQueue does not accept jobs of the LocalQueue's namespace",
-    why="Jobs of other namespaces are never admitted.",
+    why="Kueue never admits jobs of a namespace that the ClusterQueue does not select.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
 )
 KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
@@ -266,7 +266,7 @@ def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
-    """Yield an invalid or changed name of a ClusterQueue, which the definition of LocalQueues refuses."""
+    """Yield an invalid or changed name of a ClusterQueue, which the CustomResourceDefinition of LocalQueues refuses."""
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
     new, path = spec.cluster_queue, spec.path("clusterQueue")
     if new and dns1123_subdomain_errors(new) and not is_placeholder_for_name(new):
@@ -362,7 +362,7 @@ def _concurrent_admission_problem(path: FieldPath, message: str, fix: str, shown
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
-    """Yield flavors of admission checks that the queue does not have (validateAdmissionChecks)."""
+    """Report admission checks for flavors that the queue does not have (validateAdmissionChecks)."""
     spec, old = subject.typed(ClusterQueue).spec, subject.typed_old(ClusterQueue)
     checks, before = spec.admission_checks_strategy, old.spec.admission_checks_strategy
     if spec.resource_groups and (not old or checks.differs(before, "admissionChecks")):

@@ -1,7 +1,7 @@
 """Rules of Kueue for the resource groups of a ClusterQueue or a Cohort: resources, flavors, their order and number.
 
-Advice on the portable name `gpu` follows webhook/facts/gpu/portable.py: no pod requests `gpu` once it is translated, so
-a quota for it limits nothing.
+webhook/facts/gpu/portable.py translates requests for the portable name `gpu` into the resource of a vendor. So a
+quota for `gpu` limits nothing.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups, cohort_webhook.go,
 and the bounds of config/components/crd/bases.

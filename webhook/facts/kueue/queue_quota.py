@@ -65,9 +65,9 @@ FAIR_SHARING: Final = KUEUE_QUEUE.rule(
 )
 FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/fair-sharing-zero",
-    title="A queue that borrows has fair sharing weight 0",
-    why="With fair sharing, a weight of 0 means that others borrow first.",
-    refused_by="nothing; others come first",
+    title="The fair sharing weight of the queue is 0",
+    why="With fair sharing, a weight of 0 means that other queues borrow first.",
+    refused_by="nothing; other queues borrow first",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
     fails="silent",
 )

@@ -72,7 +72,7 @@ WORKLOAD_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
 _REQUIRED_IN: Final = "v1beta1"
 """Later versions do not need podSets, but a written list needs an entry: config/components/crd/bases."""
 _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
-"""Fields with quantities, which are equal in every notation."""
+"""Fields with quantities, which are compared by value and not by notation."""
 _OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
 _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
 _BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -80,7 +80,7 @@ _BOOSTS: Final = range(-(2**31), 2**31)
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of ValidateWorkload that do not depend on the Workload's status."""
+    """Yield the problems that ValidateWorkload would report, except those that depend on the Workload's status."""
     spec = subject.typed(Workload).spec
     yield from _validate_pod_set_count(spec, subject)
     for pod_set in spec.pod_sets:
@@ -113,7 +113,7 @@ def _pod_sets_problem(path: FieldPath, message: str, fix: str, value: JSON = Non
 
 
 def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that validatePodSet would report of a container, or of a pod as a whole."""
+    """Yield the problems that validatePodSet would report about the resources of a container or a pod."""
     for side, amounts in (("requests", resources.requests), ("limits", resources.limits)):
         for name, value in amounts.items():
             path = resources.path(side, name)
@@ -142,7 +142,9 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_workload_update(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of ValidateWorkloadUpdate: changes of fields that are immutable while quota is reserved."""
+    """Yield the problems that ValidateWorkloadUpdate would report: changes of fields that are immutable while quota
+    is reserved.
+    """
     old, new = subject.typed_old(Workload), subject.typed(Workload)
     if not old or not has_quota(old):
         return
@@ -187,7 +189,7 @@ def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: 
 
 
 def _validate_priority_class_change(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
-    """Yield changes of the priority class that are not allowed in either version."""
+    """Yield changes of the priority class that are not allowed, in the fields of both API versions."""
     before, after = old.priority_class_ref, new.priority_class_ref
     if before.is_set != after.is_set:
         message = f"{change(before.json.get('name'), after.json.get('name'))} while quota is reserved"

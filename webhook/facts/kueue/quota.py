@@ -70,7 +70,7 @@ class QuotaNode:
 
 
 def set_parent(parent: QuotaNode, child: QuotaNode) -> None:
-    """Make a node of the quota tree the child of another."""
+    """Make a node of the quota tree the child of another node."""
     child.parent = parent
     parent.children.append(child)
 
@@ -102,11 +102,11 @@ class QuotaTree:
         return self._order
 
     def subtree_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the quota of a node and of what the nodes below it lend (Kueue's SubtreeQuota)."""
+        """Return the quota of a node plus the quota that the nodes below it lend (Kueue's SubtreeQuota)."""
         return self._cached_sums(pair).subtree[node]
 
     def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
-        """Return the amount of a flavor and resource that is in use below a node of the tree."""
+        """Return the usage of a node, plus the usage of lower nodes beyond the quota that they never lend."""
         return self._cached_sums(pair).usage[node]
 
     def potential_available_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
@@ -182,7 +182,7 @@ class QuotaTree:
 
 
 def nodes_parents_first(root: QuotaNode) -> Iterator[QuotaNode]:
-    """Yield a node and all below it, parents before their children."""
+    """Yield a node and all nodes below it, parents before their children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

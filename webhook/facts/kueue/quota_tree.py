@@ -1,8 +1,8 @@
 """Reads ClusterQueues and Cohorts as plain values, and builds the trees of quota from them.
 
 Until an object changes, a view returns the same Python object and the same sequence. So values are cached by object,
-and trees by sequence. A cohort that an object names exists, even without a Cohort. Stopped and inactive ClusterQueues
-still lend.
+and trees by sequence. If an object names a cohort, the cohort exists even without a Cohort object. Stopped and
+inactive ClusterQueues still lend.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy.
 """
@@ -49,7 +49,7 @@ _READ_WORK: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class QuotaGroup:
-    """A resource group: the resources that it covers and the flavors in which they are tried."""
+    """A resource group: the resources that it covers, and its flavors in the order in which Kueue tries them."""
 
     resources: tuple[str, ...]
     flavors: tuple[str, ...]
@@ -57,7 +57,7 @@ class QuotaGroup:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class QueueFields:
-    """The fields of a ClusterQueue or a Cohort. Only ClusterQueues have fields after the first four.
+    """The fields of a ClusterQueue or a Cohort. Only ClusterQueues have the fields after `quotas`.
 
     Args:
         name: its name.
@@ -69,10 +69,10 @@ class QueueFields:
         is_strict: whether its Workloads are admitted in the order in which they were created.
         namespace_selector: the label selector of the namespaces that may use it; null selects no namespace.
         admission_checks: its AdmissionChecks, each with its flavors; no flavors means all flavors.
-        preempts_own, reclaims, preempts_to_borrow: its policies for the preemption of its own Workloads, of Workloads
-            that borrow from it, and of Workloads of others when it borrows.
+        preempts_own, reclaims, preempts_to_borrow: whether it preempts Workloads of its own, Workloads that borrow
+            from it, and Workloads of other queues when it borrows.
         inactive: the reason in its status why it is inactive, "" if it is active.
-        pending, reserving: the numbers of Workloads in its status; None if it has none.
+        pending, reserving: the numbers of Workloads in its status; None if the status has no number.
     """
 
     name: str
@@ -195,8 +195,8 @@ class QuotaTrees:
     """All ClusterQueues and cohorts. Trees are built when they are first needed.
 
     Args:
-        cluster_queues: by name.
-        cohorts: Cohorts by name; a cohort need not have one.
+        cluster_queues: ClusterQueues by name.
+        cohorts: Cohort objects by name; a cohort may have no object.
         members: ClusterQueues by the name of their cohort.
         below: Cohorts by the name of their parent.
         reserved: the usage by Workloads, which replaces the usage in the status of ClusterQueues; None if the view
@@ -229,7 +229,7 @@ class QuotaTrees:
         return self._trees[f"/{queue.name}"] or QuotaTree(node)
 
     def tree_of(self, cohort: str) -> QuotaTree | None:
-        """Return the whole tree that a cohort is in; None if it has a cycle."""
+        """Return the whole tree that a cohort is in; None if the parents form a cycle."""
         root = self.root_of(cohort)
         if root is None:
             return None
@@ -239,7 +239,7 @@ class QuotaTrees:
         return tree
 
     def root_of(self, cohort: str) -> str | None:
-        """Return the name of the cohort at the root above one; None if the parents have a cycle."""
+        """Return the name of the root above a cohort; None if the parents form a cycle."""
         passed = set()
         while cohort not in passed:
             passed.add(cohort)
@@ -250,7 +250,7 @@ class QuotaTrees:
         return None
 
     def parent_of(self, cohort: str) -> str:
-        """Return the name of the cohort above a cohort or ClusterQueue, "" if there is none."""
+        """Return the name of the cohort above a cohort, "" if there is none."""
         return self.cohorts[cohort].cohort if cohort in self.cohorts else ""
 
     def cycle_above(self, cohort: str) -> tuple[str, ...]:
@@ -297,7 +297,7 @@ def read_quota_tree(view: ClusterView) -> QuotaTrees:
 
 
 def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items[QuotaNode]:
-    """Return the other ClusterQueues and Cohorts in the tree of a cohort; none if it has a cycle."""
+    """Return the other ClusterQueues and Cohorts in the tree of a cohort; none if the parents form a cycle."""
     tree = read_quota_tree(view).tree_of(cohort)
     nodes = tree.nodes() if tree else ()
     return Items([node for node in nodes if node.name != name], view.deadline)
@@ -339,5 +339,5 @@ def _build_quota_trees(stored: _StoredQueuesAndCohorts, reserved: IdentityKey) -
 
 
 def _has_all_workloads(reserved: WorkloadReservations | None, listed: Sequence[QueueFields]) -> bool:
-    """Return whether the Workloads with quota are at least as many as the status of every ClusterQueue counts."""
+    """Return whether each ClusterQueue has at least as many Workloads with quota as its status counts."""
     return reserved is not None and all(reserved.holders[queue.name] >= (queue.reserving or 0) for queue in listed)

@@ -1,10 +1,10 @@
-"""Releases of Kueue that change the results of these checks, and releases of Trainer that do not fit Kueue's.
+"""Releases of Kueue that change the results of the checks, and releases of Trainer that do not work with them.
 
-Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know. Kueue
-0.14 is left out there, because 0.14.0 to 0.14.4 cannot be distinguished from 0.14.5.
+Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know. The
+checks of Trainer leave out Kueue 0.14, because 0.14.0 to 0.14.4 cannot be distinguished from 0.14.5.
 
-Source: kubernetes-sigs/kueue@ff69552e config/components and pkg, pkg/controller/jobs/trainjob among them, with their
-history; kubeflow/trainer branches release-2.0 to release-2.3.
+Source: kubernetes-sigs/kueue@ff69552e config/components and pkg with their history, such as
+pkg/controller/jobs/trainjob; kubeflow/trainer branches release-2.0 to release-2.3.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _POD_TEMPLATE_OVERRIDES: Final[Release] = (0, 15)
 
 
 def find_kueue_release(subject: Subject) -> Release:
-    """Return the release of Kueue: that of the parameter, otherwise of the Deployment, otherwise the newest."""
+    """Return the release of Kueue: the release of the parameter, otherwise of the Deployment, otherwise the newest."""
     return subject.once(_assumed_or_installed_release) or subject.assumptions.kueue
 
 
@@ -89,7 +89,7 @@ def max_pod_sets_per_workload(release: Release) -> int:
 
 
 def check_resumed(subject: Subject) -> Iterator[Problem]:
-    """Yield a TrainJob of a queue that Trainer never resumes."""
+    """Report a queued TrainJob if Trainer never resumes it."""
     kueue, trainer = _releases_of_kueue_and_trainer(subject)
     if kueue >= _RUNTIME_PATCHES and (0, 0) < trainer < PATCHES:
         message = (
@@ -100,7 +100,7 @@ def check_resumed(subject: Subject) -> Iterator[Problem]:
 
 
 def check_flavor_of_pods(subject: Subject) -> Iterator[Problem]:
-    """Yield a TrainJob of a queue that starts without the node labels of its flavor."""
+    """Report a queued TrainJob if its pods start without the node labels of their flavor."""
     kueue, trainer = _releases_of_kueue_and_trainer(subject)
     if _POD_TEMPLATE_OVERRIDES <= kueue < _RUNTIME_PATCHES and trainer > (0, 0) and trainer != TEMPLATES:
         message = (
@@ -111,7 +111,9 @@ def check_flavor_of_pods(subject: Subject) -> Iterator[Problem]:
 
 
 def _releases_of_kueue_and_trainer(subject: Subject) -> tuple[Release, Release]:
-    """Return the releases of Kueue and Trainer; (0, 0) if one is not stated, or the TrainJob names no queue."""
+    """Return the releases of Kueue and Trainer. Both are (0, 0) if the TrainJob names no queue or the release of
+    Kueue is not stated; Trainer's is (0, 0) if it is not stated.
+    """
     is_queued = subject.group_kind == TRAIN_JOB and QUEUE_NAME in subject.metadata.labels
     if not is_queued or not is_kueue_release_stated(subject):
         return (0, 0), (0, 0)

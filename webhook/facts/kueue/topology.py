@@ -1,10 +1,10 @@
-"""The topology request of a pod set, whether a flavor fits, and whether its nodes could ever hold the pods.
+"""The topology request of a pod set, whether a flavor fits the request, and whether nodes could ever hold the pods.
 
-Kueue adds up what the nodes of each lowest domain have. It places the pod sets of a Workload one after the other, each
-on what the earlier pod sets leave. A group of pod sets must be in one domain. Other pods on the nodes are not
-considered. A shortage of several pod sets is reported only if it is certain in any order of placement: their sum is
-more than the nodes that they may use have, or their pods are too many for these nodes even if all were as small as the
-smallest.
+Kueue adds up the resources of the nodes of each lowest domain. It places the pod sets of a Workload one after the
+other, each on the resources that earlier pod sets leave. A group of pod sets must be in one domain. Other pods on the
+nodes are not considered. A shortage of several pod sets is reported only if it is certain in any order of placement.
+Either the pod sets together request more than their nodes have, or their pods would be too many even if each were as
+small as the smallest pod.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go,
 pkg/cache/scheduler/tas_topology_tree.go addNode and tas_flavor_snapshot.go FindTopologyAssignmentsForFlavor.
@@ -88,11 +88,12 @@ def why_topology_does_not_fit(
     """Return why a flavor does not fit a topology request, "" if it fits.
 
     Args:
-        wanted: what it asks for.
+        wanted: the topology request.
         flavor: the flavor.
         view: the cluster.
         is_implied: whether every flavor of the queue has a topology.
-        is_of_nodes: whether the pods request the resources of the flavor; otherwise these count only for quota.
+        is_of_nodes: whether the pods request a resource of the flavor's group from nodes; otherwise the group counts
+            only for quota.
     """
     if not flavor.topology:
         return "it has no topology, and the pods ask for one" if wanted.is_explicit and is_of_nodes else ""
@@ -119,7 +120,9 @@ class PodPlacement(Struct, frozen=True, kw_only=True):
 
 
 def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
-    """Return how many of the pods the nodes of the topology could hold; None if its nodes are not known."""
+    """Return how many of the pods one required domain, or else the whole topology, could hold; None if this is not
+    known.
+    """
     levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):
         view.note_missing(MissingObject(kind=Node.gvk.kind, name=""))
@@ -205,7 +208,7 @@ def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: Clus
 
     Args:
         placed: the pod sets of the same flavor; each fits alone.
-        level: the level at which all of them must be in the same domain; "" if they may be anywhere.
+        level: the level at which all pod sets must be in the same domain; "" if they may be anywhere.
         view: the cluster, with its nodes.
     """
     asked: Counter[str] = Counter()

@@ -31,7 +31,7 @@ class FlavorQuotas(Typed):
 
 
 class ResourceGroup(Typed):
-    """A resource group: resources, and the flavors in which they are tried."""
+    """A resource group: resources, and the flavors with quota for them."""
 
     covered_resources = Texts()
     flavors = Parts(FlavorQuotas)
@@ -76,7 +76,7 @@ class FlavorFungibility(Typed):
 
 
 class BorrowWithinCohort(Typed):
-    """Whether a Workload that borrows may preempt others."""
+    """Whether a Workload that borrows may preempt other Workloads."""
 
     policy = Text(default="Never")
 
@@ -288,7 +288,7 @@ class WorkloadSpec(Typed):
 
 
 class PodSetAssignment(Typed):
-    """The flavors that a pod set was assigned, and its usage of them."""
+    """The flavors that are assigned to a pod set, and the usage of each resource."""
 
     name = Text()
     count = OptionalNumber()

@@ -1,4 +1,4 @@
-"""Finds jobs for a queue that Kueue does not manage: they start at once, without quota.
+"""Finds jobs that seem meant for a queue although Kueue does not manage them: they start at once, without quota.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs. A job without a label is
 reported only if its namespace has a LocalQueue.
@@ -80,20 +80,20 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/label-place",
     title="The queue name is in a place that Kueue does not read",
     why=(
-        "Kueue reads the label of the object itself. It reads no annotation since 0.15. With a label on the pods, "
-        "it queues each pod separately."
+        "Kueue reads the label of the object itself. Since Kueue 0.15, it reads no annotation. With a label on the "
+        "pods, it queues each pod separately."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
 )
 NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name",
-    title="The job names no queue although its namespace has one",
+    title="The job names no queue although its namespace has a LocalQueue",
     why="The job starts without quota, on nodes that queued jobs wait for.",
 )
 
 NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name-in-files",
-    title="The job names no queue although the files have one for its namespace",
+    title="The job names no queue although the files have a LocalQueue for its namespace",
     why=(
         "The files have a queue for this namespace, but it may belong to another example, and not every job needs a "
         "queue. For a whole cluster the rule is no-queue-name."
@@ -209,8 +209,8 @@ def _misplaced_queue_label_problem(
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     """Yield a queue that only the pods name. If Kueue manages pods, it queues each pod separately.
 
-    Kueue always does this for a Deployment, because its own webhook only copies the label to the pods. Ray
-    creates the pods of an autoscaled RayCluster one by one, and Kueue does not queue such a cluster as a whole:
+    Kueue always does this for a Deployment, because Kueue's webhook only copies the label to the pods. Ray creates
+    the pods of an autoscaled RayCluster one by one, and Kueue does not queue such a cluster as a whole:
     pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate.
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
