@@ -1,1 +1,1 @@
-"""What a workload with devices does when a node, a device or a container of it fails."""
+"""What a workload with devices does when a node, a device or a container fails."""

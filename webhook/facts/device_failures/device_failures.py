@@ -1,10 +1,10 @@
-"""What pods with devices do when a node, a device or a container fails, and its checks.
+"""The checks of what pods with devices do when a node, a device or a container fails.
 
 - Tolerations keep pods on nodes and devices that have failed. A toleration without a key and with the operator Exists
   matches every taint. Device taints: KEP-5055.
 - Another pod should replace a failed pod, with other devices and an image that is already on the node.
 
-restarts.py has the rules of controllers, probes.py those of servers, and nccl.py those of NCCL.
+restarts.py has the rules about controllers, probes.py the rules about servers, and nccl.py the rules about NCCL.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/;
 https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/

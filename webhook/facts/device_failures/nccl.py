@@ -121,8 +121,8 @@ def _check_nccl_topology_file(pods: DevicePods, container: Container, variable: 
 
 
 def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
-    """Warn of a container without a setting for the interface: neither a variable, nor a command, nor a file of
-    settings.
+    """Warn of a container without a setting for the interface: neither a variable, nor a command, nor a configuration
+    file.
     """
     words = [*(variable.name for variable in container.env), *container.words]
     if container.env_from or any(_INTERFACE in word for word in words):

@@ -104,7 +104,7 @@ OTHER_SERVERS: Final = (_REPLACED - SERVING) | frozenset(
         ("grove.io", "PodCliqueSet"),
     )
 )
-"""Kinds of servers that get advice about probes and budgets alone. KubeRay's own probes do not ask a model server."""
+"""Kinds of servers that get only advice about probes and budgets."""
 _WITH_MORE_LABELS: Final = SERVICES | {LEADER_WORKER_SET}
 LLM_SERVICES: Final = frozenset((("serving.kserve.io", "LLMInferenceService"),))
 """Kinds with parts of pods that a controller merges over its presets."""
@@ -112,7 +112,9 @@ _MAIN: Final = "main"
 _DELAY_OF_PRESET_S: Final = 10
 """initialDelaySeconds of the startupProbe in KServe's presets (config/llmisvcconfig of kserve/kserve@aaac4e294)."""
 _LONG_S: Final = 120
-"""Seconds to load 15 GB (7 billion parameters of 2 bytes) at 125 MB/s: a gigabit network, or an ordinary cloud disk."""
+"""Seconds to load 15 GB (7 billion parameters of 2 bytes each) at 125 MB/s: a gigabit network, or an ordinary cloud
+disk.
+"""
 _LARGE_LONG_S: Final = 240
 """Seconds to load 30 GB: 30 billion parameters, even of 1 byte."""
 _SHORT_S: Final = 60
@@ -144,8 +146,7 @@ _IS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(tests?|bench(mark)?s?|smoke)(?![a
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
 """Texts in the name, namespace, label, image or command of a program that only simulates a server of models."""
 _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
-"""The end of a command in a container for interactive work; if it starts a server first, the command also has an `&`.
-"""
+"""The end of the command of a container for interactive work. A command that starts a server first also has an `&`."""
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """A part of a command that starts one node of a server with several nodes. Only the first node accepts requests."""
 _HEADLESS: Final = re.compile(r"--headless\b")
@@ -158,9 +159,9 @@ _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_ind
 
 
 class ModelServerPatterns(Struct, frozen=True):
-    """All of model_servers.yaml: a part of the image name or of a command word that identifies the server.
+    """The patterns of model_servers.yaml, which match parts of images and of commands of model servers.
 
-    `later`: a server that loads its models on request.
+    `later` matches servers that load their models on request.
     """
 
     images: re.Pattern[str]
@@ -170,7 +171,7 @@ class ModelServerPatterns(Struct, frozen=True):
 
 @cache
 def read_model_server_patterns() -> ModelServerPatterns:
-    """Return the shipped rows, which are read on first use."""
+    """Return the patterns of model_servers.yaml, which is read on first use."""
     (document,) = yamlfile.read(MODEL_SERVERS_FILE)
     return ModelServerPatterns(
         *(re.compile("|".join(document.value[each])) for each in ("images", "commands", "later"))
@@ -238,7 +239,7 @@ def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
 def _seconds_until_kill(probe: Probe) -> int | None:
     """Return the seconds until the kubelet kills the container at the latest; None if it is not known.
 
-    A command may succeed although the server does not work.
+    It is not known for a command, which may succeed although the server does not work.
     """
     names = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
     if probe.exec or any(probe.is_omitted(name) for name in names):
@@ -313,7 +314,7 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
 
 def _answers_for_group(pods: DevicePods, subject: Subject) -> bool:
     """Return whether pods of a LeaderWorkerSet answer the requests of their group: leaders, and the pods of groups of
-    one, which have the leaderTemplate if there is one.
+    size 1 without a leaderTemplate.
     """
     if pods.podset.path[-1:] == ("leaderTemplate",):
         return True
@@ -343,8 +344,8 @@ def _has_request_port(container: Container) -> bool:
 
 
 def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str]) -> bool:
-    """Return whether a name, variable or command says that the container serves a model in every pod. With a part of
-    the command that matches `silent`, some pods do not answer requests.
+    """Return whether a name, variable or command says that the container serves a model in every pod. If a part of
+    the command matches `silent`, some pods do not answer requests.
     """
     words = container.command_line
     if container.runs(silent) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
@@ -364,7 +365,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     )
     mounts = (mount.mount_path for mount in container.volume_mounts)
     texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
-    return container.is_found_in(_SERVES_MODEL, ("\n".join(texts),))  # no pattern goes on in the next line
+    return container.is_found_in(_SERVES_MODEL, ("\n".join(texts),))  # no pattern matches across a line break
 
 
 def _loads_model_later(container: Container) -> bool:
@@ -380,7 +381,7 @@ def _loads_model_later(container: Container) -> bool:
 
 
 def _is_triton_without_models(container: Container) -> bool:
-    """Return whether Triton reads its models from a folder of its image, which has none: it shows a device at most."""
+    """Return whether Triton reads its models from a folder of its published image, which has no models."""
     if container.volume_mounts or not container.words or not container.words[0].endswith("tritonserver"):
         return False
     return container.is_found_in(_PLAIN_TRITON, (container.image,)) and container.runs(_LOCAL_REPOSITORY)
@@ -425,8 +426,8 @@ def _budgets_that_may_select(
 
 
 def _may_select_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
-    """Return whether a selector may select pods with these labels, and with others if `has_more`. A selector with
-    expressions always may.
+    """Return whether a selector may select pods with these labels, and with other labels if `has_more`. A selector
+    with expressions always may select them.
     """
     if selector.match_expressions:
         return True

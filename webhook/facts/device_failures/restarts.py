@@ -2,9 +2,9 @@
 
 Processes that train together cannot continue if one of them ends, unless their launcher is elastic. Volcano creates a
 lost pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails with the
-first of its Jobs. Ray replaces lost workers, and a lost head only by another cluster. The API server refuses some
-combinations of podFailurePolicy, restart policy and limits of a Job. It refuses the Jobs of a JobSet when they are
-created, long after the JobSet was stored.
+first of its Jobs. KubeRay replaces lost workers, but only another cluster replaces a lost head. The API server
+refuses some combinations of podFailurePolicy, restart policy and limits of a Job. The Jobs of a JobSet are refused
+when they are created, long after the JobSet was stored.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go validatePodFailurePolicy and
 pkg/apis/batch/v1/defaults.go; kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy,
@@ -96,7 +96,7 @@ EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
     title="An eviction counts as a failure of the program",
     why=(
         "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks that a "
-        "person starts again can do without one."
+        "person starts again do not need the policy."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
     level="advice",
@@ -130,7 +130,7 @@ def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
-    """Warn of a training of several pods that does not handle the loss of one."""
+    """Warn of a training of several pods that does not handle the loss of a pod."""
     if subject.group_kind == _RAY_JOB:
         yield from _check_ray_job_retries(subject)
         return
@@ -146,7 +146,9 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether the pods train together and all are needed: with a launcher of 2 to 4 nodes, fewer are enough."""
+    """Return whether the pods train together and all pods are needed. With a launcher of 2 to 4 nodes, 2 pods are
+    enough.
+    """
     for container in pods.containers:
         if is_training_container(container, subject):
             limits = node_count_range_of_launch(cached_launch_of_container(container, subject))
@@ -191,8 +193,8 @@ def _count_devices_of_all_pods(subject: Subject) -> int:
 def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
     """Warn of a RayJob with several devices and no backoffLimit, unless an existing cluster or a person runs it.
 
-    A written 0 is the decision of its author. A person starts a test or a benchmark again, and a trial of a
-    few steps needs no second run.
+    A written backoffLimit, even 0, is the decision of the author. A person starts a test or a benchmark again, and a
+    trial of a few steps needs no second run.
     """
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.has("backoffLimit"):
@@ -217,7 +219,7 @@ def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
 
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
-    """Advise on each Job that an object is or makes, if its pods use devices."""
+    """Advise on each Job that an object is or creates, if the pods of the Job use devices."""
     by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
     for job in _job_specs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))

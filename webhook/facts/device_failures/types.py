@@ -1,4 +1,4 @@
-"""The group of rules of this package, and the kinds that its advice reads, with the fields that it reads."""
+"""The group of rules of this package, the signs of tests, and the policies of Volcano that the advice reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEVICE_FAILURES: Final = RuleGroup(
     level="warn",
     fails="disruption",
 )
-"""What a workload with devices does when a node, a device or a container of it fails."""
+"""What a workload with devices does when a node, a device or a container fails."""
 
 
 IS_TEST: Final = re.compile(
@@ -28,7 +28,9 @@ RUNS_TEST: Final = re.compile(
     r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"
     r"|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
 )
-"""The same of a command. Nothing in it may be read from each of its places to its end: a user chooses the text."""
+"""Parts of a command that only tests devices or their network. Users choose the text, so the pattern must not read to
+the end of the text from every position.
+"""
 
 
 class VolcanoJobOrTask(Typed):

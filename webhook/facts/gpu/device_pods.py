@@ -101,7 +101,7 @@ class DeviceWorkload(Struct, frozen=True):
     Args:
         pod_sets: all of its pod sets.
         device_pods: the pods that use devices; () if no pod does.
-        missing: the missing runtime that its pods come from.
+        missing: the missing runtime of a TrainJob, from which its pods would come.
     """
 
     pod_sets: tuple[PodSet, ...] = ()
@@ -142,7 +142,7 @@ def _pods_using_devices(podset: PodSet, template: PodTemplate) -> DevicePods:
 
 
 def count_devices_of_container(container: Container) -> dict[str, int]:
-    """Return the number of each device that a container requests, by the names of their resources."""
+    """Return the number of each device that a container requests, by the name of its resource."""
     counts = {}
     requests, limits = container.resources.requests, container.resources.limits
     deadline = container.reading.deadline
@@ -173,8 +173,8 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
 def check_advice_without_repetitions(
     advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
 ) -> Iterator[Problem]:
-    """Yield the problems of all advice; a problem that several templates share is yielded once. The rule `code` reports
-    missing objects.
+    """Yield the problems of all advice; a problem that several templates share is yielded once. A missing runtime is
+    reported under the rule `code`.
     """
     if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)

@@ -92,7 +92,7 @@ def _device_of_row(row: JSON) -> DeviceCatalogueRow:
 
 @cache_for_short_texts(1 << 20)
 def device_of_resource_name(name: str) -> DeviceCatalogueRow:
-    """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of nvidia's.
+    """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of a GPU of NVIDIA.
 
     Kubernetes distinguishes capital letters, so a known name with other capital letters is not a known device.
     """

@@ -1,9 +1,10 @@
-"""ResourceQuotas and LimitRanges that devices exceed, or that count nothing because they name the resource `gpu`.
+"""ResourceQuotas that the devices of a workload exceed, and ResourceQuotas and LimitRanges that name the resource
+`gpu`.
 
-Pods have the vendor's resource, so a quota for `gpu` counts nothing; a name without a domain must be one of Kubernetes'
-own. A pod that exceeds a quota is refused when its controller creates it. By then the workload is accepted, and a queue
-may have admitted it. The check compares with the whole quota, not with the free part. A quota with scopes may be about
-other pods, so it is not compared.
+The API server refuses `gpu`, because a name without a domain must be a resource of Kubernetes. A pod that exceeds a
+quota is refused when its controller creates the pod. By then the workload is accepted, and a queue may have admitted
+it. The check compares with the whole quota, not with the free part. A quota with scopes may be about other pods, so
+it is not compared.
 
 Source: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go, and pkg/apis/core/validation/validation.go
 ValidateResourceQuotaResourceName and validateLimitRangeResourceName.
@@ -93,7 +94,7 @@ RESOURCE_NAME: Final = GPU_QUOTA.rule(
     title="The quota is for `gpu`, which no pod can request",
     why=(
         "The API server refuses the name `gpu`. Pods request `nvidia.com/gpu` or another vendor's resource, and the "
-        "quota must name the same."
+        "quota must name the same resource."
     ),
     function="ValidateResourceQuotaResourceName",
 )
@@ -102,7 +103,7 @@ DEVICES: Final = NAMESPACE_QUOTA.rule(
     title="The workload requests more devices than the ResourceQuota allows",
     why=(
         "The workload is accepted, but its pods above the quota are refused. Pods that train together then wait for "
-        "the missing ones."
+        "the missing pods."
     ),
     function="PodUsageFunc",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),
@@ -168,7 +169,9 @@ class _SimultaneousRequest(Struct, frozen=True):
 
 
 def _simultaneous_requests(using: list[DevicePods], subject: Subject) -> Mapping[str, _SimultaneousRequest]:
-    """Return simultaneous requests by resource: of all pod sets, or of the largest one if some wait for others."""
+    """Return simultaneous requests by resource: of all pod sets, or of the largest pod set if some pods wait for
+    others.
+    """
     parts: dict[str, list[_SimultaneousRequest]] = {}
     for pods in using:
         for name, devices in pods.devices.items():

@@ -1,8 +1,8 @@
 """Finds GPU requests that Kubernetes accepts and that are probably not intended.
 
 A container without a GPU request may still see GPUs of NVIDIA; the device plugins of AMD and Intel give it nothing.
-Pods on Windows get no GPU, because no vendor has a device plugin for it. Their os, the label kubernetes.io/os or a
-RuntimeClass binds them to Windows.
+Pods on Windows get no GPU, because no vendor has a device plugin for Windows. The field os, a selector of the label
+kubernetes.io/os or a RuntimeClass binds a pod to Windows.
 
 Source: NVIDIA/k8s-device-plugin README; https://kubernetes.io/docs/concepts/windows/user-guide/.
 """
@@ -159,7 +159,7 @@ def may_use_gpus(subject: Subject) -> bool:
 
 
 def check_gpu_requests(subject: Subject) -> Iterator[Problem]:
-    """Yield everything about the GPUs of a pod that is probably not intended."""
+    """Report settings about the GPUs of a pod that are probably not intended."""
     has_devices = subject.once(has_device_requests)
     for container in subject.once(read_device_containers):
         if (
@@ -288,7 +288,7 @@ def _hides_gpus(variable: Variable) -> bool:
 
 
 def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Return whether a container with an image for GPUs serves or trains, and nothing says that it does so on CPUs."""
+    """Return whether a container with an image for GPUs serves or trains, and nothing says that it uses CPUs."""
     container = requesting.container
     texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
     if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)):

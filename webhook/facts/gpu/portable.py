@@ -1,9 +1,9 @@
 """The fact `portableGpu`: places that request the portable name `gpu`, and the resource that it means in the namespace.
 
-Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. Reports
-the written values and their meaning; the policy chooses which values are translated and which are refused. A count is a
-positive whole number as text or number, with spaces around it, a leading plus or zeros, of at most 18 digits. A
-placeholder is not changed until it is filled in.
+Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. The
+fact has the written values and their meaning; the policy chooses which values are translated and which are refused. A
+count is a positive whole number of at most 18 digits, as text or as a number. It may have spaces around it, a leading
+plus and leading zeros. A placeholder is not changed until it is filled in.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OWN: Final = "own"
 AMOUNT: Final = declare_structure(
     "PortableAmount",
     path=(STRING, 'its path below the resources of the ask: `limits["nvidia.com/gpu"]`'),
-    pointer=(STRING, "the same as JSON Pointer, below the pointer of the ask: `/limits/nvidia.com~1gpu`"),
+    pointer=(STRING, "the same path as a JSON Pointer, below the pointer of the ask: `/limits/nvidia.com~1gpu`"),
     isSet=(BOOL, "whether the key exists"),
     isNull=(BOOL, "whether the key exists and is null"),
     isKept=(BOOL, "whether the update did not change it"),
@@ -56,7 +56,7 @@ ASK: Final = declare_structure(
     "PortableAsk",
     path=(STRING, "the path of the amount that counts"),
     resources=(STRING, "the path of the limits and requests"),
-    pointer=(STRING, "the same as JSON Pointer"),
+    pointer=(STRING, "the same path as a JSON Pointer"),
     isPatch=(BOOL, "whether null removes an amount of the template, as in shardPatches"),
     isWindows=(BOOL, "whether the pod runs on Windows, where this name gives no GPU"),
     isNull=(BOOL, "whether `gpu` is null in all places"),
@@ -83,7 +83,7 @@ DEVICE: Final = declare_structure(
 MISPLACED: Final = declare_structure(
     "MisplacedGpu",
     path=(STRING, "its path"),
-    isEphemeral=(BOOL, "whether the place is an ephemeral container; otherwise the pod as a whole"),
+    isEphemeral=(BOOL, "whether the place is an ephemeral container; otherwise it is the pod-level resources"),
 )
 MISTYPED: Final = declare_structure(
     "MistypedGpu", path=(STRING, "its path"), found=(STRING, "its value in short: `a list`")
@@ -117,7 +117,7 @@ class ResourcePlace(Struct, frozen=True):
 
     @property
     def path(self) -> FieldPath:
-        """Return the path of the container's limits or requests."""
+        """Return the path of the limits and requests."""
         return self.resources.at
 
     def amounts(self, side: str) -> Mapping[str, JSON]:
@@ -138,7 +138,7 @@ class ResourcePlace(Struct, frozen=True):
 
 
 def changed_places_requesting_gpu(subject: Subject) -> list[tuple[ResourcePlace, ResourcePlace | None]]:
-    """Return places that request `gpu` and are new or have changed, each with its former place."""
+    """Return places that request `gpu` and are new or have changed, each with the same place before the update."""
     old = () if subject.old_object is None else _places_of_object(subject.old_object, subject)
     before = {place.path: place for place in old}
     pairs = (
@@ -210,7 +210,7 @@ def _places_in_template(template: PodTemplate, *, is_windows: bool, is_patch: bo
 
 
 def _pod_spec_if_without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
-    """Return the PodSpec unless it has containers, because a controller creates a container from its resources."""
+    """Return the PodSpec if it has no containers, because a controller then creates a container from its resources."""
     return () if pod.containers else (pod,)
 
 
@@ -460,9 +460,9 @@ PORTABLE_GPU: Final = Fact(
     about=(
         "The portable resource name `gpu`: the places that request it, the amounts, and the extended resource that "
         "it means in the namespace of the request. For a Pod, the places are its containers. For other objects, "
-        "they are outside of the pod templates, which are Pods themselves. For an update, they are the changed "
-        "places. The param says which "
-        "resources there are: `resource`, `resource.<namespace>` and `vendor.<name>`, as in gpu-portable."
+        "the places are outside of pod templates, because a template is evaluated as a Pod. For an update, only "
+        "changed places count. The param names the resources: `resource`, `resource.<namespace>` and "
+        "`vendor.<name>`, as in gpu-portable."
     ),
     examples=(
         "portableGpu.asks.all(a, !a.isAll)",

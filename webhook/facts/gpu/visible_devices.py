@@ -1,4 +1,4 @@
-"""Numbers of visible GPUs in variables of a container, which count the GPUs of the container from 0.
+"""Variables of a container that list its visible GPUs by number. The numbers of a container's GPUs begin with 0.
 
 CUDA and HIP ignore the first number that does not exist and all numbers after it. A container that may see other GPUs
 is left out, because the numbers of its own GPUs are then not known.

@@ -1,1 +1,1 @@
-"""JobSet: what its controller and the API server refuse of a JobSet spec."""
+"""JobSet: what its webhook and the API server refuse in a JobSet spec."""

@@ -45,7 +45,7 @@ from webhook.typed.job_sets import JobSet, JobSetSpec
 
 
 def check_job_set(subject: Subject) -> Iterator[Problem]:
-    """Yield what JobSet refuses of a JobSet."""
+    """Yield what JobSet refuses in a JobSet."""
     sent = subject.typed(JobSet)
     yield from validate_name_length(sent.metadata, (strictest_name_limit(sent.spec),))
     yield from validate_create(sent.spec)
@@ -62,7 +62,7 @@ def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
-    """Yield everything that JobSet refuses of a TrainJob on its runtime."""
+    """Yield everything that JobSet refuses in the JobSet that Trainer creates from a TrainJob and its runtime."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
@@ -78,7 +78,7 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[NameLimit]:
-    """Yield the limit of the volume name that flux makes from the job's name: it is a DNS label."""
+    """Yield the limit of the volume name that flux makes from the job's name, because a volume name is a DNS label."""
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.replicated_jobs):
         yield LONGEST_NAME - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
 

@@ -1,7 +1,7 @@
 """What JobSet's webhook refuses: network, replicated jobs, success and startup policies, alpha features.
 
-RestartJob and InPlaceRestart are alpha and off, unless a site turns them on. Names that are too long are in
-names_and_keys.py, other policies in job_set_policies.py.
+RestartJob and InPlaceRestart are alpha and off, unless a site turns them on. names_and_keys.py has the rule about
+names that are too long, and job_set_policies.py the rules about other policies.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, config/components/crd and
 pkg/features.
@@ -168,14 +168,14 @@ def _check_number_of_pods(job: ReplicatedJob) -> Iterator[Problem]:
 
 
 def _check_restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
-    """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports of a restartPolicy."""
+    """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports about a restartPolicy."""
     if job.pod.restart_policy == "Always":
         message = "must be OnFailure or Never because the pods of a Job must end"
         yield RESTART_POLICY.problem(job.pod.path("restartPolicy"), message, "set OnFailure", "Always")
 
 
 def _check_indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
-    """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports of an indexed Job."""
+    """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports about an indexed Job."""
     spec = job.template.spec
     if is_counted and spec.is_indexed and spec.parallelism > _MOST_INDEXED:
         message = f"must not be more than {_MOST_INDEXED} because an Indexed Job cannot have more pods"
@@ -211,7 +211,9 @@ def invalid_label_part(key: str, value: str) -> tuple[str, str]:
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
-    """Require a dependency on an earlier job. JobSet allows a dependency of a job on itself, which never starts."""
+    """Require a dependency on an earlier job. JobSet allows a dependency of a job on itself, but the job then never
+    starts.
+    """
     name, path = dependency.name, dependency.path("name")
     place = jobs[name].at[-1] if name in jobs else None
     if is_placeholder(name) or (isinstance(place, int) and place < index):

@@ -1,4 +1,4 @@
-"""What JobSet's webhook refuses of the coordinator, the failure policy and the volumeClaimPolicies of a JobSet.
+"""What JobSet's webhook refuses in the coordinator, the failure policy and the volumeClaimPolicies of a JobSet.
 
 JobSet makes PersistentVolumeClaims for all its pods from volumeClaimPolicies.
 
@@ -66,7 +66,7 @@ FAILURE_REASON: Final = JOB_SET.rule(
 CLAIM_NAMESPACE: Final = JOB_SET.rule(
     "job-set/claim-namespace",
     title="A volumeClaimPolicies template sets a namespace",
-    why="JobSet creates the claims in its own namespace and refuses another.",
+    why="JobSet creates the claims in the namespace of the JobSet and refuses another namespace.",
     function="validateVolumeClaimPolicies",
 )
 CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(

@@ -40,7 +40,7 @@ NAME_LENGTH: Final = JOB_SET.rule(
 UNKNOWN_KEY: Final = JOB_SET.rule(
     "job-set/unknown-key",
     title="JobSet does not know this annotation or label",
-    why="JobSet ignores a misspelt annotation or label. Without exclusive placement, jobs share racks with others.",
+    why="JobSet ignores a misspelt annotation or label. For example, jobs then share racks with other jobs.",
     refused_by="nothing; the key has no effect",
     source="kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go",
     level="warn",

@@ -1,9 +1,9 @@
 """The configuration and the release of NVIDIA's device plugin, and node labels that name an absent configuration.
 
-A label of a node names its configuration; a ConfigMap with exactly that key has it. No other object shows which
-ConfigMap a plugin reads. The MIG manager has such a label too. From operator 26.3 on the MIG manager makes its profiles
-from the hardware unless a ConfigMap is named. So a profile is reported only if a ClusterPolicy names a ConfigMap and
-this ConfigMap does not have it.
+A label of a node names its configuration of the plugin, and a ConfigMap has the configuration under this key. No
+object shows which ConfigMap the plugin reads. Another label of a node names its MIG profile. From release 26.3 of the
+GPU operator on, the MIG manager makes the profiles from the hardware unless a ClusterPolicy names a ConfigMap. So a
+profile is reported only if a ClusterPolicy names a ConfigMap and the ConfigMap lacks the profile.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
 values.yaml for the releases of the operator, and assets/state-mig-manager.
@@ -52,13 +52,13 @@ _OF_OPERATOR: Final[Mapping[Release, Release]] = {
     (26, 7): (0, 20),
 }
 _SECONDS_A_CHARACTER: Final = 1e-5
-"""The characters of YAML."""
+"""The time that YAML needs for a character."""
 _MIG_LABEL: Final = "nvidia.com/mig.config"
 _MIG_KEY: Final = "config.yaml"
 _GENERATED: Final = ("", "default-mig-parted-config")
 _VERSION: Final = "version: v1"
 _MARKS: Final = frozenset(("sharing", "flags", "resources"))
-"""Keys; a configuration of the device plugin has at least one of them."""
+"""The keys of a configuration of the device plugin; it has at least one of them."""
 
 
 def plugin_release(view: ClusterView) -> Release | None:
@@ -113,7 +113,7 @@ def parse_configuration(text: str, view: ClusterView) -> PluginConfiguration | N
 
 
 def check_node_labels(subject: Subject) -> Iterator[Problem]:
-    """Yield labels of a Node that name no configuration."""
+    """Report labels of a Node that name a configuration that does not exist."""
     node, view = subject.typed(Node), subject.cluster_view()
     if view.is_whole() and (name := node.metadata.labels.get(CONFIG_LABEL, "")):
         yield from _check_plugin_config(node, name, view)
@@ -122,7 +122,7 @@ def check_node_labels(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[Problem]:
-    """Yield a name that the only ConfigMap with configurations of the plugin does not have."""
+    """Report a name that is not a key of the only ConfigMap with configurations of the plugin."""
     known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
     if len(known) == 1 and name not in known[0].data:
         message = f"is not a key of ConfigMap `{known[0].name}`, whose keys are {either(known[0].data)}"
@@ -138,7 +138,7 @@ def _has_plugin_configurations(config_map: ConfigMap) -> bool:
 
 
 def _check_mig_config(node: Node, name: str, view: ClusterView) -> Iterator[Problem]:
-    """Yield a profile set that the ConfigMap which a ClusterPolicy names does not have."""
+    """Report a MIG profile that is not in the ConfigMap of a ClusterPolicy."""
     for policy in view.copy_without_missing_objects().list_typed(ClusterPolicy):
         own = policy.spec.mig_manager.config.name
         texts = [each.data.get(_MIG_KEY, "") for each in all_config_maps(view) if each.name == own]

@@ -2,8 +2,8 @@
 
 The devices of nodes are known only in a view of a whole cluster. If an autoscaler may add nodes, it is not known
 whether a pod that fits no current node waits for ever; NodePools of Karpenter are judged one by one (node_pools.py).
-Nodes count as empty. Taints about a node's health and cordons are temporary, so they are left out. Nodes may offer the
-requested device under another name: sharing, MIG, partitions, old names.
+Nodes count as empty. Taints about a node's health and cordons are temporary, so they are left out. Nodes may offer
+the requested device under another name, because of sharing, MIG, partitions or a changed name.
 
 Sources of the names: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and internal/lm; ROCm/k8s-device-plugin@ed764684;
 https://docs.aws.amazon.com/eks/latest/userguide/eks-neuron.html.
@@ -66,7 +66,7 @@ TAINTS: Final = NODE_DEVICES.rule(
 TOGETHER: Final = NODE_DEVICES.rule(
     "node-devices/together",
     title="No node has the labels and the devices of a pod together",
-    why="The nodes that a pod may run on have less than it requests, so that it stays Pending.",
+    why="The nodes that a pod may run on have less than the pod requests, so the pod stays Pending.",
     function="fitsRequest",
 )
 SHARED_SUFFIX: Final = "-SHARED"
@@ -87,7 +87,7 @@ _NEURON: Final = "aws.amazon.com/"
 _SHARED: Final = ".shared"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _INVALID: Final = "-MIG-INVALID"
-"""The suffix of GPU Feature Discovery if the strategy is single and the slices of a node differ, or there are none."""
+"""The suffix of GPU Feature Discovery if the strategy is single and the node has no slices, or different ones."""
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
@@ -103,7 +103,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) -> Problem:
-    """Return a problem that could not be checked, because nodes may be added."""
+    """Return the problem as not checked, because nodes may be added."""
     amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
     suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
     missing = MissingObject(
@@ -113,7 +113,7 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
 
 
 def _problems_of_pods(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield why no node fits one of the pods: first requirements that all nodes lack, then requirements that no node
+    """Yield why no node fits one of the pods: first resources that all nodes lack, then requirements that no node
     meets together.
     """
     lacking = [*_check_devices(each)]

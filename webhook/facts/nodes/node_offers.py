@@ -1,4 +1,4 @@
-"""The offers of each node, the needs of one pod, and the pods of a workload beside the nodes of a whole cluster.
+"""The offers of each node, the needs of one pod, and the pods of a workload together with the nodes of a cluster.
 
 Offers are read from labels, taints, annotations and allocatable.
 
@@ -58,7 +58,7 @@ _HAMI_IMAGE: Final = "projecthami/hami"
 _OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
 """Domains of device plugins that put amounts of memory and cores on nodes."""
 _TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
-"""Resources that a webhook turns into others."""
+"""Resources that a webhook replaces by other resources."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
 
 
@@ -67,12 +67,12 @@ class NodeOffer:
     """The offers of one node.
 
     Args:
-        name: of the node.
+        name: the name of the node.
         labels: its labels; the host name is the name of the node unless the labels set another.
         annotations: its annotations.
         taints: its taints, without temporary ones.
         amounts: what is allocatable, in Kueue's units.
-        is_closed_today: whether it is cordoned, or has a taint of its health.
+        is_closed_today: whether it is cordoned, or has a temporary taint.
     """
 
     name: str
@@ -113,7 +113,7 @@ class PodNeeds:
     """The needs of one pod.
 
     Args:
-        spec: of the pod.
+        spec: the PodSpec.
         devices: extended resources that a device plugin offers, with their amounts.
         ordinary: CPUs and memory.
     """
@@ -130,9 +130,10 @@ class PodNeeds:
         return not required or any(term_matches(term, offer) for term in required.node_selector_terms)
 
     def tolerates_taints(self, offer: NodeOffer) -> bool:
-        """Return whether the pod tolerates the taints of a node, with those that have the key of a requested resource.
+        """Return whether the pod tolerates the taints of a node. A taint with the key of a requested resource counts
+        as tolerated.
 
-        The admission plugin ExtendedResourceToleration adds such tolerations if it is on.
+        If the admission plugin ExtendedResourceToleration is on, it adds a toleration of this taint.
         """
         return self.first_taint(offer) is None
 
@@ -156,7 +157,7 @@ class PodNeeds:
         return min((offer.amounts.get(name, 0) // count for name, count in self.devices.items()), default=0)
 
     def fits_today(self, offer: NodeOffer) -> bool:
-        """Return whether the pod may run on a node now, with any additions of admission plugins to the pod."""
+        """Return whether the pod may run on a node that is ready now, even if no admission plugin adds a toleration."""
         tolerates_all = first_untolerated(offer.taints, self.spec.tolerations) is None
         return not offer.is_closed_today and tolerates_all and self.fits(offer)
 
@@ -166,7 +167,7 @@ class PodNeeds:
 
 
 def term_matches(term: NodeSelectorTerm, offer: NodeOffer) -> bool:
-    """Return whether a term of node affinity matches a node; an empty term matches none."""
+    """Return whether a term of node affinity matches a node; an empty term matches no node."""
     expressions, fields = term.match_expressions, term.match_fields
     if not expressions and not fields:
         return False
@@ -192,7 +193,9 @@ def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
 
 
 def hides_resource(name: str) -> bool:
-    """Return whether HAMi's scheduler counts a resource that no node has: memory, cores and percents of cards."""
+    """Return whether a resource is memory, cores or percents of cards. Only HAMi's scheduler counts it, and no node
+    has it.
+    """
     domain = name.partition("/")[0]
     return domain not in _OFFER_AMOUNTS and device_of_resource_name(name).kind == "amount"
 
@@ -219,7 +222,9 @@ def _images_of_deployments(view: ClusterView) -> Iterator[str]:
 
 
 def is_offered_by_device_plugin(name: str, view: ClusterView) -> bool:
-    """Return whether a node must have a resource: no resource of Kubernetes, and of no DeviceClass."""
+    """Return whether a device plugin must offer a resource: it is neither a resource of Kubernetes nor of a
+    DeviceClass.
+    """
     domain = name.rpartition("/")[0]
     if (
         name in _TRANSLATED
@@ -238,7 +243,7 @@ def _names_of_device_classes(view: ClusterView) -> frozenset[str]:
 
 
 def known_offers(view: ClusterView) -> Items[NodeOffer]:
-    """Return what the nodes that a message may name offer, as many as are known."""
+    """Return the offers of the nodes that a message may name and that are known."""
     return Items(offers_of_nodes(IdentityKey(view.list_visible_json(Node.gvk))), view.deadline)
 
 
@@ -265,7 +270,7 @@ class PodsAndNodes:
 
     @cached_property
     def fits_a_node_today(self) -> bool:
-        """Return whether one of the pods fits a node now, when the node is empty."""
+        """Return whether one of the pods fits a node that is ready now, when the node is empty."""
         return any(map(self.needs.fits_today, self.offers))
 
     @cached_property

@@ -1,7 +1,7 @@
-"""The instance types that a NodePool of AWS allows for a pod, by its requirements and those of the pod.
+"""The instance types that a NodePool of AWS allows for a pod, by the requirements of the NodePool and of the pod.
 
-Numbers in requirements limit the resources of a node of any type: a node with instance-gpu-count below 8 has at
-most 7 GPUs. Types themselves count only where each is in the table.
+Numbers in requirements limit the resources of a node of any type: a node with instance-gpu-count below 8 has at most
+7 GPUs. A requirement that lists instance types counts only if the table has all of them.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirement.go; aws/karpenter-provider-aws@1d927085d
 pkg/providers/instancetype/types.go for the labels of AWS.
@@ -32,7 +32,7 @@ _NUMBERS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
     f"{AWS}/instance-cpu": (("cpu",), 1000),
     f"{AWS}/instance-memory": (("memory",), 1 << 20),
 }
-"""Labels with the amount of a node's resource: the resources that it bounds, and one of it in Kueue's units."""
+"""Labels with an amount of a node, the resources that the amount bounds, and its unit as a number of Kueue's units."""
 _CLOSED: Final = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 """Operators that only Karpenter has, with the equivalent operator of Kubernetes and the change of the number."""
 _TYPES: Final = Path(__file__).with_name("aws_instances.yaml")
@@ -54,7 +54,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much of some resources a node has at most, or at least, by one requirement."""
+    """The most, or the least, that a node has of some resources, by one requirement."""
 
     names: tuple[str, ...]
     amount: int
@@ -83,7 +83,7 @@ def meets(value: str, requirement: Requirement) -> bool:
 
 
 def requirements_of_pod(needs: PodNeeds) -> Iterator[list[Requirement]]:
-    """Yield what a pod requires of labels: nodeSelector, with each term of required affinity."""
+    """Yield the requirements of a pod on labels: nodeSelector, together with each term of required affinity."""
     selected = [single_value(key, value) for key, value in needs.spec.node_selector.items()]
     terms = [[read_requirement(each) for each in term.match_expressions] for term in needs.spec.required_node_terms()]
     yield from ([*selected, *term] for term in terms or ([],))
@@ -116,7 +116,7 @@ def _is_number(text: str) -> bool:
 
 
 def known_types(pool: NodePool, of_pod: Sequence[Requirement]) -> tuple[NodeOffer, ...] | None:
-    """Return the instance types that a NodePool and a pod allow, None if one may be absent from the table."""
+    """Return the instance types that a NodePool and a pod allow, None if the table may lack an allowed type."""
     if not is_of_aws(pool):
         return None
     known, requirements = aws_instance_types(), [*requirements_of_pool(pool), *of_pod]

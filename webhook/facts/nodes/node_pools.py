@@ -1,7 +1,8 @@
 """Whether Karpenter may add a node for a pod: its NodePools with their labels, taints, instance types and limits.
 
 A pod that fits no current node waits for ever only if NodePools are the only source of nodes, and each excludes the
-pod. Unknown properties of a NodePool count as matching. Preferences of pods are relaxed, so they rule nothing out.
+pod. Unknown properties of a NodePool count as matching. Karpenter relaxes the preferences of pods, so preferences
+rule nothing out.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirements.go Compatible, nodeclaim.go CanAdd,
 scheduler.go filterByRemainingResources; aws/karpenter-provider-aws@1d927085d for the labels and types of AWS.
@@ -91,12 +92,12 @@ _WELL_KNOWN: Final = frozenset(
 """Labels that a NodePool may leave undefined, because the node gets them from its instance type and zone."""
 _TRAINING_OPERATOR: Final = "kubeflow.org"
 _NODES: Final = "nodes"
-"""Names in `limits` of a NodePool that are not resources of pods."""
+"""A name in `limits` of a NodePool that is not a resource of pods."""
 _MOST_NAMED: Final = 3
 
 
 def known_node_pools(view: ClusterView) -> Items[NodePool] | None:
-    """Return the NodePools of a whole cluster, None if they are not known or something may change their types."""
+    """Return the NodePools of a whole cluster, None if they are not known or a NodeOverlay may change their types."""
     return view.once(known_node_pools, lambda: _known_node_pools(view))
 
 
@@ -109,8 +110,8 @@ def _known_node_pools(view: ClusterView) -> Items[NodePool] | None:
 
 @dataclass(frozen=True, slots=True)
 class NewNodes:
-    """The possible sources of a new node for a pod that fits no current node: a source, or NodePools that all rule the
-    pod out.
+    """What may add a node for a pod that fits no current node: a source, or else NodePools, each with the reason why
+    it rules the pod out.
     """
 
     source: str = ""
@@ -118,7 +119,7 @@ class NewNodes:
 
 
 def judge_new_nodes(each: PodsAndNodes) -> NewNodes | None:
-    """Return what may add a node for a pod, None if nothing adds any."""
+    """Return what may add a node for a pod, None if nothing adds nodes."""
     pools = known_node_pools(each.view) or ()
     if source := other_source_of_nodes(each.pods.spec, each.view, has_node_pools=bool(pools)):
         return NewNodes(source)
@@ -132,7 +133,7 @@ def judge_new_nodes(each: PodsAndNodes) -> NewNodes | None:
 
 
 def validate_node_pools(subject: Subject) -> Iterator[Problem]:
-    """Yield the pods for which no NodePool adds a node, where NodePools are all that adds nodes."""
+    """Report pods for which no NodePool adds a node, if only NodePools add nodes."""
     pods = subject.once(pods_and_nodes)
     problems = [problem for each in pods for problem in _check_all_pools(each)]
     yield from without_repeated_problems(problems, subject)
@@ -227,8 +228,8 @@ def _may_be_undefined(key: str, pool: NodePool) -> bool:
 
 
 def _overlaps(wanted: Requirement, label: str | None, defined: Sequence[SelectorRequirement]) -> bool:
-    """Return whether a value may meet a requirement of the pod and the requirements of a NodePool; open if it is not
-    known.
+    """Return whether a value may meet a requirement of the pod and the requirements of a NodePool; True if this is
+    not known.
     """
     if wanted.operator == "DoesNotExist":
         return False
@@ -291,7 +292,7 @@ def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
 
 
 def _excluded_by_bounds(needs: PodNeeds, pool: NodePool, of_pod: Sequence[Requirement]) -> Problem | None:
-    """Return the requirement with a number by which nodes have less than a pod requests."""
+    """Return the problem of a requirement with a number: nodes that meet it have less than the pod requests."""
     wanted = {**needs.devices, **needs.ordinary}
     of_pool = requirements_of_pool(pool)
     for requirements, who in ((of_pool, f"NodePool {pool.name} allows"), (of_pod, "the pod selects")):
@@ -338,8 +339,8 @@ def _is_within_limits(offer: NodeOffer, pool: NodePool) -> bool:
 
 
 def _check_limits_of_all_pods(pods: Sequence[PodsAndNodes]) -> Iterator[Problem]:
-    """Yield pods that run at the same time but exceed the room of NodePools and nodes together: of each template, else
-    of all that the same NodePools take.
+    """Report pods that run at the same time but need more than the NodePools and the nodes have together. The pods of
+    each template are checked first, and then all pods, if the same NodePools may add nodes for all of them.
     """
     compatible = {each.pods.podset.path: _compatible_pools(each) for each in pods}
     of_templates = [
@@ -357,7 +358,7 @@ def _compatible_pools(each: PodsAndNodes) -> tuple[NodePool, ...]:
 
 
 def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool]) -> Iterator[Problem]:
-    """Yield the limits of NodePools below what pods request together."""
+    """Report limits of NodePools that are below what pods request together."""
     count, view = sum(each.pods.pod_count for each in pods), pods[0].view
     if count <= 1 or not pools or 0 in (each.pods.pod_count for each in pods):
         return
@@ -386,7 +387,7 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
 def _problems_of_nodes(
     each: PodsAndNodes, pools: Sequence[NodePool], which: str, own: Iterable[NodeOffer]
 ) -> Iterator[Problem]:
-    """Yield more pods than the nodes of all NodePools take, if the limits count nodes."""
+    """Report more pods than fit on the nodes of all NodePools, if the limits count nodes."""
     limits = [parse_amount_in_kueue_units(_NODES, pool.spec.limits.get(_NODES)) for pool in pools]
     of_node = [_most_pods_of_node(each.needs, pool) for pool in pools]
     if None in limits or None in of_node:

@@ -1,7 +1,8 @@
 """Shares of cards under HAMi, Volcano and Koordinator: how many cards a container needs, and how much of each.
 
-A container gets each card at most once, and its memory is counted on each card. The cards of a node are listed in an
-annotation. No node has HAMi's memory and cores, which its own scheduler counts. So pods that its webhook ignores wait.
+A container gets each card at most once, and the requested memory is counted on each card. The cards of a node are
+listed in an annotation. Only HAMi's scheduler counts memory and cores of cards, and no node offers them as resources.
+So pods that HAMi's webhook ignores wait for ever.
 
 Source: Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go, pkg/device/nvidia/device.go; volcano-sh/volcano@ed72c7c81
 pkg/scheduler/api/devices/nvidia/vgpu/utils.go; koordinator-sh/koordinator@a7a1b76b deviceshare/utils.go.
@@ -105,8 +106,8 @@ VGPU_SCHEDULER: Final = SHARED_GPU.rule(
 )
 KOORDINATOR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-amount",
-    title="A container asks Koordinator for more than one GPU and a part of one",
-    why="Above 100 the amounts are whole GPUs, so Koordinator rejects others, and the pod stays Pending.",
+    title="A container asks Koordinator for whole GPUs and a part of another GPU",
+    why="Koordinator rejects amounts above 100 that are not a multiple of 100, so the pod stays Pending.",
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
 )
 KOORDINATOR_PAIR: Final = SHARED_GPU.rule(
@@ -161,7 +162,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CardsOfNodes:
-    """The cards of the nodes that take a pod, at least one of each node; summed up once for all containers."""
+    """The cards of the nodes that fit a pod, with at least one card on each node; summed up once for all containers."""
 
     by_node: Mapping[str, tuple[Card, ...]]
     most: int
@@ -178,7 +179,7 @@ class CardsOfNodes:
         return cls(by_node, most, node, largest, any(card.has_parts for card in cards))
 
     def have_memory(self, memory: int, count: int, deadline: Deadline) -> bool:
-        """Return whether the cards of one node have so much memory so many times."""
+        """Return whether one node has `count` cards, or enough parts of a card, with at least `memory` MiB."""
         if count == 1 or self.largest < memory:
             return self.largest >= memory
         nodes = deadline.charge_for_items(self.by_node.values())
@@ -187,9 +188,10 @@ class CardsOfNodes:
 
 @dataclass(frozen=True, slots=True)
 class CardsAsked:
-    """How many cards a container asks for, and how much memory of each; the names that it asks by.
+    """How many cards a container asks for, how much memory of each in MiB, and the names of the resources and of the
+    annotation.
 
-    is_counted: whether the number is written.
+    is_counted: whether the container states the number of cards.
     """
 
     container: Container
@@ -202,7 +204,7 @@ class CardsAsked:
 
 
 def check_cards(subject: Subject) -> Iterator[Problem]:
-    """Yield containers that ask for more cards, or more memory of a card, than the nodes that take them have."""
+    """Report containers that ask for more cards, or more memory of a card, than the nodes that fit the pod have."""
     for each in subject.once(pods_and_nodes):
         is_of_volcano = _is_placed_by_volcano(each.pods.template, subject)
         asking = [asked for container in each.pods.template.spec.all_containers() for asked in _cards_asked(container)]
@@ -222,7 +224,9 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that ask HAMi for a share but that its webhook ignores, and requests that it does not share."""
+    """Report pods that ask HAMi for a share but that HAMi's webhook ignores or refuses, and GPUs that HAMi does not
+    share.
+    """
     pods = subject.once(pods_and_nodes)
     if not pods or not has_hami(subject.cluster_view()):
         return
@@ -234,7 +238,7 @@ def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
 
 
 def check_amounts(subject: Subject) -> Iterator[Problem]:
-    """Yield amounts that mean something else than they say, wherever the pods run."""
+    """Report amounts that a scheduler refuses or reads as another amount, whatever the nodes offer."""
     for pods in pods_with_extended_resources(subject):
         for container in pods.template.spec.all_containers():
             amounts = _amounts(container)
@@ -371,7 +375,7 @@ def _is_privileged(container: Container) -> bool:
 
 
 def _have_memory(cards: tuple[Card, ...], memory: int, count: int) -> bool:
-    """Return whether the cards of a node have so much memory so many times; a card with parts is looked at again."""
+    """Return whether a node has `count` cards with at least `memory` MiB; a card with several parts is enough."""
     fitting = [card for card in cards if card.memory >= memory]
     return len(fitting) >= count or any(card.has_parts for card in fitting)
 
@@ -385,7 +389,7 @@ def _is_placed_by_default(template: PodTemplate) -> bool:
 
 
 def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
-    """Return the cards of the nodes that take a pod, None if the annotation of one cannot be read."""
+    """Return the cards of the nodes that take a pod, None if the annotation of a node cannot be read."""
     of_all = read_cards(IdentityKey(each.view.list_visible_json(Node.gvk)), annotation)
     cards = {offer.name: of_all.get(offer.name, ()) for offer in each.fitting}
     return CardsOfNodes.of(cards) if cards and all(cards.values()) else None
@@ -411,7 +415,7 @@ def cards_of_node(offer: NodeOffer, annotation: str) -> tuple[Card, ...]:
 
 
 def _card_of_item(fields: list[str], annotation: str) -> Card | None:
-    """Return the card of an item: id, count, memory; then the mode is the last field if there is one."""
+    """Return the card of an item with the fields id, count, memory and others; the last field may be the mode."""
     if len(fields) < 5:
         return None
     is_of_volcano = annotation == VOLCANO_CARDS

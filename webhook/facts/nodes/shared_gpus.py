@@ -1,7 +1,7 @@
 """Containers that ask for several shares of GPUs if a share is not a GPU: MPS, time slices, MIG slices, Intel's shares.
 
 NVIDIA's device plugin refuses such a request after scheduling, when the kubelet allocates the devices: the pod fails,
-and its controller makes the next one. The labels of GPU Feature Discovery say what nodes share.
+and its controller creates another pod. The labels of GPU Feature Discovery say what nodes share.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go ValidateRequest and internal/lm/resource.go;
 intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin.

@@ -1,4 +1,5 @@
-"""TPU slices of GKE: a topology has the dimensions of its generation, and a slice of several hosts a pod on each.
+"""TPU slices of GKE: the topology must exist for the accelerator, and a slice of several hosts needs a pod on each
+host.
 
 Source: xpk 367c8382 src/xpk/core/system_characteristics.py; https://cloud.google.com/kubernetes-engine/docs/concepts/tpus.
 """
@@ -45,7 +46,7 @@ _FORM: Final = re.compile(r"[1-9][0-9]{0,3}(?:x[1-9][0-9]{0,3})+", re.ASCII)
 _CHIPS_OF_HOST: Final = 4
 _MOST_CHIPS_OF_ONE_HOST: Final = 8
 _TWO_DIMENSIONS: Final = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
-"""All topologies of v5e and v6e. 2x4 is one host with 8 chips, or two with 4."""
+"""All topologies of v5e and v6e. 2x4 is one host with 8 chips, or two hosts with 4 chips each."""
 _SMALL: Final = (1, 2)
 _FLAT: Final = "2x2x1"
 """The only topology of three dimensions with sizes that are not in rising order."""
@@ -88,7 +89,9 @@ def _check_slice(pods: DevicePods) -> Iterator[Problem]:
 
 
 def _exists(topology: str, sizes: Sequence[int]) -> bool:
-    """Return whether GKE has a topology: one of a list for two dimensions, else sizes in rising order."""
+    """Return whether GKE has a topology: for two dimensions one of a list, for three dimensions sizes in rising
+    order.
+    """
     if len(sizes) == 2:
         return topology in _TWO_DIMENSIONS
     is_ordered = list(sizes) == sorted(sizes) or topology == _FLAT

@@ -17,21 +17,21 @@ NODE_DEVICES: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""The devices of the nodes of a whole cluster without a known source of other nodes."""
+"""The devices of all nodes of a cluster, if nothing is known to add nodes."""
 NODE_POOL: Final = RuleGroup(
     "node-pool",
     source="kubernetes-sigs/karpenter@226646810 pkg/controllers/provisioning/scheduling/nodeclaim.go",
     level="warn",
     fails="pending",
 )
-"""Nodes that Karpenter would add, if its NodePools are all that adds nodes."""
+"""Nodes that Karpenter would add, if only its NodePools add nodes."""
 SHARED_GPU: Final = RuleGroup(
     "shared-gpu",
     source="NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go",
     level="warn",
     fails="pending",
 )
-"""Shares of GPUs, which are not whole ones."""
+"""Shares of GPUs, which are not whole GPUs."""
 TPU: Final = RuleGroup(
     "tpu",
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/tpus",
@@ -112,7 +112,7 @@ class Sharing(Typed):
 
 
 class PluginConfiguration(Typed):
-    """A configuration of NVIDIA's device plugin, api/config/v1; `mig_configs` are those of a MIG manager."""
+    """A configuration of NVIDIA's device plugin, api/config/v1; `mig_configs` has the profiles of a MIG manager."""
 
     sharing = Part(Sharing)
     mig_configs = ValueMap(name="mig-configs")

@@ -195,7 +195,7 @@ def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
-    """Advise on a fraction of a GPU of pods that the default scheduler places. Ray's kinds are left out, because
+    """Advise on pods with a fraction of a GPU that the default scheduler places. Ray's kinds are left out, because
     KubeRay may set KAI.
     """
     for pods in _pods_of_object(subject):

@@ -3,7 +3,7 @@ API server refuses.
 
 KAI makes one group of the pods of a training job, of a JobSet, of a Ray cluster, and of each group of a
 LeaderWorkerSet. Pods of other kinds start one by one. A Job starts as many pods together as its annotation says. KAI
-makes PodGroups itself. A PodGroup that a user writes names subgroups, which may be inside each other.
+makes PodGroups itself. A PodGroup that a user writes may have subgroups, and a subgroup may be inside another one.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins; NVIDIA/KAI-Scheduler@72de64fc
 pkg/apis/scheduling/v2alpha2/podgroup_webhook.go; deployments/kai-scheduler/crds/scheduling.run.ai_podgroups.yaml.
@@ -34,7 +34,7 @@ KAI: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""Pods that KAI places, and its queues."""
+"""Pods that KAI places, and queues and PodGroups of KAI."""
 BATCH_MIN_MEMBER: Final = "kai.scheduler/batch-min-member"
 GPU: Final = "nvidia.com/gpu"
 FRACTION: Final = "gpu-fraction"
@@ -210,7 +210,7 @@ class KaiPodGroup(Object):
 
 
 def check_kai_pod_group(subject: Subject) -> Iterator[Problem]:
-    """Report what is refused of a PodGroup."""
+    """Report values that KAI's webhook or the API server refuses in a PodGroup."""
     spec = subject.typed(KaiPodGroup).spec
     parts: tuple[KaiPodGroupSpec | KaiSubGroup, ...] = (spec, *spec.sub_groups)
     for part in parts:

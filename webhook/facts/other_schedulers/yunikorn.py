@@ -37,7 +37,7 @@ YUNIKORN: Final = RuleGroup(
 GROUPS: Final = YUNIKORN.rule(
     "yunikorn/task-groups",
     title="YuniKorn ignores the task groups",
-    why="One invalid group voids all groups with a single event, and the job runs without a gang.",
+    why="If one group is invalid, YuniKorn writes an event and ignores all groups. The job runs without a gang.",
 )
 GROUP_NAME: Final = YUNIKORN.rule(
     "yunikorn/task-group-name",
