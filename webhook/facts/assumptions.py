@@ -93,7 +93,7 @@ _READ: Final[TwoGenerationCache[tuple[tuple[tuple[str, str], ...], str], Cluster
 
 
 _EQUAL: Final[TwoGenerationCache[ClusterAssumptions, ClusterAssumptions | None]] = TwoGenerationCache(1 << 20)
-"""One object for equal assumptions, so that policies with equal assumptions share the facts that are computed."""
+"""One object for equal assumptions, so that policies with equal assumptions share computed facts."""
 
 
 _DEFAULTS: Final = ClusterAssumptions()
@@ -132,7 +132,9 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
 
 
 def installed_release(view: ClusterView, controller: Controller) -> Release | None:
-    """Return the release of a controller; None if its Deployment is missing, or if no tag of an image is a release."""
+    """Return the release of a controller; None if its Deployment is missing, or if none of its images has a release
+    as its tag.
+    """
     held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
     for container in Deployment.of(held).spec.template.spec.containers:
         release = release_of_image(container.image, controller)

@@ -116,8 +116,8 @@ def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
 
 
 def _parts_of_pod(subject: Subject) -> AbstractSet[str]:
-    """Return the parts of a Pod. A virtual Pod of a template also has the part TEMPLATE, and a virtual Pod of a patch
-    PATCH.
+    """Return the parts of a Pod. A virtual Pod of a template also has the part TEMPLATE. If the template is a patch,
+    the Pod has the part PATCH too.
     """
     present = subject.typed(Pod).parts.present
     if subject.template_of is None:

@@ -33,23 +33,23 @@ POD_PREREQUISITES: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""Objects that a pod names and that admission plugins look up."""
+"""Reasons why admission plugins refuse the pods of an object."""
 RUNTIME_CLASS_MISSING: Final = POD_PREREQUISITES.rule(
     "pod-prerequisites/runtime-class",
     title="The RuntimeClass of the pods does not exist",
-    why="Admission refuses each pod, so none is made.",
+    why="Admission refuses each pod, so no pod is created.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
 )
 SERVICE_ACCOUNT_MISSING: Final = POD_PREREQUISITES.rule(
     "pod-prerequisites/service-account",
     title="The ServiceAccount of the pods does not exist",
-    why="Admission refuses each pod, so none is made.",
+    why="Admission refuses each pod, so no pod is created.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/serviceaccount/admission.go",
 )
 POD_SECURITY: Final = POD_PREREQUISITES.rule(
     "pod-prerequisites/pod-security",
     title="Pod Security of the namespace forbids the pods",
-    why="Pod Security refuses each pod, so none is made. The object that makes the pods is accepted with a warning.",
+    why="Pod Security refuses each pod. The object that creates the pods is accepted with a warning.",
     source="k8s.io/pod-security-admission v0.36 policy/check_*.go",
 )
 _MOST_PLACES: Final = 4

@@ -95,7 +95,7 @@ def enforced_level(subject: Subject) -> Enforced | None:
 
 
 def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
-    """Return the demands that all the releases have and that the pods do not meet, without repetitions."""
+    """Return the demands that all enforced releases have and that the pods do not meet, without repetitions."""
     first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
     return [breach for breach in first if all(breach in other for other in others)]
 

@@ -89,7 +89,7 @@ RESTART: Final = PREEMPTION.rule(
 ELASTIC_LIMITS: Final = PREEMPTION.rule(
     "preemption/elastic-limits",
     title="An elastic job on spot nodes cannot shrink",
-    why="With minReplicas equal to maxReplicas, all workers wait until a new node is there.",
+    why="With minReplicas equal to maxReplicas, all workers wait until a new node exists.",
     source="https://www.kubeflow.org/docs/components/trainer/legacy-v1/user-guides/pytorch/",
 )
 GRACE_PERIOD: Final = PREEMPTION.rule(
@@ -103,7 +103,7 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
 )
 NEVER_PREEMPTS: Final = PREEMPTION.rule(
     "preemption/never-preempts",
-    title="The workload preempts others although its class says Never",
+    title="The workload preempts other workloads although its class says Never",
     why=(
         "Kueue compares only the values of priority classes. It preempts workloads of lower value even for a class "
         "with preemptionPolicy Never."
@@ -321,8 +321,8 @@ def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> I
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether the pods may keep files off the node: in a volume, or in a bucket. The bucket is named in the
-    template, or may be named in a value that the environment takes from another object.
+    """Return whether the pods may keep files off the node: in a volume, or in a bucket. Values that the environment
+    takes from other objects may name a bucket.
     """
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
     if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:

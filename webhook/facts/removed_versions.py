@@ -84,7 +84,7 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
         message = f"is a version of {kind.kind} that {known.release} no longer serves, so the object is not created"
         if known.instead:
             version, _, other = known.instead.partition(" ")
-            fix = f"write {version}" + (f" and kind {other}" if other else "") + ", and its fields"
+            fix = f"write {version}" + (f" and kind {other}" if other else "") + ", with the fields of this version"
         else:
             message, fix = f"{message}; nothing took the place of this kind", "write a job of another kind"
         yield REMOVED.problem("apiVersion", message, fix, kind.api_version)

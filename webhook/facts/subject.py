@@ -2,9 +2,9 @@
 
 - A `Fact` is a CEL name with its type, the objects that it looks up, and the function that computes it. Each package
   declares its facts as `FACTS`, mostly in `fact.py`.
-- A `Check` is validation code of an API. It says what is wrong with an object and decides nothing. A package lists its
-  checks as `CHECKS`. Their rules are records in the modules that find the problems. Policies name groups of checks and
-  decide what a problem means.
+- A `Check` is validation code of an API. It says what is wrong with an object and decides nothing. A package lists
+  its checks as `CHECKS`. The rules of checks are records in the modules that find the problems. Policies name groups
+  of checks and decide what a problem means.
 - The `FactRegistry` has facts, checks and rules by their names, from the packages that packages.py lists. It imports a
   package only when an object needs one of its checks or a policy reads one of its facts, so that a start is fast.
   declared.json has the declarations of a package, so that they are known without an import.
@@ -47,8 +47,8 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.table import Table
 
 WORK: Final = 10
-"""The charge for a result, in addition to the charge for walked elements. Without it, many checks that walk nothing
-would never read the clock.
+"""The charge for a result, in addition to the charge for walked elements. Without this charge, many checks that walk
+nothing would never read the clock.
 """
 _MOST_KINDS: Final = 1000
 """The most kinds whose checks are kept, because files may name any kind."""
@@ -157,19 +157,19 @@ class FactRegistry:
         return known
 
     def scopes_of_checks(self, group: str) -> Sequence[CheckScope]:
-        """Return the kinds that each check of a group concerns, without an import if they are declared."""
+        """Return the scope of each check of a group, without an import if the scopes are declared."""
         declared = self.declared().groups.get(group)
         return self.checks(group) if declared is None else declared.checks
 
     def kinds_looked_up_by_group(self, group: str) -> Iterable[GroupKind]:
-        """Return the group and kind of the look-ups of a group of checks, without an import if they are declared."""
+        """Return the kinds that the checks of a group look up, without an import if the kinds are declared."""
         declared = self.declared().groups.get(group)
         if declared is not None:
             return declared.lookups
         return (each.kind for check in self.checks(group) for each in (*check.lookups, *check.lookups_of_audits))
 
     def kinds_looked_up_by_fact(self, name: str) -> Iterable[GroupKind]:
-        """Return the group and kind of the look-ups of a fact, without an import if they are declared."""
+        """Return the kinds that a fact looks up, without an import if the kinds are declared."""
         declared = self.declared().facts.get(name)
         return (each.kind for each in self.fact(name).lookups) if declared is None else declared
 
@@ -297,7 +297,7 @@ class Subject:
         attributes: kind, operation and namespace of the request; the kind of a virtual Pod is Pod.
         cluster: the other objects of the cluster, as seen from the request's namespace.
         table: the kinds that hold pods.
-        assumptions: releases, from the policy's param.
+        assumptions: the assumptions about the cluster, from the policy's param.
         pods: how many pods a virtual Pod represents, None if the number is not known; 1 for other objects.
         template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
         pod_set: the name of the pod set of a virtual Pod, such as its role in a job; "" for other objects.

@@ -126,7 +126,7 @@ def _check_deployment(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]
 
 
 def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Report the update of a predictor that KServe runs as a Deployment.
+    """Report a predictor that KServe runs as a Deployment, if its update would never end.
 
     Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment
     setDefaultDeploymentSpec.
@@ -142,9 +142,7 @@ def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[P
 def _check_strategy(
     each: PodsAndNodes, strategy: DeploymentStrategy, written: int | None, fix: str
 ) -> Iterator[Problem]:
-    """Report a rolling update that needs a spare node. `written` is the number of replicas, None for the default of
-    1.
-    """
+    """Report a rolling update that would never end. `written` is the number of replicas, None for the default of 1."""
     replicas = 1 if written is None else written
     if strategy.type in ("", "RollingUpdate") and _adds_before_it_removes(strategy.rolling_update, replicas):
         yield from _check_spare(each, replicas, "pod", 1, fix)
@@ -158,8 +156,8 @@ def _adds_before_it_removes(settings: RollingUpdate, replicas: int) -> bool:
 
 
 def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Report the update of a Rollout. A canary without traffic routing updates like a Deployment. With traffic
-    routing, a canary adds pods while all old pods stay. blueGreen adds as many pods as exist.
+    """Report a Rollout whose update would never end. A canary without traffic routing updates like a Deployment. With
+    traffic routing, a canary adds pods while all old pods stay. blueGreen adds as many pods as exist.
 
     Source: argoproj/argo-rollouts@03055326 utils/defaults/defaults.go, utils/replicaset/canary.go and
     rollout/bluegreen.go.
@@ -178,8 +176,8 @@ def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Report the update of a LeaderWorkerSet that keeps all groups: maxSurge adds a group, and maxUnavailable allows
-    no removal.
+    """Report a LeaderWorkerSet whose update would never end: maxSurge adds a group, and maxUnavailable lets no group
+    end.
     """
     spec = subject.typed(LeaderWorkerSet).spec
     settings, replicas = spec.rollout_strategy.rolling_update_configuration, spec.replicas
@@ -253,7 +251,7 @@ _CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject],
     ("argoproj.io", "Rollout"): _check_rollout,
     ("serving.kserve.io", "InferenceService"): _check_inference_service,
 }
-"""The check of each kind with one pod template. The groups of a LeaderWorkerSet have `_check_groups`."""
+"""The check of each kind with one pod template. `_check_groups` checks LeaderWorkerSets."""
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:

@@ -1,10 +1,10 @@
 """Advice on probes and disruption budgets of model servers with devices.
 
-A livenessProbe may end a server before it has loaded the model. So may a startupProbe with too short a time. The
-kubelet waits initialDelaySeconds, asks every periodSeconds, and kills the container after failureThreshold failures in
-a row. No other probe counts until a startupProbe has succeeded. model_servers.yaml lists the programs that answer only
-after loading. Without a readinessProbe, requests arrive before the server is ready. Without a budget a drain stops all
-servers at once.
+A livenessProbe may end a server before it has loaded the model. A startupProbe with too short a time may do the same.
+The kubelet waits initialDelaySeconds, asks every periodSeconds, and kills the container after failureThreshold
+failures in a row. No other probe counts until a startupProbe has succeeded. model_servers.yaml lists the programs
+that answer only after loading. Without a readinessProbe, requests arrive before the server is ready. Without a budget
+a drain stops all servers at once.
 
 Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
 """
@@ -237,9 +237,8 @@ def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
 
 
 def _seconds_until_kill(probe: Probe) -> int | None:
-    """Return the seconds until the kubelet kills the container at the latest; None if it is not known.
-
-    It is not known for a command, which may succeed although the server does not work.
+    """Return the seconds until the kubelet kills the container at the latest; None if it is not known, as for a
+    command, which may succeed although the server does not work.
     """
     names = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
     if probe.exec or any(probe.is_omitted(name) for name in names):
@@ -370,7 +369,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
 
 def _loads_model_later(container: Container) -> bool:
     """Return whether a container runs a server that loads its models on request: by its image or command, or by its
-    name or the name of a port if these do not name another server.
+    name or the name of a port, if the image and the command do not name another server.
     """
     patterns, image, words = read_model_server_patterns(), container.image, container.command_line
     if container.is_found_in(patterns.later, (f"{image} {words}",)):

@@ -1,8 +1,8 @@
 """Advice on what a Job, a JobSet, a Volcano Job or a RayJob does when one of its pods fails.
 
 Processes that train together cannot continue if one of them ends, unless their launcher is elastic. Volcano creates a
-lost pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails with the
-first of its Jobs. KubeRay replaces lost workers, but only another cluster replaces a lost head. The API server
+lost pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails when one
+of its Jobs fails. KubeRay replaces lost workers, but only another cluster replaces a lost head. The API server
 refuses some combinations of podFailurePolicy, restart policy and limits of a Job. The Jobs of a JobSet are refused
 when they are created, long after the JobSet was stored.
 
@@ -261,7 +261,7 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     is_one_pod = max(pods.pod_count, job.completions or 0) <= 1
     if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_failure_costly(pods, subject):
         return  # a single pod is created again after an eviction, up to the number of allowed failures
-    often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
+    often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first failure ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"

@@ -108,7 +108,7 @@ SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/shared",
     title="All pods of the template share one ResourceClaim",
     why=(
-        "All pods of the template share the devices of one ResourceClaim, and at most 256 pods can. Channels, network "
+        "All pods of the template share one ResourceClaim, which at most 256 pods can share. Channels, network "
         "devices, admin access, shares of a capacity and GPUs with a sharing strategy are exempt."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
@@ -124,8 +124,8 @@ ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/admin-access",
     title="The namespace does not allow adminAccess",
     why=(
-        "Kubernetes checks the namespace again for each claim that is made from a template. It makes no claim, and the "
-        "pods stay Pending."
+        "Kubernetes checks the namespace for each claim that it creates from a template. In this namespace, it creates "
+        "no claim, and the pods stay Pending."
     ),
     refused_by="the API server, when a claim is made from the template",
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
@@ -214,7 +214,7 @@ def _check_source_name(claim: PodClaim, field: str, name: str, kind: str) -> Ite
 
 
 def validate_unique_claim_names(pod: PodSpec) -> Iterator[Problem]:
-    """Yield the names that two claims of a pod or a patch have (gatherPodResourceClaimNames)."""
+    """Report names that two claims of a pod or a patch have (gatherPodResourceClaimNames)."""
     first: dict[str, int] = {}
     for index, claim in enumerate(pod.resource_claims):
         if claim.name and first.setdefault(claim.name, index) != index:
@@ -331,7 +331,9 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
 
 
 def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
-    """Report a ResourceClaim that several pods share, if its devices cannot be shared or it serves fewer pods."""
+    """Report a ResourceClaim that several pods share, if they cannot share its devices or are more than a claim
+    serves.
+    """
     if pods <= 1 or claim.source != "claim":
         return
     is_exclusive = claim.is_found and claim.contents.is_exclusive
@@ -344,8 +346,8 @@ def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
 
 
 def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
-    """Report a template that asks for admin access in a namespace without it. The API server calls AuthorizedForAdmin
-    for every claim that is created from the template.
+    """Report a template that asks for admin access in a namespace that does not allow it. The API server calls
+    AuthorizedForAdmin for every claim that is created from the template.
     """
     if not claim.contents.has_admin_access or claim.source != "template":
         return

@@ -69,7 +69,7 @@ FORBIDDEN: Final = NVIDIA_DEVICE_CONFIG.rule(
 EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/excluded",
     title="The setting belongs to another sharing strategy",
-    why="The driver refuses settings of the other strategy.",
+    why="The driver refuses the settings of a strategy that is not selected.",
 )
 UNKNOWN_FIELD: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-field",
@@ -94,7 +94,7 @@ OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(
 OTHER_DEVICE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/other-device",
     title="The configuration is for another type of device",
-    why="The driver applies it only to devices of one class.",
+    why="The driver applies the configuration only to devices of one class.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
     level="warn",
     fails="silent",
@@ -195,7 +195,9 @@ def _check_domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
 
 
 def _is_of_other_vendor(parameters: NvidiaParameters) -> bool:
-    """Return whether the API group of the parameters is another vendor's. Then only the driver's name is NVIDIA's."""
+    """Return whether the API group of the parameters is another vendor's, although the driver has the name of
+    NVIDIA's.
+    """
     group = parameters.api_version.partition("/")[0]
     return "/" in parameters.api_version and "nvidia" not in group.lower()
 

@@ -242,7 +242,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
 def _breaches_without_misplaced_fields(
     breaches: Iterable[Breach], asked: Items[DeviceRequestOfClaim]
 ) -> Iterator[Breach]:
-    """Yield the breaches, except misplaced fields of a request: one problem names all of them."""
+    """Yield the breaches, except misplaced fields of a request, because one problem names all misplaced fields."""
     told = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
         is_moved = breach.what == "unknownField" and breach.expected != ""
@@ -404,7 +404,7 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_single_claim_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
-    """Yield claims with no source, or with two."""
+    """Report claims without a source, and claims with two sources."""
     for group in groups:
         for claim in group.resource_claims:
             if claim.has("resourceClaimName") == claim.has("resourceClaimTemplateName"):

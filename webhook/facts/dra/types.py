@@ -434,7 +434,7 @@ class DeviceAttributes(Typed):
     """The attributes of a device by their names; expressions read them as JSON."""
 
     def string(self, name: str) -> str:
-        """Return the text of an attribute, "" if it has none."""
+        """Return the text of an attribute; "" if the attribute has no text."""
         return part_at(self, name, DeviceAttribute).string
 
 
@@ -455,7 +455,7 @@ class PublishedDevice(DeviceFields):
 
     @property
     def fields(self) -> DeviceFields:
-        """Return the fields of the device, from either place where versions of the API have them."""
+        """Return the fields of the device: under `basic` in v1beta1, and next to the name in later versions."""
         if "basic" not in self.json:
             return self
         basic = V1beta1Device(self.json, self.at, self.reading).basic

@@ -38,7 +38,7 @@ from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement, Var
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
     title="The container sees all GPUs of the node but requests none",
-    why="The container runtime gives it every GPU of the node, including those of other pods.",
+    why="The container runtime gives the container every GPU of the node, including GPUs of other pods.",
     fails="silent",
     issues=("https://github.com/IBM/FfDL/issues/92",),
 )
@@ -205,8 +205,8 @@ def _is_shared_on_purpose(pod: PodSpec) -> bool:
     """Return whether a pod without requested devices shares a GPU on purpose: it names its node, has a class for GPUs,
     is privileged, uses MPS, or uses less than half of the GPU's memory.
 
-    Without a device plugin, or if all programs share one GPU, a class for GPUs with NVIDIA_VISIBLE_DEVICES replaces the
-    request: K3s with the NVIDIA Container Toolkit, machines at home.
+    Without a device plugin, or if all programs share one GPU, a class for GPUs with NVIDIA_VISIBLE_DEVICES replaces
+    the request, as on K3s with the NVIDIA Container Toolkit or on machines at home.
     """
     if pod.node_name or _HOST_NAME in pod.node_selector:
         return True
@@ -365,7 +365,7 @@ def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
             names = " and ".join(f"`{name}`" for name in by_vendor.values())
             because = "hardly any node has GPUs of several vendors, so the pod probably stays Pending"
             message = f"requests {names}, but {because}"
-            yield VENDORS.problem(container.container.at, message, "keep those of one vendor")
+            yield VENDORS.problem(container.container.at, message, "keep the GPUs of one vendor")
 
 
 def check_devices_on_windows(subject: Subject) -> Iterator[Problem]:

@@ -215,7 +215,7 @@ def _pod_spec_if_without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
 
 
 def paths_changed_to_portable_gpu(subject: Subject) -> Iterator[FieldPath]:
-    """Yield fields with the name of a device that were changed to `gpu`; none of a Pod."""
+    """Yield fields with the name of a device that were changed to `gpu`. A Pod has no such fields."""
     if group_kind(subject.object) == POD:
         return
     before = set(_paths_naming_portable_gpu(subject.old_object, subject)) if subject.old_object is not None else ()
@@ -422,7 +422,7 @@ def _contradicts_count(own: JSON, number: str) -> bool:
 
 
 class _UnsetField(NamedTuple):
-    """A limit or request, and the value that describes an unset one. All places share it."""
+    """A limit or request, and the value for an unset amount, which all places share."""
 
     side: str
     name: str

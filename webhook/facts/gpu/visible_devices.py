@@ -51,7 +51,7 @@ _LONGEST: Final = 1024
 
 
 class VisibleGpus(NamedTuple):
-    """How many GPUs of a container a variable makes visible, and why some that it names stay hidden."""
+    """How many GPUs of a container a variable makes visible, and why some of the listed GPUs stay hidden."""
 
     number: int
     fault: str

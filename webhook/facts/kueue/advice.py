@@ -32,7 +32,7 @@ from webhook.typed.objects import Object
 
 FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/flavor-ambiguous",
-    title="Kueue may choose a flavor other than the one the pods select",
+    title="Kueue may choose a flavor that the pods do not select",
     why=(
         "Kueue compares the node selector only with the labels that the flavor has. A flavor without the label also "
         "fits, and its nodes may lack the label."

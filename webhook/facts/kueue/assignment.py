@@ -58,7 +58,7 @@ class PodSetQuotaRequest(Struct, frozen=True):
         return min(short, key=lambda lack: (lack.most / lack.asked, lack.resource), default=None)
 
     def rejected_flavors(self, capacity: Capacity) -> Iterator[RejectedFlavor]:
-        """Yield the reasons why the flavors do not fit, in their order."""
+        """Yield the reasons why flavors do not fit, in the order of the flavors."""
         reasons = {rejected.flavor: rejected for rejected in self.rejected}
         for flavor in self.group.flavors:
             rejected = reasons.get(flavor) or self.shortage(flavor, capacity)

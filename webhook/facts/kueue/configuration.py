@@ -339,7 +339,9 @@ def _load_configuration(text: str) -> WrittenConfiguration:
 
 
 def _quota_names_of_device_classes(resources: ResourceSettings) -> Mapping[str, str]:
-    """Return the names under which quota counts devices, by DeviceClass; the first name of each class."""
+    """Return the names under which quota counts devices, by DeviceClass. If a class has several names, the first
+    counts.
+    """
     names: dict[str, str] = {}
     for mapping in resources.device_class_mappings:
         for device_class in mapping.device_class_names:

@@ -176,7 +176,7 @@ def _verdict_of_problem(problem: Problem) -> Verdict:
 
 
 def _problems_of_first_step(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
-    """Yield the problems of the first step that has any."""
+    """Yield the problems of the first step with problems."""
     for step in _STEPS:
         problems = [*step(subject, how, place)]
         if problems:

@@ -39,7 +39,7 @@ _KEPT_OBJECTS: Final = 8192
 _KEPT_STATES: Final = 4
 """How many states of the cluster are cached. An audit has one state; a server has two during a change."""
 _KEPT: Final = 512
-"""How many answers are cached to the question whether any node has the labels of a flavor."""
+"""The number of cached answers of `_has_nodes`."""
 
 
 class NodeCapacity(Struct, frozen=True, eq=False, kw_only=True):

@@ -128,7 +128,9 @@ def _check_group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> I
 
 
 def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
-    """Yield changes of a StatefulSet's size, except to 0, or from 0 after its old pods are gone."""
+    """Report a change of a StatefulSet's size. Allowed are a change to 0, and a change from 0 after the old pods are
+    gone.
+    """
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"

@@ -1,7 +1,7 @@
 """Rules of Kueue's webhooks for the topology annotations of pod templates.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go; functions have the names of
-Kueue's functions. Kueue checks only when it places the job whether a level exists.
+Kueue's functions. Kueue checks whether a level exists only when it places the job.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
 TOPOLOGY_LAYERS: Final = KUEUE_JOB.rule(
     "kueue-job/topology-layers",
     title="The slice layers are not a valid JSON array",
-    why="Kueue divides each slice of a layer into slices of the next layer, so each size divides the size before.",
+    why=(
+        "Kueue divides each slice of a layer into slices of the next layer, so each size must divide the size of the "
+        "layer before it."
+    ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateSliceRequiredTopologyConstraints",
 )
@@ -234,7 +237,7 @@ def _validate_group_members(name: str, members: Sequence[_AnnotatedPodSet], *, i
         message = "is a group of two pod templates with several pods each, but one of them must have a single pod"
         yield _topology_group_problem(members[0], message, "group the pod that leads with its workers", name)
     elif _requested_topologies(members[0]) != _requested_topologies(members[1]):
-        message = "is a group whose two pod templates ask for different topologies, but must ask for the same"
+        message = "is a group of two pod templates with different topologies, but both must ask for the same topology"
         fix = "set the same topology annotation with the same level on both"
         yield _topology_group_problem(members[0], message, fix, name)
 

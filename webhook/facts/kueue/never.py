@@ -36,7 +36,7 @@ EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
     "kueue-never/exceeds-max-quota",
     title="The job asks for more than its queue can ever give",
     why=(
-        "Nominal quota, the lending of the cohort and the borrowing limit bound what a ClusterQueue can give. In a "
+        "Nominal quota, the lending of the cohort and the borrowing limit restrict what a ClusterQueue can give. In a "
         "StrictFIFO queue, the job also blocks all later jobs."
     ),
     function="fitsResourceQuota",

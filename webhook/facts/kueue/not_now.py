@@ -86,7 +86,7 @@ STOPPED: Final = KUEUE_NOT_NOW.rule(
 COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/cohort-cycle",
     title="The cohorts form a cycle",
-    why="The ClusterQueue stays active, and its jobs wait without a reason.",
+    why="The ClusterQueue stays active, and shows no reason why its jobs wait.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
 WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(

@@ -138,7 +138,7 @@ CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
 INACTIVE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/inactive-by-check",
     title="An AdmissionCheck keeps the ClusterQueue inactive",
-    why="An inactive ClusterQueue admits no job, however long the job waits.",
+    why="An inactive ClusterQueue admits no job.",
     refused_by="nothing; the queue is inactive",
     function="inactiveReason",
 )

@@ -132,7 +132,9 @@ def validate_limits_without_cohort(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
-    """Yield negative amounts and limits without a cohort (validateFlavorQuotas and validateLimit)."""
+    """Report limits without a cohort, invalid amounts, and lending limits above the nominal quota
+    (validateFlavorQuotas and validateLimit).
+    """
     yield from validate_limits_without_cohort(subject)
     for group in cluster_queue_or_cohort(subject).spec.resource_groups:
         for flavor in group.flavors:

@@ -96,7 +96,7 @@ NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
     title="The job names no queue although the files have a LocalQueue for its namespace",
     why=(
         "The files have a queue for this namespace, but it may belong to another example, and not every job needs a "
-        "queue. For a whole cluster the rule is no-queue-name."
+        "queue. For a whole cluster, the rule no-queue-name reports this."
     ),
     level="advice",
 )
@@ -143,7 +143,7 @@ def _labelled_but_unmanaged_problem(subject: Subject, how: KueueManagement) -> P
 
 def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Problem:
     inside = _INSIDE.get(subject.group_kind)
-    fix = "remove the label, or label what the object creates"
+    fix = "remove the label, or label the objects that it creates"
     if inside is not None:
         fix = f"set the label in {path_as_text(inside[:-1])} instead"
     message = f"has no effect because Kueue does not manage objects of kind {subject.group_kind[1]}"

@@ -1,8 +1,8 @@
 """The configuration and the release of NVIDIA's device plugin, and node labels that name an absent configuration.
 
-A label of a node names its configuration of the plugin, and a ConfigMap has the configuration under this key. No
-object shows which ConfigMap the plugin reads. Another label of a node names its MIG profile. From release 26.3 of the
-GPU operator on, the MIG manager makes the profiles from the hardware unless a ClusterPolicy names a ConfigMap. So a
+A label of a node names the configuration of the plugin on this node, which is a key of a ConfigMap. No object shows
+which ConfigMap the plugin reads. Another label names the MIG profile of the node. From release 26.3 of the GPU
+operator on, the MIG manager makes the profiles from the hardware unless a ClusterPolicy names a ConfigMap. So a
 profile is reported only if a ClusterPolicy names a ConfigMap and the ConfigMap lacks the profile.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671

@@ -201,7 +201,7 @@ def hides_resource(name: str) -> bool:
 
 
 def has_hami(view: ClusterView) -> bool:
-    """Return whether HAMi is installed: a node lists its cards, or files have its scheduler."""
+    """Return whether HAMi is installed: a node has an annotation of HAMi, or files have HAMi's scheduler."""
     return view.once(has_hami, lambda: _has_hami(view))
 
 
@@ -275,7 +275,7 @@ class PodsAndNodes:
 
     @cached_property
     def fitting(self) -> Items[NodeOffer]:
-        """Return all nodes that take one of the pods when they are empty."""
+        """Return all nodes that fit one of the pods when the nodes are empty."""
         return self.offers.of([offer for offer in self.offers if self.needs.fits(offer)])
 
 

@@ -32,7 +32,7 @@ _NUMBERS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
     f"{AWS}/instance-cpu": (("cpu",), 1000),
     f"{AWS}/instance-memory": (("memory",), 1 << 20),
 }
-"""Labels with an amount of a node, the resources that the amount bounds, and its unit as a number of Kueue's units."""
+"""Labels with an amount of a node: the resources that the amount bounds, and the size of its unit in Kueue's units."""
 _CLOSED: Final = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 """Operators that only Karpenter has, with the equivalent operator of Kubernetes and the change of the number."""
 _TYPES: Final = Path(__file__).with_name("aws_instances.yaml")

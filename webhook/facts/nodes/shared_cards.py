@@ -84,7 +84,7 @@ CORES: Final = SHARED_GPU.rule(
 PERCENT: Final = SHARED_GPU.rule(
     "shared-gpu/percent-above-card",
     title="A container asks for more than 100 per cent of a card",
-    why="HAMi from 2.10 on refuses the pod. Earlier releases, and Volcano, find no such card.",
+    why="HAMi from 2.10 on refuses the pod. Earlier releases of HAMi, and Volcano, find no card that fits.",
     source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
     function="validateMemoryPercentage",
 )
@@ -113,7 +113,7 @@ KOORDINATOR: Final = SHARED_GPU.rule(
 KOORDINATOR_PAIR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-combination",
     title="A container requests resources that Koordinator does not combine",
-    why="Koordinator takes fixed combinations of GPU resources and rejects others, so the pod stays Pending.",
+    why="Koordinator accepts only some combinations of GPU resources, so the pod stays Pending.",
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
     function="ValidDeviceResourceCombinations",
 )
@@ -389,7 +389,7 @@ def _is_placed_by_default(template: PodTemplate) -> bool:
 
 
 def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
-    """Return the cards of the nodes that take a pod, None if the annotation of a node cannot be read."""
+    """Return the cards of the nodes that fit a pod, None if the annotation of a node cannot be read."""
     of_all = read_cards(IdentityKey(each.view.list_visible_json(Node.gvk)), annotation)
     cards = {offer.name: of_all.get(offer.name, ()) for offer in each.fitting}
     return CardsOfNodes.of(cards) if cards and all(cards.values()) else None

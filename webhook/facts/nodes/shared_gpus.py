@@ -190,7 +190,7 @@ def _check_time_slices(asked: _SeveralSlices, each: PodsAndNodes, subject: Subje
         message = f"the GPUs that node {name} offers are time slices of one card, so {asked.count} shares are 1 GPU"
         launch = cached_launch_of_container(asked.container, subject)
         if launch.by in LAUNCHERS:
-            problem = f"{message}, and the processes of {launch.by} find no second one"
+            problem = f"{message}, and the processes of {launch.by} find no second GPU"
             yield PROCESSES.problem(path, problem, "ask for 1, and start one process")
         else:
             yield ONE_CARD.problem(path, message, "ask for 1 share")

@@ -1,5 +1,6 @@
 """The fields of workloads that KAI and YuniKorn read: queues, quota, fractions of GPUs, and groups of pods that start
 together.
 
-Only what their source code makes certain is checked, not how they order and place pods.
+The checks report only what is certain from the source code of KAI and YuniKorn. The order and the nodes of pods are
+not checked.
 """

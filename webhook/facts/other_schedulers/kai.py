@@ -1,4 +1,5 @@
-"""Pods that KAI never starts: their queue, its quota and limits, and fractions of GPUs that its webhook refuses.
+"""Pods that KAI never starts, because of their queue, a quota or limit, or a fraction of a GPU that its webhook
+refuses.
 
 KAI reads the queue from a label of the top owner, then of the pod, then from the label `project`; otherwise it uses
 default-queue. Pods with priority 100 or more are not preemptible, and may use only the quota of the queue and of its
@@ -82,13 +83,13 @@ QUOTA: Final = KAI.rule(
 LIMIT: Final = KAI.rule(
     "kai/limit",
     title="Pods that start together request more GPUs than the limit of their KAI queue",
-    why="Pods that start together must fit the limit of the queue and of its parents, so they stay Pending.",
+    why="Pods that start together must fit the limits of the queue and of its parents, so these pods stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/capacity_policy.go",
 )
 FRACTION_FORM: Final = KAI.rule(
     "kai/fraction",
     title="A fraction of a GPU is written in a form that KAI refuses",
-    why="The webhook of KAI refuses each pod, so none is made.",
+    why="The webhook of KAI refuses each pod, so no pod is created.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/admission/webhook/v1alpha2/gpusharing",
     fails="controller",
 )
@@ -102,7 +103,7 @@ FRACTION_PLACE: Final = KAI.rule(
 REPLICAS: Final = KAI.rule(
     "kai/replicas-required",
     title="A role of a training job that KAI places has no replicas",
-    why="KAI adds up the written replicas. If a role has none, KAI makes no group, so the pods stay Pending.",
+    why="KAI adds up the replicas of all roles. Without the replicas of a role, KAI makes no group: pods stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go",
     function="calcJobNumOfPods",
 )

@@ -164,7 +164,9 @@ def roles_without_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterato
 
 
 def members_of_jobs(pods: Sequence[KaiPods], subject: Subject) -> Iterator[tuple[FieldPath, int, int]]:
-    """Yield the path of each Job's annotation about members that start together, its number, and the parallelism."""
+    """Yield the path of each Job's annotation about members that start together, the number of members, and the
+    parallelism.
+    """
     for each in pods if subject.group_kind in (JOB, JOB_SET) else ():
         job = each.podset.path[:-2]
         path = (*job, "metadata", "annotations", BATCH_MIN_MEMBER)
@@ -177,7 +179,7 @@ def members_of_jobs(pods: Sequence[KaiPods], subject: Subject) -> Iterator[tuple
 POD_GROUP: Final = KAI.rule(
     "kai/pod-group",
     title="A PodGroup of KAI has subgroups or a number of members that are refused",
-    why="The webhook of KAI refuses subgroups without an order, and the API server refuses a group without members.",
+    why="The webhook of KAI refuses repeated names, missing parents and cycles; the API server refuses 0 members.",
     source="NVIDIA/KAI-Scheduler@72de64fc pkg/apis/scheduling/v2alpha2/podgroup_webhook.go",
     function="validateSubGroups",
     refused_by="the webhook of KAI, when the group is created or changed",

@@ -153,7 +153,7 @@ def _check_group_of_pods(
     reserved = amounts_in_thousandths(group.json.get("minResource") or {})
     for resource, amount in requests.items():
         if amount > reserved.get(resource, 0):
-            message = f"minResource of group {name} has less `{resource}` than a pod requests, so its place is not kept"
+            message = f"minResource of group {name} has less `{resource}` than a pod requests, so the place is not kept"
             yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
     missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
     if missing:
