@@ -66,7 +66,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
             found = iter(each.run(subject))
-            problems.extend(islice(found, STEP))  # nearly always all of the problems
+            problems.extend(islice(found, STEP))  # nearly always, these are all problems
             now = len(problems)
             if now > before:
                 until.spend(now - before)
@@ -77,7 +77,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
     except (ClaimgateError, ReviewPaused):
         raise
     except Exception as fault:
-        fault.add_note(group)  # the caller reports the note
+        fault.add_note(group)  # the caller reports the name of the group
         raise
     result = subject.results[group] = _checked_and_unchecked(problems) if problems else NOTHING
     return result

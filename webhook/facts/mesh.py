@@ -34,8 +34,8 @@ SIDECAR: Final = MESH.rule(
     "mesh/sidecar",
     title="A sidecar keeps the pod from completing",
     why=(
-        "The proxy keeps running when the other containers have ended, so the pod and its job never complete. mpirun "
-        "and the rendezvous of torchrun also go through a proxy that is not ready yet."
+        "The proxy keeps running when the other containers have ended, so the pod and its job never complete. Also, "
+        "mpirun and the rendezvous of torchrun connect through the proxy before it is ready."
     ),
     function="injectRequired",
     issues=(

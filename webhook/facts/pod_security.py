@@ -141,7 +141,7 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
 
 
 def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
-    """Yield the demands on annotations that releases without the field seccompProfile read."""
+    """Yield the demands on annotations of old releases, which do not have the field seccompProfile."""
     names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
     profiles = {name: annotations[name] for name in names if name in annotations}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default", "docker/default"):

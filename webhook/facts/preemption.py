@@ -384,7 +384,7 @@ def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem
     grace = _DEFAULT_GRACE_S if given is None else given
     if given == 0 and is_batch:
         at = pods.locate(pods.spec.path("terminationGracePeriodSeconds"))
-        message = "ends the processes without a signal first, so a preempted job writes no last checkpoint"
+        message = "ends the processes without SIGTERM, so a preempted job writes no last checkpoint"
         yield GRACE_PERIOD.problem(at, message, "remove the field, or set the seconds that a checkpoint takes", 0)
         return
     for container in pods.spec.running_containers():

@@ -1,7 +1,7 @@
-"""The check of objects in a version that no release serves any more; removed_versions.yaml lists these versions.
+"""The check of objects in a version that no current release serves; removed_versions.yaml lists these versions.
 
 An API server refuses such objects before it calls a webhook, so the webhook is not registered for this policy. Only
-audit, replay and test evaluate it. A cluster may still run an old release, so this is a warning. Objects are not
+audit, replay and test evaluate it. A cluster may still run an old release, so the check only warns. Objects are not
 reported if the files also define the version, as the files of an operator may do.
 """
 
@@ -22,7 +22,7 @@ from webhook.yamltext import yamlfile
 
 SERVED_VERSION: Final = RuleGroup(
     "served-version",
-    refused_by="the API server, which knows no such kind",
+    refused_by="the API server, which does not know the version",
     source="https://kubernetes.io/docs/reference/using-api/deprecation-guide/",
     level="warn",
     fails="create",
@@ -42,8 +42,8 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 
 
 class RemovedVersion(Struct, frozen=True):
-    """A removed version: a release without the version, and the version to use instead, with the kind if that
-    changed; "" for none.
+    """A removed version: a release without the version, and the version to use instead, "" for none; with the new
+    kind if the kind changed.
     """
 
     release: str

@@ -51,7 +51,7 @@ WORK: Final = 10
 nothing would never read the clock.
 """
 _MOST_KINDS: Final = 1000
-"""The most kinds whose checks are kept, because files may name any kind."""
+"""The most kinds whose checks are cached. The number is limited because files may name any kind."""
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()

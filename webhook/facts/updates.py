@@ -102,7 +102,7 @@ _HUNDRED: Final = 100
 _SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
 """Kinds that autoscalers scale; an audit of files keeps these kinds (commands/audit_index.py)."""
 SCALED_LOOKUPS: Final = tuple(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values())
-"""Kinds that only audits look up, because such objects are many and a server never shows advice."""
+"""Kinds that only audits look up, because a cluster has many such objects and a server never shows advice."""
 
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
@@ -192,8 +192,8 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
-    """Report the first group of a RayService whose pods in a second Ray cluster lack devices while the first cluster
-    runs.
+    """Report the first group of a RayService that lacks devices during an update. An update starts a second Ray
+    cluster before it stops the first one.
     """
     spec = subject.typed(RayService).spec
     strategy = spec.upgrade_strategy.type

@@ -113,7 +113,7 @@ def _check_lasting_toleration(toleration: Toleration, pods: DevicePods) -> Itera
     elif key in _NODE_FAILURES:
         message = f"tolerates `{key}` without tolerationSeconds, so a pod on a lost node is never replaced"
         effect = "" if toleration.effect else "effect NoExecute and "
-        yield LOST_NODE.problem(at, message, f"set {effect}tolerationSeconds, such as to 300")
+        yield LOST_NODE.problem(at, message, f"set {effect}tolerationSeconds, for example to 300")
 
 
 def _tolerates_without_time_limit(toleration: Toleration) -> bool:

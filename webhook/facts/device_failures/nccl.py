@@ -132,5 +132,5 @@ def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterato
             "is not set although the pod uses the network of its node, so NCCL may choose an interface that other "
             "nodes cannot reach"
         )
-        fix = f"set {_INTERFACE}, such as to eth0"
+        fix = f"set {_INTERFACE}, for example to eth0"
         yield NCCL_SOCKET_IFNAME.problem(pods.locate(container.path("env")), message, fix, shown=_INTERFACE)

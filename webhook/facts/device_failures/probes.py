@@ -138,9 +138,9 @@ _SERVES_MODEL: Final = re.compile(
     "|mistral|qwen|gemma"
     "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
 )
-"""Texts in the name, image, command or environment of a model server; fastapi-triton is a client of one."""
+"""Texts in the name, image, command or environment of a model server; fastapi-triton is only a client of a server."""
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
-"""Texts in the name of a variable that do not mean a served model."""
+"""A variable with one of these texts in its name does not name a served model."""
 _IS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(tests?|bench(mark)?s?|smoke)(?![a-z])")
 """Parts of the name of a server that a person starts to try it: no client sends requests."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")

@@ -43,7 +43,7 @@ JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
 )
 GANG_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/gang-policy",
-    title="Volcano replaces only one pod of a training",
+    title="Volcano replaces only the lost pod of a training",
     why=(
         "Without policies for PodEvicted and PodFailed, Volcano replaces only the lost pod. The other processes hang "
         "or fail one by one and keep their devices."
@@ -108,11 +108,11 @@ _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
 _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist|cifar[-_]?10)(?![a-z])")
-"""A name of a job or container that runs for a minute, to try devices or their network, or with a data set for lessons:
-a second run costs nothing.
+"""Names of jobs and containers that run only for a minute: they test devices or the network, or use a data set for
+lessons. A second run costs nothing.
 """
 _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
-"""A training that a command ends after less than a hundred steps, which only shows that it runs."""
+"""An argument that ends a training after less than a hundred steps. Such a run only shows that the program works."""
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
@@ -126,7 +126,7 @@ def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
     path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
     is_written = policy.max_restarts is not None
     message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
-    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
+    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, for example to 3")
 
 
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:

@@ -133,8 +133,8 @@ def describe_refusal(selector: JudgedSelector) -> tuple[str, str]:
 def describe_feature_gate(selector: JudgedSelector) -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server rejects without a feature gate."""
     message = (
-        "needs the feature gate DRAListTypeAttributes, which is off by default and cannot be seen from here; where it "
-        f'is off, the API server refuses the expression, which then "{_first_line(selector.judged.gated)}"'
+        "needs the feature gate DRAListTypeAttributes, which is off by default (claimgate cannot see the gate); "
+        f'without the gate, the API server refuses the expression, which then "{_first_line(selector.judged.gated)}"'
     )
     return message, "correct the expression, or ask the administrator of the cluster to turn the gate on"
 

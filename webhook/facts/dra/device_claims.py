@@ -149,7 +149,7 @@ REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
 GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/gpu-asked-twice",
     title="The container asks for a GPU twice: by a claim and as a resource",
-    why="The container gets two GPUs of the same kind, and one probably stays idle.",
+    why="The container gets two GPUs of the same kind, and probably uses only one of them.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
 _LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as gpu"
@@ -331,8 +331,8 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
 
 
 def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
-    """Report a ResourceClaim that several pods share, if they cannot share its devices or are more than a claim
-    serves.
+    """Report a ResourceClaim that several pods share, if its devices cannot be shared or the pods are too many for a
+    claim.
     """
     if pods <= 1 or claim.source != "claim":
         return

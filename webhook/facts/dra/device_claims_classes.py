@@ -171,7 +171,7 @@ def _check_class_amount(path: FieldPath, limit: Amount | None, request: Amount |
         return
     message, fix = "must be a whole number because a device cannot be divided", "set a whole number such as 1"
     if limit is None:
-        message = "has no limit, and Kubernetes requires one for a device"
+        message = "has no limit, but Kubernetes requires a limit for devices"
         fix = "set the limit to the request"
     elif request is not None and str(request) != str(limit):
         message = (

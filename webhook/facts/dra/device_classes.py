@@ -1,4 +1,4 @@
-"""Kubernetes' rules for DeviceClasses and DeviceTaintRules: device-classes.
+"""Kubernetes' rules for DeviceClasses and DeviceTaintRules (group device-classes).
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go. tests/data/dra/verdicts.tsv has the
 verdicts of kube-apiserver 1.36.1.

@@ -1,4 +1,4 @@
-"""Checks configurations for NVIDIA's driver in claims and classes, `opaque.parameters`: nvidia-device-config.
+"""Checks `opaque.parameters` for NVIDIA's driver in claims and classes (group nvidia-device-config).
 
 nvidia.yaml lists what the driver accepts. The checks report configurations that the driver's plugin refuses: an
 unknown kind, an invalid value, or a setting whose feature gate is off. They also report configurations that the
@@ -103,8 +103,8 @@ ALTERNATIVES: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/alternatives",
     title="The configuration leaves out alternatives of the request",
     why=(
-        "The driver applies a configuration only to the names that it lists, and the name of a request does not "
-        "include its alternatives."
+        "The driver applies a configuration only to the listed names. The name of a request does not stand for the "
+        "alternatives of the request."
     ),
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
     level="warn",

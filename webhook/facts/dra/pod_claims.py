@@ -290,7 +290,7 @@ def _first_claims_by_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
 
 
 def _store_references_in_claims(claims: Sequence[PodClaim], references: Sequence[ClaimReference]) -> None:
-    """Store in each claim where containers refer to it; claims of one name have the same users."""
+    """Store in each claim where containers refer to it; claims with the same name have the same users."""
     users: dict[str, list[FieldPath]] = {}
     for reference in references:
         users.setdefault(reference.name, []).append(reference.at)

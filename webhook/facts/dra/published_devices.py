@@ -8,7 +8,7 @@ models, a request for several devices may get devices of different models.
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools,
 structured/internal/experimental/consumable_capacity.go calculateConsumedCapacity and violatesPolicy, and
 resourceslice/tracker/tracker.go applyPatches; kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go, which computes
-capacities alike; kubernetes-sigs/dra-driver-nvidia-gpu@95932046 deviceinfo.go for `productName`.
+capacities in the same way; kubernetes-sigs/dra-driver-nvidia-gpu@95932046 deviceinfo.go for `productName`.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class DeviceModels(Struct, frozen=True):
 
 
 def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None:
-    """Return the models of the first node with different models of devices of one driver; None if there is no such
+    """Return the models of the first node on which one driver has devices of several models; None if there is no such
     node.
     """
     models: dict[tuple[str, str], dict[str, None]] = {}

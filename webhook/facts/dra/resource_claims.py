@@ -1,4 +1,4 @@
-"""Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload: resource-claims.
+"""Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload (group resource-claims).
 
 An API server that serves the version also refuses these objects. The rules are for manifests that are checked without a
 cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver 1.36.1.
@@ -265,7 +265,7 @@ def _check_immutable_fields(
     """Yield the problems that ValidateResourceClaimUpdate and ValidateResourceClaimTemplateUpdate would report."""
     if claim.differs(old, "spec"):
         message = f"cannot change because the spec of a {claim.gvk.kind} is immutable"
-        fix = "delete the object and create it again, or create one with another name"
+        fix = "delete the object and create it again, or create an object with another name"
         yield IMMUTABLE.problem(claim.spec.at, message, fix)
 
 

@@ -1,4 +1,4 @@
-"""Compares the selectors of claims and classes with the devices that the cluster has now: resource-slices.
+"""Compares the selectors of claims and classes with the devices that the cluster has now (group resource-slices).
 
 Without ResourceSlices in the view, nothing is reported. A request is not checked if the view lacks its class. A claim
 that a controller created from a template is not checked, because the template is checked.

@@ -39,7 +39,7 @@ BATCH: Final = frozenset(
 SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
 """Kinds with pods that serve until they are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), LEADER_WORKER_SET}
-"""Kinds that get advice about devices; a DaemonSet manages the devices of its node."""
+"""Kinds that get advice about devices. A DaemonSet gets no advice, because it manages the devices of its nodes."""
 PLACED: Final = WORKLOADS | frozenset(
     (
         ("", "ReplicationController"),
@@ -180,5 +180,5 @@ def check_advice_without_repetitions(
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)
     for advise in advice:
         problems = tuple(advise(subject))
-        if problems:  # rarely true
+        if problems:  # rarely the case
             yield from without_repeated_problems(problems, subject)

@@ -34,7 +34,7 @@ class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
     form: str = ""
 
     def fits(self, name: str) -> bool:
-        """Return whether the row matches a name, including its form if it has one."""
+        """Return whether the row matches a name. If the row has a form, the name must also match the form."""
         if "*" not in self.name:
             return self.name == name
         return fnmatchcase(name, self.name) and (not self.form or re.fullmatch(self.form, name) is not None)

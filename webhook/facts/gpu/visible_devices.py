@@ -47,7 +47,7 @@ _NAMES: Final = frozenset((CUDA, HIP, ROCR))
 _RESOURCES: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
 _LONGEST: Final = 1024
-"""The most characters of a list of GPUs that is read; no node needs more."""
+"""A longer list of GPUs is not read; no node needs a longer list."""
 
 
 class VisibleGpus(NamedTuple):
@@ -58,7 +58,7 @@ class VisibleGpus(NamedTuple):
 
 
 def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus | None:
-    """Return which GPUs of a container a variable makes visible; None if its value is not a list of numbers."""
+    """Return how many GPUs of a container a variable makes visible; None if the value is not a list of numbers."""
     if len(written) > _LONGEST or not _INDICES.fullmatch(written.strip()):
         return None
     indices = [int(each) for each in written.split(",")]
@@ -72,7 +72,9 @@ def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus
 
 
 def may_see_other_gpus(container: Container) -> bool:
-    """Return whether a container may see other GPUs, so that its own GPUs have other numbers."""
+    """Return whether a container may see GPUs that it did not request. Then the numbers of the requested GPUs are not
+    known.
+    """
     return container.security_context.privileged or VISIBLE in container.environment.names
 
 

@@ -109,7 +109,7 @@ TARGET_EXISTS: Final = JOB_SET.rule(
 )
 RESTARTED_REPLICAS: Final = JOB_SET.rule(
     "job-set/restarted-replicas",
-    title="A replicated job with jobs that restart one by one has more than 1024 replicas",
+    title="A replicated job has more than 1024 replicas, and its Jobs restart separately",
     why="JobSet counts the restarts of each job in its status, for at most 1024 jobs.",
     function="validateFailurePolicy",
 )
@@ -152,7 +152,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterat
 
 
 def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
-    """Check a DNS label. Parts of `<name>-<job>-0` may begin with a digit, names of Services and groups may not."""
+    """Check a DNS label. The name of a replicated job may begin with a digit, but a Service or group name may not."""
     is_wrong = dns1123_label_errors(name) if may_begin_with_digit else dns1035_label_errors(name)
     if name and is_wrong and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
@@ -190,7 +190,9 @@ def _check_labels(labels: Entries[str], at: FieldPath) -> Iterator[Problem]:
 
 
 def invalid_label_problem(key: str, value: str, path: FieldPath | str, *, is_of_patch: bool = False) -> Problem:
-    """Return the problem of a label of a Job or of a patch for the JobSet that Kubernetes refuses (ValidateLabels)."""
+    """Return the problem of a label that Kubernetes refuses (ValidateLabels). The label is in a Job, or in a patch of
+    the JobSet.
+    """
     part, message = invalid_label_part(key, value)
     if is_of_patch:
         message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
@@ -230,7 +232,7 @@ def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, 
         yield _dependency_order_problem(path, message, f"move `{name}` up in replicatedJobs", name)
     else:
         message = "is not the name of a replicated job of this JobSet"
-        fix = "write the name of a replicated job before this one"
+        fix = "write the name of an earlier replicated job"
         yield DEPENDENCY_EXISTS.problem(path, message, fix, name)
 
 
@@ -271,7 +273,7 @@ def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Ite
 
 
 def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Report features that are off by default, and too many replicas for one of them."""
+    """Report alpha features, which are off by default, and too many replicas for RestartJob."""
     if policy.restart_strategy == "InPlaceRestart":
         yield _alpha_feature_problem(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
     rule = next((rule for rule in policy.rules if rule.action in _GATED), None)
@@ -282,7 +284,7 @@ def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Itera
 
 
 def _alpha_feature_problem(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
-    message = f"is refused by JobSet unless its alpha feature gate {gate} is on, which is off by default"
+    message = f"is refused by JobSet unless its alpha feature gate {gate} is on; by default it is off"
     fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
     return ALPHA_FEATURE.problem(path, message, fix, name)
 

@@ -54,7 +54,7 @@ FAILURE_RULE_NAME: Final = JOB_SET.rule(
 FAILURE_RULE_TWICE: Final = JOB_SET.rule(
     "job-set/failure-rule-twice",
     title="Two failure policy rules have the same name",
-    why="JobSet refuses two rules of one name. A rule without a name is called failurePolicyRule and its index.",
+    why="JobSet refuses two rules with one name. The default name is failurePolicyRule, followed by the index.",
     function="validateFailurePolicy",
 )
 FAILURE_REASON: Final = JOB_SET.rule(

@@ -28,7 +28,7 @@ class InactivityCause(Struct, frozen=True):
     """Why a ClusterQueue is inactive.
 
     Args:
-        text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
+        text: the reason, such as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
         missing: the object that must be created before the queue can be active, "" if waiting may help.
         is_known: whether the status or the spec shows the reason; False if the status is not written yet.
     """

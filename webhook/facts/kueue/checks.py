@@ -18,7 +18,7 @@ from webhook.typed.objects import Object
 
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _UNASKED: Final = ("owner", "kind", "framework", "namespace")
-"""The reasons why Kueue does not manage an object and its webhooks ignore it."""
+"""Reasons why Kueue does not manage an object. If one of them applies, Kueue's webhooks ignore the object too."""
 
 
 def validate_job(subject: Subject) -> Iterator[Problem]:

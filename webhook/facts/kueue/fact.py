@@ -141,13 +141,14 @@ _STEPS = (
 
 
 class AdmissionPrediction(Struct, frozen=True, kw_only=True):
-    """The prediction for a job in its queue, with its problems.
+    """The prediction for a job in its queue, with the problems. `place` and `workload` are None if Kueue does not
+    manage the object.
 
     Args:
         verdict: the prediction in a word.
-        place: what is known about its queue.
+        place: what is known about the queue of the job.
         problems: the obstacles; if they are not known, problems that name the missing objects.
-        workload: its pod sets; None if they are not needed.
+        workload: the Workload that Kueue creates for the job.
     """
 
     verdict: Verdict = ""

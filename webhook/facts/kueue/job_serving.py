@@ -136,7 +136,7 @@ def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[
         message = f"{change(old, new)} because Kueue admits all pods of a StatefulSet together"
         yield SCALE.problem(after.spec.path("replicas"), message, f"scale to 0 first, and then to {new}")
     elif new and not old and after.status.replicas > 0:
-        message = f"{change(old, new)} while the pods from before are still there"
+        message = f"{change(old, new)} while the old pods still exist"
         yield SCALE.problem(after.spec.path("replicas"), message, "wait until status.replicas is 0")
 
 

@@ -90,7 +90,7 @@ _TOPOLOGIES: Final = (REQUIRED, PREFERRED, UNCONSTRAINED)
 _LARGEST: Final = 2**31 - 1
 _MOST_LAYERS: Final = 3
 _LONGEST_LAYERS: Final = 10_000
-"""The most characters of an annotation that is parsed; three layers have about a thousand."""
+"""A longer annotation is not parsed. An annotation with three layers has about a thousand characters."""
 
 
 class _AnnotatedPodSet(Struct, frozen=True):
@@ -177,7 +177,7 @@ def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems of slice layers: a JSON array in which each size divides the previous size."""
     given = pods.annotations[LAYERS]
     if len(given) > _LONGEST_LAYERS:
-        return  # whether it is valid is not known
+        return  # a longer annotation may be valid
     layers = _sizes_of_layers(given)
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
@@ -235,7 +235,7 @@ def _validate_group_members(name: str, members: Sequence[_AnnotatedPodSet], *, i
         yield _topology_group_problem(members[0], message, fix, name)
     elif None not in counts and 1 not in counts:
         message = "is a group of two pod templates with several pods each, but one of them must have a single pod"
-        yield _topology_group_problem(members[0], message, "group the pod that leads with its workers", name)
+        yield _topology_group_problem(members[0], message, "put the leading pod and its workers into one group", name)
     elif _requested_topologies(members[0]) != _requested_topologies(members[1]):
         message = "is a group of two pod templates with different topologies, but both must ask for the same topology"
         fix = "set the same topology annotation with the same level on both"

@@ -1,6 +1,6 @@
 """Typed objects for the kinds of jobs that Kueue has rules for, and typed pod templates of their pod sets.
 
-Fields that every kind has are in webhook/typed/objects.py. The path of a template is in its pod set.
+Fields that every kind has are in webhook/typed/objects.py. A typed template has no path; the pod set has the path.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
@@ -29,7 +29,7 @@ class RunPolicy(Typed):
 
 
 class SuspendableJobSpec(Typed):
-    """The two fields by which kinds suspend a job."""
+    """The two fields that suspend a job. Each kind has one of them."""
 
     suspend = Truth()
     run_policy = Part(RunPolicy)
@@ -47,21 +47,21 @@ class SuspendableJob(Object):
 
 
 class ReplicaStatus(Typed):
-    """The number of pods, and of ready pods."""
+    """The number of pods and the number of ready pods."""
 
     replicas = Number()
     ready_replicas = Number()
 
 
 class ServingSpec(Typed):
-    """The fields that Deployment, StatefulSet and LeaderWorkerSet have in common."""
+    """Fields of Deployment and StatefulSet. A LeaderWorkerSet has only the first."""
 
     replicas = Number(1)
     template = Part(PodTemplate)
 
 
 class ServingWorkload(Object):
-    """A serving kind."""
+    """A Deployment, StatefulSet or LeaderWorkerSet."""
 
     spec = Part(ServingSpec)
     status = Part(ReplicaStatus)

@@ -129,7 +129,7 @@ def is_namespace_selection_known(subject: Subject) -> bool:
 def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:
     """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 
-    Only the name is known of a namespace that cannot be listed, such as a namespace that is not in the files
+    If a namespace cannot be listed, only its name is known. An example is a namespace that is not in the files
     (cluster/layered.py).
     """
     namespace = view.find(Namespace, name, namespaced=False)

@@ -183,7 +183,9 @@ def _is_device_selected(device: PooledDevice, selectors: Sequence[str], deadline
 def _charge_of_counter(
     asked: RequestedDevices, source: CountedSource, matched: Sequence[PooledDevice]
 ) -> ChargedAmount:
-    """Return the largest value of the counter among the devices, for each requested device (computeCounterCharges)."""
+    """Return the largest value of the counter among the devices, times the number of requested devices
+    (computeCounterCharges).
+    """
     values = [
         value
         for device in matched
@@ -201,7 +203,9 @@ def _charge_of_counter(
 def _charge_of_capacity(
     asked: RequestedDevices, source: CountedSource, matched: Sequence[PooledDevice]
 ) -> ChargedAmount:
-    """Return the largest amount of the capacity that the request could use of one device (computeCapacityCharge)."""
+    """Return the largest amount of the capacity that the request could use of one device, times the number of
+    requested devices (computeCapacityCharge).
+    """
     known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
     if not known:
         return ChargedAmount(

@@ -32,8 +32,8 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-group-differs",
-    title="The pods of the group name different queues or sizes",
-    why="Kueue creates no Workload for pods of a group that differ in queue or size, and reports it only in its log.",
+    title="The pods of the group name different queues or group sizes",
+    why="Kueue creates no Workload if pods of a group differ in queue or group size, and reports it only in its log.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
     function="validatePodGroupMetadata",
 )

@@ -78,7 +78,7 @@ _WITH_DEVICES: Final = {
     "taints": " with taints that a pod tolerates",
     "together": " with the labels that a pod requires",
 }
-"""The demands, other than devices, that no node meets, by the name of a rule."""
+"""The part of a message about the demand, other than devices, that no node meets; by the name of the rule."""
 _GPU: Final = "nvidia.com/gpu"
 _SLICE: Final = "nvidia.com/mig-"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
@@ -87,7 +87,7 @@ _NEURON: Final = "aws.amazon.com/"
 _SHARED: Final = ".shared"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _INVALID: Final = "-MIG-INVALID"
-"""The suffix of GPU Feature Discovery if the strategy is single and the node has no slices, or different ones."""
+"""The suffix of GPU Feature Discovery if the strategy is single, but the node has no slices or has different slices."""
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:

@@ -56,7 +56,7 @@ _KEPT_STATES: Final = 4
 _HAMI_NODE: Final = "hami.io/node-"
 _HAMI_IMAGE: Final = "projecthami/hami"
 _OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
-"""Domains of device plugins that put amounts of memory and cores on nodes."""
+"""Domains of device plugins that make nodes offer amounts of memory and cores."""
 _TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
 """Resources that a webhook replaces by other resources."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
@@ -193,8 +193,8 @@ def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
 
 
 def hides_resource(name: str) -> bool:
-    """Return whether a resource is memory, cores or percents of cards. Only HAMi's scheduler counts it, and no node
-    has it.
+    """Return whether a resource is memory, cores or percents of cards. Only HAMi's scheduler counts such a resource,
+    and no node offers it.
     """
     domain = name.partition("/")[0]
     return domain not in _OFFER_AMOUNTS and device_of_resource_name(name).kind == "amount"

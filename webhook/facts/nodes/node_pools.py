@@ -160,7 +160,7 @@ def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Pr
 
 
 def exclusion_of_pod(needs: PodNeeds, pool: NodePool, view: ClusterView) -> Problem | None:
-    """Return the problem of one NodePool that adds no node for a pod, without its path; None if it may add one."""
+    """Return the problem of one NodePool that adds no node for a pod, without its path; None if it may add a node."""
     checks = (_excluded_by_class(pool, view), _excluded_by_replicas(pool), _excluded_by_labels(needs, pool))
     for excluded in (*checks, _excluded_by_taints(needs, pool), _excluded_by_limits(needs, pool)):
         if excluded is not None:

@@ -42,7 +42,7 @@ MPS: Final = SHARED_GPU.rule(
 )
 REFUSED: Final = SHARED_GPU.rule(
     "shared-gpu/time-slices-refused",
-    title="A container asks for several time slices where the device plugin refuses that",
+    title="A container asks for several time slices, but the device plugin allows only one",
     why="With failRequestsGreaterThanOne each pod fails on the node (UnexpectedAdmissionError).",
     function="ValidateRequest",
     fails="start",
@@ -63,7 +63,7 @@ PROCESSES: Final = SHARED_GPU.rule(
 MIG_PROCESSES: Final = SHARED_GPU.rule(
     "shared-gpu/mig-processes",
     title="Several MIG slices are requested for processes that need several GPUs",
-    why="CUDA uses one MIG slice a process, and NCCL does not connect the slices of one GPU.",
+    why="A process with CUDA uses one MIG slice, and NCCL does not connect the slices of one GPU.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     level="advice",
     fails="start",
@@ -114,7 +114,7 @@ def _offers_slices_as_gpus(offer: NodeOffer) -> bool:
 
 
 def _mig_problem(message: str, pods: DevicePods, container: Container, name: str) -> Problem:
-    why = "CUDA uses one slice a process, and NCCL does not connect slices of one GPU"
+    why = "a process with CUDA uses one slice, and NCCL does not connect slices of one GPU"
     path = pods.locate(path_of_amount(container, name))
     return MIG_PROCESSES.problem(path, f"{message}: {why}", "ask for 1 slice and start one process, or use whole GPUs")
 

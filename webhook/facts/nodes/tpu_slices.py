@@ -99,7 +99,7 @@ def _exists(topology: str, sizes: Sequence[int]) -> bool:
 
 
 def _check_hosts(pods: DevicePods, topology: str, chips: int, path: FieldPath) -> Iterator[Problem]:
-    """Yield more chips for one pod than a host has, and fewer pods than the hosts of a slice."""
+    """Yield pods that request more chips than a host has, and workloads with fewer pods than the slice has hosts."""
     may_be_one_host = topology in _TWO_DIMENSIONS and chips <= _MOST_CHIPS_OF_ONE_HOST
     of_host = chips if may_be_one_host else min(chips, _CHIPS_OF_HOST)
     wanted, hosts = pods.devices[_RESOURCE], chips // _CHIPS_OF_HOST

@@ -261,7 +261,7 @@ def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Proble
         return QUEUE.problem(pods.locate("metadata", "labels"), message, f"label the pods `{_QUEUE_LABEL}: {old}`")
     near = view.nearest(name, (each.name for each in view.list_visible(KaiQueue)))
     message = f"the pods go to queue {name}, which does not exist, so KAI skips them"
-    fix = did_you_mean(near, f"create the queue, or name another one by label `{_QUEUE_LABEL}`")
+    fix = did_you_mean(near, f"create the queue, or name another queue by label `{_QUEUE_LABEL}`")
     return QUEUE.problem(pods.locate("metadata", "labels"), message, fix)
 
 
@@ -340,8 +340,9 @@ def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
         yield _fraction_problem(pods, "mps", message, "add a fraction, or remove the annotation")
     devices = annotations.get(DEVICES)
     if devices is not None and not (shared and read_whole_number(devices)):
-        message = f"`{DEVICES}: {devices}` must be a whole number beside a fraction, so KAI refuses the pods"
-        yield _fraction_problem(pods, DEVICES, message, "write a number, and a fraction")
+        needs = f"must be a whole number, and needs `{FRACTION}` or `{MEMORY}`"
+        message = f"`{DEVICES}: {devices}` {needs}, so KAI refuses the pods"
+        yield _fraction_problem(pods, DEVICES, message, "write a whole number, and request a fraction")
     name = annotations.get(_CONTAINER)
     if shared and name is not None and all(each.name != name for each in spec.all_containers()):
         message = f"`{_CONTAINER}: {name}` names no container of the pod, so KAI refuses the pods"

@@ -44,7 +44,7 @@ _WHOLE: Final = re.compile(r"0{0,9}[1-9][0-9]{0,17}", re.ASCII)
 _DECIMAL: Final = re.compile(r"\+?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 """Numbers that both Go's ParseFloat and a quantity accept."""
 _LEAST_PART: Final = 1e-6
-"""The part of a GPU that counts for an amount of its memory, because the real part is not known."""
+"""The fraction of a GPU that is assumed for a request of GPU memory, because the real fraction is not known."""
 TRAINING_JOBS: Final = frozenset(("kubeflow.org", f"{name}Job") for name in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"))
 JOB: Final = ("batch", "Job")
 JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
@@ -123,7 +123,7 @@ def _count_together(podset: PodSet, subject: Subject) -> int:
 
 
 def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
-    """Return the number of pods of a Ray group: minReplicas if it is above 0, otherwise replicas."""
+    """Return the number of pods of a Ray group, by minReplicas if it is above 0, otherwise by replicas."""
     count = podset.count or 0
     if podset.path[-3:-2] != (_WORKER_GROUPS,):
         return count
@@ -133,7 +133,7 @@ def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
 
 
 def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
-    """Return whether all jobs of a JobSet start together, without an annotation that changes this."""
+    """Return whether all jobs of a JobSet start together: not in order, and without an annotation about members."""
     order = get(subject.object, ("spec", "startupPolicy", "startupPolicyOrder"))
     job = get(subject.object, podset.path[:-2]) or {}
     annotated = (subject.metadata.annotations, get(job, ("metadata", "annotations")) or {})
