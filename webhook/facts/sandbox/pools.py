@@ -1,8 +1,8 @@
 """What a BatchSandbox, a SandboxClaim or a warm pool refers to, and the sizes and template of a Pool of OpenSandbox.
 
-A BatchSandbox with poolRef `*` gets the Pool that its template asks for: by images, requests and node selector, as
-OpenSandbox's default profile says. A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1). A
-SandboxWarmPool names a template.
+For a BatchSandbox with poolRef `*`, OpenSandbox's default profile chooses a Pool by the images, requests and node
+selector of the template. A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1). A SandboxWarmPool names
+a template.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/pool_controller.go and poolassign;
 kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers.
@@ -123,7 +123,7 @@ def validate_pool_template(pool: Pool) -> Iterator[Problem]:
 
 
 def warn_of_conflicting_pool_sizes(pool: Pool) -> Iterator[Problem]:
-    """Warn of sizes of a Pool that exclude each other."""
+    """Warn of sizes of a Pool that contradict each other."""
     capacity = pool.spec.capacity_spec
     least, most = capacity.buffer_min, capacity.buffer_max
     smallest, largest = capacity.pool_min, capacity.pool_max

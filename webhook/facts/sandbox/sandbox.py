@@ -1,11 +1,11 @@
 """What the controller of BatchSandboxes rejects or ignores, and the checks of all kinds of this package.
 
-Rules for the claims of a Sandbox's containers and for Windows sandboxes are here too. Every level of a BatchSandbox may
-be null: the controller writes fields without omitempty. The CRDs of Sandbox and SandboxTemplate key the claims of a
-container by name, Kubernetes by name and request. So a container of a Pod may name a claim twice, and a container of a
-Sandbox may not. A Windows sandbox is a Linux pod in which QEMU runs Windows; the name of its volume shows this. It
-needs 2 CPUs and 4 GB for Windows, 2 GiB more for QEMU, and 64 GB of disk. RAM_SIZE, CPU_CORES and DISK_SIZE are
-variables of dockur/windows.
+Rules for the claims of a Sandbox's containers and for Windows sandboxes are here too. Any field of a BatchSandbox may
+be null, because the controller writes fields without omitempty. The CRDs of Sandbox and SandboxTemplate identify the
+claims of a container by name; Kubernetes identifies them by name and request. So a container of a Pod may name a claim
+twice, and a container of a Sandbox may not. A Windows sandbox is a Linux pod in which QEMU runs Windows; the name of a
+volume shows this. Windows needs 2 CPUs, 4 GB of memory and 64 GB of disk; QEMU needs 2 GiB more memory. RAM_SIZE,
+CPU_CORES and DISK_SIZE are variables of dockur/windows.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go,
 strategy/{pool,task_scheduling}_strategy_default.go, server/opensandbox_server/services/k8s/windows_profile.py and
@@ -212,7 +212,7 @@ def check_pool(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pool_reference(subject: Subject) -> Iterator[Problem]:
-    """Check that the source of the pods exists. It may be created later, so nothing is denied."""
+    """Check that the Pool of a BatchSandbox exists. It may be created later, so nothing is denied."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
         yield from validate_batch_pool(batch, subject.cluster_view())

@@ -99,7 +99,7 @@ PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
 PATCH_ORDER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-order",
     title="The shard patch lists new containers first",
-    why="The controller merges lists by position, so a new item gets missing fields from the item that had its place.",
+    why="The controller merges lists by position, so a new item gets missing fields from the old item at its position.",
     function="scaleBatchSandbox",
 )
 PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
@@ -137,7 +137,7 @@ UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
 
 
 def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
-    """Check each patch, merged as the controller merges it. With a Pool, patches are not read."""
+    """Check each patch, and the pod that the controller makes of it. With a Pool, patches are not read."""
     spec = batch.spec
     if spec.pool_ref:
         return
@@ -188,7 +188,7 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
 
 
 def _advice_of_note(note: ShardPatchNote) -> Problem:
-    """Return the problem of a patch that can be merged, but does not have the effect that it suggests."""
+    """Return the problem of a patch that can be merged, but has another effect than its author expects."""
     match note.what:
         case "keeps":
             message = f"null does not remove the value `{note.text}` of the template, so the shard keeps this value"
@@ -241,7 +241,7 @@ def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
 
 
 def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
-    """Refuse amounts that are not whole, because a device cannot be divided."""
+    """Refuse amounts of devices that are not whole numbers."""
     for container in Items(subject.fact("gpu")["patches"], subject.deadline):
         for each in Items(container["resources"], subject.deadline):
             given: JSON = each["request"] if each["limit"] is None else each["limit"]

@@ -1,8 +1,8 @@
-"""The pods of a BatchSandbox's patched shards, as its controller makes them, and what is wrong with their patches.
+"""The pods that the controller makes for the patched shards of a BatchSandbox, and the problems of the patches.
 
-Pod i is the template with shardPatches[i] merged into it, a strategic merge patch of a Pod. The controller decodes the
-result over the pod without the patch. So a field that the patch removes stays. A list item that moves to another index
-gets missing fields from the item that was at this index before. Everything that is read is charged.
+Pod i is the template with the strategic merge patch shardPatches[i]. The controller decodes the patched pod over the
+pod without the patch. So a field that the patch removes stays. A list item that moves to another index gets missing
+fields from the item that was at this index before. Every loop is charged to the deadline.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go
 scaleBatchSandbox, and Go's encoding/json.
@@ -34,17 +34,18 @@ _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 @dataclass(frozen=True, slots=True)
 class ShardPatchNote:
-    """A remark on the patch of one shard.
+    """A problem of the patch of one shard.
 
     Args:
-        what: of the patch: type (text is the expected value), unknown (the field that was probably intended), key (the
-            merge key that an item lacks), merge (why it cannot be merged), keeps and directive (what it cannot remove).
-            For the pod: image, added, inherits (a new container) and moved, resources, sources and claim.
-        path: its place in the object.
-        text: what it is about.
+        what: the kind of the problem. Of the patch: type (`text` is the expected value), unknown (the field that was
+            probably intended), key (the merge key that an item lacks), merge (why the patch cannot be merged), keeps
+            and directive (what the patch cannot remove). Of the pod: image, added, inherits, moved, resources, sources
+            and claim.
+        path: the path of the problem in the object.
+        text: a detail for the message, which depends on `what`.
         certain: whether the problem does not depend on the second decoding.
         over: the name of the template's item at the same index, if the pod has another item there.
-        fix: what to do about it, if that depends on what is wrong.
+        fix: the fix, for problems that have several.
     """
 
     what: str
@@ -56,7 +57,7 @@ class ShardPatchNote:
 
 
 class ShardTemplate:
-    """The template of all shards; repeated results are computed once."""
+    """The template of all shards, with the values that every patch needs."""
 
     def __init__(self, template: JSON, deadline: Deadline | None = None) -> None:
         self.deadline = deadline or Deadline()
@@ -104,7 +105,7 @@ class ShardTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _PatchedShard:
-    """The template, the patch, the object that both merge into, its pod, and the place of the patch."""
+    """A shard: template, patch, merged template, pod, path of the patch, and indexes of names in the patch's lists."""
 
     template: ShardTemplate
     patch: JSON
@@ -119,12 +120,12 @@ class _PatchedShard:
         return (*self.at, "spec", part) if place is None else (*self.at, "spec", part, place)
 
     def list_of_template_pod(self, part: str) -> list[JSON]:
-        """Return a list of the template's pod."""
+        """Return a list of the template's pod, such as `containers`."""
         return list_or_empty(get(self.template.written, ("spec", part)))
 
 
 def _index_by_name_in_patch_lists(patch: JSON, deadline: Deadline) -> Mapping[str, Mapping[str, int]]:
-    """Return the first place of each name in the lists of a patch."""
+    """Return the first index of each name in the lists of a patch."""
     places: dict[str, Mapping[str, int]] = {}
     for part in (*_LISTS, "resourceClaims"):
         listed = deadline.items_with_clock_checks(list_or_empty(get(patch, ("spec", part))))
@@ -184,7 +185,7 @@ def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath, deadline:
 def _notes_on_ignored_nulls_and_directives(
     patch: JSON, old: JSON, kind: str, at: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield nulls and directives of the patch that should remove a part of the template, and do not."""
+    """Yield nulls and directives of the patch that should remove a part of the template, but do not."""
     deadline.spend(1)
     for name, value in deadline.items_with_clock_checks(patch.items()):
         if name in ("$patch", "$retainKeys"):
@@ -192,7 +193,7 @@ def _notes_on_ignored_nulls_and_directives(
                 yield ShardPatchNote("directive", (*at, name), text_or_empty(value))
             continue
         before, tag = get(old, (name,)), strategic.merge_tags_of_type(kind).get(name, {})
-        if value is None and before is not None and not isinstance(before, dict | list):  # those are often just empty
+        if value is None and before is not None and not isinstance(before, dict | list):  # these are often empty
             yield ShardPatchNote("keeps", (*at, name), str(before))
         elif isinstance(value, dict) and isinstance(before, dict):
             yield from _notes_on_ignored_nulls_and_directives(value, before, tag.get("type", ""), (*at, name), deadline)
@@ -208,7 +209,7 @@ def _notes_on_ignored_nulls_and_directives(
 
 
 def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
-    """Yield the problems of the pod's containers that differ from the template."""
+    """Yield the problems of containers that differ from the template."""
     declared: AbstractSet[str] | None = None
     for part in _LISTS:
         before, after = shard.list_of_template_pod(part), list_or_empty(get(pod, ("spec", part)))
@@ -236,7 +237,7 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatch
 
 
 def _name_of_overwritten_item(before: Sequence[JSON], place: int, name: str) -> str:
-    """Return the name of the template's item at an index of a list, if the pod has another item there."""
+    """Return the name of the template's item at an index; "" if the pod has the same item there."""
     there = text_or_empty(get(before[place], ("name",))) if place < len(before) else ""
     return there if there != name else ""
 
@@ -260,7 +261,6 @@ class _UnchangedContainers:
 
 
 def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
-    """Return the names of the claims that a pod declares."""
     listed = list_or_empty(get(pod, ("spec", "resourceClaims")))
     if listed is shard.template.claims:
         return shard.template.sources.keys()
@@ -268,7 +268,7 @@ def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
 
 
 def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]:
-    """Yield containers that inherit fields of another container, which has the same index in the list."""
+    """Yield containers that get fields of another container of the template, which has the same index."""
     charged = shard.template.deadline.items_with_clock_checks
     for part in _LISTS:
         before, merged, after = (
@@ -313,7 +313,7 @@ def _quantity_or_text(value: JSON) -> Quantity | str:
 
 
 def _claims_with_sources(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the claims of a pod by name, with the fields of their source."""
+    """Yield the name of each claim of a pod, and the source fields that it sets."""
     for claim in listed:
         if isinstance(claim, dict):
             yield text_or_empty(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
@@ -329,7 +329,7 @@ def _notes_on_undeclared_claims(
 
 
 def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
-    """Yield claims that have no source or several, if the patch caused it."""
+    """Yield claims that the patch leaves with no source, or with several."""
     listed, before = list_or_empty(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
@@ -348,7 +348,6 @@ def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPa
 
 
 def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | None) -> str:
-    """Say what to do about a claim without source, or with two."""
     if not source:
         return f"set {either(_SOURCES)}"
     if of_template is None or len(of_template) != 1:
@@ -373,7 +372,7 @@ def template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
 
 
 def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
-    """Return the template with the patch merged into it; a new list item keeps its nulls."""
+    """Return the template with the patch merged into it. List items that only the patch has keep their nulls."""
     merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
     for name, tag in strategic.merge_tags_of_type("PodSpec").items() if isinstance(spec, dict) else ():
@@ -391,10 +390,9 @@ def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
 
 
 def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
-    """Return the result of Go's decoding of a new value over an old one: fields that only the old value has stay
-    unchanged.
+    """Decode a new value over an old value, as Go does. Fields that only the old value has stay unchanged.
 
-    Null empties pointers, lists and maps. It leaves the image and the resources of a container unchanged.
+    A null empties pointers, lists and maps, but leaves the image and the resources of a container unchanged.
     """
     if new is old:
         return old

@@ -1,6 +1,6 @@
-"""The groups of rules of this package, and the kinds of OpenSandbox and agent-sandbox, with the fields that are read.
+"""The rule groups of this package, and typed views of the kinds of OpenSandbox and agent-sandbox.
 
-The Pod policies check their pod templates like any other pod template.
+The policies for Pods check the pod templates of these kinds.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/config/crd/bases, kubernetes-sigs/agent-sandbox@2fd412d5
 k8s/crds.
@@ -85,7 +85,7 @@ class SandboxSpec(Typed):
 
 
 class Sandbox(Object):
-    """agents.x-k8s.io Sandbox, and the SandboxTemplate from which it is created."""
+    """agents.x-k8s.io Sandbox. A SandboxTemplate has the same fields."""
 
     gvk = GroupVersionKind(AGENTS, "v1beta1", "Sandbox")
     spec = Part(SandboxSpec)

@@ -1,9 +1,9 @@
-"""The checks of values with a type that their field does not have, of values that the CustomResourceDefinition refuses,
-and of workloads whose selector does not select the pods of their own template.
+"""Reports values of the wrong type, values that a CustomResourceDefinition refuses, and selectors that miss the pods.
 
-No API server and no controller can decode a value of the wrong type. All other checks need a decoded object, so only
-these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An API
-server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
+No API server and no controller can decode a value of the wrong type. Other checks need a decoded object, so on an
+object that cannot be decoded only the checks of types run. values.yaml declares Trainer's kinds, and volcano.yaml
+Volcano's. An API server validates the schema after mutating webhooks, so an object of Volcano is checked with the
+defaults of Volcano's webhook.
 
 An API server refuses a workload that does not select its own pods before it calls validating webhooks, so only commands
 that read files report it. Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go and
@@ -55,9 +55,7 @@ POD_TEMPLATE_SHAPE: Final = RuleGroup(
     source="k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go",
     fails="controller",
 )
-"""Values with a type that their field does not have. The types are those of Kubernetes and of the published
-CustomResourceDefinitions (webhook/schema).
-"""
+"""Values with another type than their field has in Kubernetes or a published CustomResourceDefinition."""
 OBJECT_SHAPE: Final = RuleGroup(
     "object-shape",
     refused_by="the API server, when the object is created",
@@ -139,7 +137,7 @@ _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
     (("spec", "mlPolicy", "torch", "envInjection"), INJECTION),
     (("spec", "podGroupPolicy", "volcano"), QUEUES),
 )
-"""Fields that only later releases have; older releases drop them with their content."""
+"""Fields with the first release that has them. Older releases drop them with their content."""
 
 
 def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
@@ -155,7 +153,7 @@ def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
 
 
 def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
-    """Return whether the old object had the same value: an object that is already stored must stay usable."""
+    """Return whether the old object had the same value. An object that is already stored must stay usable."""
     return old is not None and get(old, mismatch.at) == mismatch.value
 
 
@@ -165,7 +163,9 @@ def check_values_of_trainer_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_in_release_schema(breach: Breach, release: Release) -> bool:
-    """Return whether a release's schema has the broken rule: 2.0 and 2.1 limit no length, and releases add fields."""
+    """Return whether a release's schema has the broken rule. 2.0 and 2.1 limit no length, and later releases add
+    fields.
+    """
     if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
         return False
     return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
@@ -192,8 +192,9 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
 
 
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
-    """Yield breaches. Several unknown fields of the object itself become one breach, because the object probably has
-    another kind. A missing spec is a part of the same mistake, so its breach names the fields.
+    """Yield breaches, with several unknown fields of the object itself as one breach.
+
+    Such an object probably has another kind. If its spec is missing too, the breach of the spec names the fields.
     """
     unknown = [each for each in breaches if each.what == "unknownField" and len(each.at) == 1]
     if len(unknown) < 2:
@@ -223,8 +224,8 @@ def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
     """Return the problem of a breach.
 
     Args:
-        breach: the value and what is wrong with it.
-        rule: the rule that the value breaks; None for the rule of object-shape for such values.
+        breach: the value and the kind of the mistake.
+        rule: the rule to report; None for the rule of object-shape about this kind of mistake.
     """
     match breach.what:
         case "missing":
@@ -294,7 +295,7 @@ def _fix_with_examples(breach: Breach) -> str:
 
 
 def check_field_types_of_object(subject: Subject) -> Iterator[Problem]:
-    """Report values with another type than their field, outside pod templates."""
+    """Report values of the wrong type outside pod templates."""
     if subject.group_kind not in POD_KIND:
         yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)
 
@@ -320,7 +321,7 @@ _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist":
 
 
 class _WorkloadSpec(Typed):
-    """What the five kinds of workloads have in common; `manualSelector` is a field of batch/v1 JobSpec."""
+    """The fields of the five kinds of workloads. Only batch/v1 JobSpec has `manualSelector`."""
 
     selector = Part(LabelSelector)
     manual_selector = Truth()
@@ -334,8 +335,9 @@ class _Workload(Object):
 
 
 def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
-    """Report a selector that misses the pods of its template. The API server writes the selector of a Job, unless
-    manualSelector is set.
+    """Report a selector that does not select the pods of the template.
+
+    Jobs without manualSelector are not checked, because the API server writes their selector.
     """
     if subject.mismatches:
         return
@@ -360,7 +362,7 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
 
 
 def _has_open_labels(spec: _WorkloadSpec) -> bool:
-    """Return whether a template of the file may still fill in labels of the pods or the selector."""
+    """Return whether a placeholder hides labels of the pods or a part of the selector."""
     metadata, selector = spec.template.metadata, spec.selector
     return (
         spec.is_omitted("selector")
@@ -373,7 +375,7 @@ def _has_open_labels(spec: _WorkloadSpec) -> bool:
 
 
 def _is_valid(requirement: SelectorRequirement) -> bool:
-    """Return whether the API server can read a requirement: it compares no labels where one is invalid."""
+    """Return whether a requirement is valid. The API server compares no labels if one requirement is invalid."""
     needs_values = _OPERATORS.get(requirement.operator)
     return needs_values is not None and needs_values == bool(requirement.values)
 

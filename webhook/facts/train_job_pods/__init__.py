@@ -1,3 +1,1 @@
-"""The pods that Kubeflow Trainer creates for a TrainJob: runtime, patches and plugins merged as each release
-does it.
-"""
+"""The pods that Kubeflow Trainer creates for a TrainJob from runtime, patches and plugins, in each release."""

@@ -1,10 +1,10 @@
-"""A TrainJob merged with its runtime, and the JobSet that Trainer makes of them, as each release of Trainer does it.
+"""Merges a TrainJob with its runtime into the JobSet that the installed release of Trainer would create.
 
 Each object of a request is merged once. Without the runtime, only the fields of the TrainJob are known, and the runtime
-is reported as missing. Releases up to 2.2 merge patches (train_job_patches.py) into the jobs with their names;
-Trainer's webhook refuses an unknown name. Release 2.3 merges them into the whole JobSet, so that an unknown name is
-appended. The jobs keep the order of the runtime. Resources and counts are applied first, then the plugins, then
-spec.trainer. nodes_and_processes.py counts nodes and processes.
+is reported as missing. Releases up to 2.2 merge a patch (train_job_patches.py) into the replicated job that it names;
+Trainer's webhook refuses an unknown name. Since release 2.3, patches are merged into the whole JobSet, so an unknown
+name adds a replicated job. The replicated jobs keep the order of the runtime. Resources and counts are applied first,
+then the plugins, then spec.trainer. nodes_and_processes.py counts nodes and processes.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo and mergeRuntimePatches, and
 pkg/runtime/framework/plugins/jobset/builder.go, in their order; branches release-2.0 to release-2.3.
@@ -87,7 +87,7 @@ _DECODED: Final[TwoGenerationCache[tuple[IdentityKey, GroupVersionKind], JSON]] 
 
 
 def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntime, release: Release) -> None:
-    """Build the JobSet of a merged runtime."""
+    """Set `merged.spec` to the spec of the JobSet that Trainer would create."""
     jobs = merged.patched.replicated_jobs
     if not jobs:
         return
@@ -118,7 +118,7 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
 
 
 def _build_replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
-    """Return a replicated job; all TrainJobs share an unchanged job of a cluster's runtime (`is_own`)."""
+    """Return a replicated job. TrainJobs share the unchanged jobs of a ClusterTrainingRuntime (`is_own`)."""
     if not (is_own and of.is_template_unchanged):
         return of.build_replicated_job()
     return cached_unchanged_job_of_runtime(IdentityKey(of.given), of.count, is_step=of.job is not of.given)
@@ -173,7 +173,7 @@ def _apply_resources(
     for node in of.node_containers if asked else ():
         before = node.get("resources", {})
         node["resources"] = _merged_resources(before, asked.json, release)
-        if not node["resources"].get("claims"):  # all claims are kept, or none
+        if not node["resources"].get("claims"):  # Trainer keeps all claims or none
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
                 merged.problems.append(lost_claim_problem(claim.get("name", ""), asked, runtime, release))
@@ -182,12 +182,12 @@ def _apply_resources(
 
 
 def _is_mpi_node(of: ReplicatedJobPods, policy: MLPolicy) -> bool:
-    """Return whether this is the job of the workers, in an MPI runtime that also counts the launcher as a node."""
+    """Return whether a job has the workers of an MPI runtime that also counts the launcher as a node."""
     return of.name == "node" and policy.mpi.run_launcher_as_node
 
 
 def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
-    """Add claims of resourceClaimsPerNode (KEP-2782), which replace claims of the same name. `node` refers to them."""
+    """Add resourceClaimsPerNode (KEP-2782) to the pod and to `node`. They replace claims of the same name."""
     if not claims:
         return
     named = [claim.get("name") for claim in claims]
@@ -202,7 +202,9 @@ def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
 
 
 def _merged_resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:
-    """Return limits and requests: merged by key since 2.3, replaced before. Claims are kept since 2.4 only."""
+    """Merge resourcesPerNode into the resources of a container. Before 2.3, whole limits and requests are replaced.
+    Claims are kept only since 2.4.
+    """
     sides = ("limits", "requests")
     if version < WHOLE_JOBSET and all(asked.get(side) is None for side in sides):
         return {**own}
@@ -254,11 +256,11 @@ class MergedTrainJob:
     """A TrainJob with its runtime and the merged JobSet.
 
     Args:
-        object: the TrainJob without the fields that the release drops; false for anything else.
+        object: the TrainJob without the fields that the release drops; not set if the object is of another kind.
         release: the release of Trainer.
         takes_claims: whether Trainer's feature gate for device claims is on.
-        runtime: what it refers to.
-        layers: its patches, in order.
+        runtime: the runtime that the TrainJob names.
+        layers: the patches of the TrainJob, in order.
         merged: the JobSet that Trainer makes, and the notes and problems of the merge.
         missing: the runtime, if it does not exist.
     """
@@ -342,13 +344,13 @@ class MergedTrainJob:
 
     @property
     def scheduler(self) -> str:
-        """Return the gang scheduler of its pods: `volcano`, `coscheduling` or "" for none."""
+        """Return the gang scheduler of the pods: `volcano`, `coscheduling` or "" for none."""
         return next(iter(self.runtime.spec.pod_group_policy.schedulers), "")
 
     @cached_property
     def counted_gpus(self) -> tuple[int, bool]:
-        """Return how many GPUs Trainer counts, and whether the count is ambiguous because several resource names
-        contain `gpu`.
+        """Return how many GPUs Trainer counts, and whether the count is ambiguous because resources with `gpu` in
+        their names have different amounts.
         """
         return gpu_count(resources_that_trainer_counts(self.object, self.job_set))
 
@@ -382,9 +384,9 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
 
 
 def find_runtime(reference: RuntimeRef, view: ClusterView, release: Release) -> ReferencedRuntime:
-    """Return the runtime that a TrainJob names; a runtime that is not found is noted in the view.
+    """Return the runtime that a TrainJob names. The view notes a runtime that is missing.
 
-    Files without it are checked with the runtime that this release of Trainer ships under its name.
+    If files do not contain the runtime, the runtime that this release of Trainer ships under that name is assumed.
     """
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
@@ -412,7 +414,7 @@ def _decode_runtime(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -
 
 
 def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:
-    """Return the pod sets of the merged JobSet; their path is the TrainJob's reference to the runtime."""
+    """Return the pod sets of the merged JobSet, with the path of the TrainJob's reference to the runtime."""
     return tuple(
         PodSet(
             name=replicated.name,
@@ -429,7 +431,7 @@ def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:
 def merge_runtime(
     job: TrainJob, layers: Items[PatchLayer], runtime: ReferencedRuntime, release: Release
 ) -> MergedJobSet:
-    """Return the JobSet of a TrainJob with these patches on a runtime."""
+    """Return the JobSet of a TrainJob: the runtime with the patches, and then Trainer's own changes."""
     template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.ListIndexes()
     merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
     merged.add_labels_and_annotations(template.metadata, ("spec", "runtimeRef"))
@@ -444,7 +446,7 @@ def merge_runtime(
 
 
 def _jobs_in_runtime_order(spec: JSON, own: JSON) -> JSON:
-    """Return the spec with its replicated jobs in the runtime's order; new jobs are placed beside the first."""
+    """Return the spec with its replicated jobs in the runtime's order. New jobs sort like the runtime's first job."""
     order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
     jobs = spec.get("replicatedJobs", [])
     return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
@@ -459,7 +461,7 @@ def _merge_layer(
     *,
     indexes: strategic.ListIndexes,
 ) -> None:
-    """Merge one patch; report a patch that cannot be merged, and leave it out."""
+    """Merge one patch. A patch that cannot be merged is reported and left out."""
     jobs = merged.spec.get("replicatedJobs", [])
     deadline.spend(len(jobs) // 10)
     jobs_by_name = {job.get("name", ""): job for job in jobs}

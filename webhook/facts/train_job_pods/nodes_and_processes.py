@@ -34,11 +34,11 @@ STEP_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 POD_PATH: Final = ("template", "spec", "template", "spec")
 """The path of the PodSpec in a replicated job."""
 RENDEZVOUS_PORT: Final = 29500
-"""The port at which nodes of torch, jax and xgboost meet."""
+"""The port of the first node, to which the other nodes of torch, jax and xgboost connect."""
 
 
 def step_of_job(job: ReplicatedJob) -> str:
-    """Return the step in a replicated job's label, "" without one."""
+    """Return the step that the label of a replicated job names, "" without the label."""
     return job.template.metadata.labels.get(STEP_LABEL, "")
 
 
@@ -84,7 +84,7 @@ def resources_that_trainer_counts(job: TrainJob, job_set: JobSetSpec) -> Resourc
 
 
 def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -> int:
-    """Return the number of nodes that train: numNodes of the TrainJob, or the number of its runtime."""
+    """Return the number of nodes that train: numNodes of the TrainJob, or the number that the runtime sets."""
     nodes = job.spec.trainer.num_nodes
     if nodes is not None:
         return nodes
@@ -110,7 +110,9 @@ def count_pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, pol
 
 
 class ProcessesPerNode(Struct, frozen=True, kw_only=True):
-    """`per_node` is a number, `auto` or `gpu` as Trainer passes it on; `count` is its meaning, None if unknown."""
+    """The processes of a node. `per_node` is the text that Trainer sets: a number, `auto` or `gpu`. `count` is the
+    resulting number, None if it is not known.
+    """
 
     per_node: str
     count: int | None
@@ -124,7 +126,7 @@ UNKNOWN_PROCESSES = ProcessesPerNode(per_node="", count=None, reason="the runtim
 
 
 def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> ProcessesPerNode:
-    """Return the processes per node; `resources` are those that Trainer reads."""
+    """Return the processes per node. `resources` are the resources that Trainer counts."""
     explicit = trainer.num_proc_per_node
     gpus, _ = gpu_count(resources)
     match policy.plugin:
@@ -150,7 +152,7 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
 
 
 def _torch_processes_of_2_0(per_node: JSON, resources: Resources, gpus: int) -> ProcessesPerNode:
-    """Return the processes of 2.0, which reads only resourcesPerNode: limits first, then requests."""
+    """Return the processes with Trainer 2.0, which reads only resourcesPerNode: limits first, then requests."""
     if not resources:
         count = read_whole_number(per_node) or gpus or None
         return ProcessesPerNode(per_node=str(per_node), count=count, reason="torchrun gets it as written")
@@ -188,8 +190,9 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
 def _mpi_or_flux_processes(
     name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool
 ) -> ProcessesPerNode:
-    """Return the number of the TrainJob or of the runtime, for mpi and flux. `raises`: the runtime's 1 is replaced by
-    the number of GPUs.
+    """Return the processes of the mpi or flux plugin: the number of the TrainJob, or else of the runtime.
+
+    If `raises`, the number of GPUs replaces a 1 of the runtime.
     """
     number = 1 if default is None else default
     if (per_node := read_whole_number(explicit)) is not None:
@@ -203,11 +206,10 @@ def _mpi_or_flux_processes(
 
 
 def gpu_count(resources: Resources) -> tuple[int, bool]:
-    """Return how many GPUs Trainer counts, and whether several resource names match, so that Trainer may use any of
-    them.
+    """Return how many GPUs Trainer counts, and whether resources with `gpu` in their names have different amounts.
 
-    GetNumGPUPerNode of pkg/runtime/runtime.go: the first name that contains `gpu`, in Go's random map order; requests
-    before limits.
+    GetNumGPUPerNode of pkg/runtime/runtime.go reads requests before limits, and uses the first name that contains
+    `gpu`, in Go's random map order.
     """
     for amounts in (resources.requests, resources.limits):
         fits = [name for name in amounts if "gpu" in name.lower()]
@@ -223,14 +225,15 @@ class MergedJobSet(Struct):
     """The JobSet that Trainer would create, and the problems of merging it.
 
     Args:
-        spec: its spec.
+        spec: the spec of the JobSet.
         patched: the spec of the runtime with the patches, before Trainer and its plugins add to it; paths are those of
             the runtime.
         labels, annotations: labels and annotations of the JobSet. annotated: the path of each annotation.
         problems: the problems of parts that were refused, dropped, appended or replaced.
-        unknown: replicated jobs and containers of them that patches name and the runtime does not have.
+        unknown: pairs of replicated job and container that patches name and the runtime lacks; container "" for the
+            whole job.
         lost_claims: claims that the container `node` no longer refers to.
-        processes: how many start on each node.
+        processes: how many processes start on each node.
     """
 
     spec: JSON

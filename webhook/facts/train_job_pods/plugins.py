@@ -1,10 +1,10 @@
 """How Trainer's plugins change the pods of a TrainJob: variables, ports, volumes, mounts and commands.
 
-An added entry of a list replaces the entry with the same key in its place; other entries are appended. Lists are never
-changed; a new list is made. The torch plugin completes a `tune run` command with the first node, the recipe, its
-configuration and paths. Adapters exist since 2.1. The flux plugin adds an installer, the volumes that it fills, and its
-entrypoint. It crashes without spec.trainer. The alpha feature TrainJobStatus is left out. A replicated job of the
-JobSet is copied down to its containers before it is changed.
+An added entry of a list replaces the entry with the same key; an entry with a new key is appended. Lists are copied,
+never changed. The torch plugin completes a `tune run` command with the address of the first node, the recipe, the
+configuration of the recipe, and paths. Adapters exist since 2.1. The flux plugin adds an installer, the volumes that
+the installer fills, and an entrypoint. Without spec.trainer, the flux plugin crashes. The alpha feature TrainJobStatus
+is left out. A replicated job of the JobSet is copied down to its containers before it is changed.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go, pkg/constants, pkg/runtime/runtime.go and
 pkg/runtime/framework/plugins:
@@ -53,14 +53,14 @@ class ReplicatedJobPods(Struct):
     """The pods of one replicated job, while plugins and spec.trainer change them.
 
     Args:
-        job: the merged job so far; `build_replicated_job` adds the other fields.
-        pod: its PodSpec.
-        metadata: the metadata of its pods.
-        containers, init_containers: its containers.
-        count: its pods.
-        step: the step that its label names, "" without one.
+        job: the merged job; `build_replicated_job` adds the other fields to it.
+        pod: the PodSpec.
+        metadata: the metadata of the pods.
+        containers, init_containers: copies of the containers.
+        count: the number of pods.
+        step: the step that the label of the job names, "" without the label.
         given: the unchanged job.
-        settled: its container that has the final variables of spec.trainer; None before that.
+        settled: the container that already has the final variables of spec.trainer; None if there is none.
     """
 
     job: JSON
@@ -148,7 +148,7 @@ class PluginInput(Struct, frozen=True, kw_only=True):
 
     @property
     def first_node_address(self) -> str:
-        """Return the address of the first node, which the others connect to."""
+        """Return the address of the first node, to which the other nodes connect."""
         return f"{self.name}-node-0-0.{self.name}"
 
     @property
@@ -183,8 +183,9 @@ def build_env_list(values: Mapping[str, JSON]) -> list[JSON]:
 
 
 def apply_torch_plugin(making: PluginInput) -> JSON:
-    """Set the variables of torch (torch.go); a torchtune command gets its recipe instead of the first node's
-    address.
+    """Set the variables of torch (torch.go), and return spec.trainer.
+
+    A `tune run` command gets a recipe, and no variables for the address of the first node.
     """
     nodes = {
         "PET_NNODES": str(making.number_of_training_pods),
@@ -206,7 +207,7 @@ def apply_torch_plugin(making: PluginInput) -> JSON:
 
 
 def _words_after_tune_run(making: PluginInput) -> Iterator[str]:
-    """Yield the words of a command after `tune run`."""
+    """Yield the words that the torch plugin puts after `tune run`."""
     gpus, _ = gpu_count(making.resources)
     asked = making.processes.per_node
     count = read_count(asked)
@@ -383,7 +384,7 @@ def _installer_image(making: PluginInput) -> str:
 
 
 def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
-    """Add `env`, then `then` (UpsertEnvVars); return whether no variable of `env` is replaced by one of `then`."""
+    """Add the variables of `env`, then of `then` (UpsertEnvVars). Return whether `then` replaces none of `env`."""
     return _upsert_entries(container, "env", env, "name", then)
 
 
@@ -409,7 +410,9 @@ def upsert_port(container: dict[str, Any], port: int) -> None:
 def _upsert_entries(
     into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
 ) -> bool:
-    """Add entries in one pass. It is fast if all are new, because an environment may have hundreds of variables."""
+    """Add entries, and return whether `then` replaces none of `added`. If all keys are new, entries are appended
+    without a search, because an environment may have hundreds of variables.
+    """
     before: Sequence[Mapping[str, JSON]] = into.get(field, ())
     asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)
     names = {*asked, *others}
@@ -420,7 +423,7 @@ def _upsert_entries(
 
 
 def _keys_of_entries(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
-    """Return the keys of entries, None for an entry without one."""
+    """Return the keys of entries, None for an entry without the key."""
     try:
         return [each[key] for each in entries]
     except KeyError:
@@ -428,7 +431,7 @@ def _keys_of_entries(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JS
 
 
 def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
-    """Return entries with added entries; an added entry replaces only the first entry with its key."""
+    """Return entries with added entries. An added entry replaces only the first entry with the same key."""
     places = {each.get(key): place for place, each in reversed([*enumerate(before)])}
     made = list(before)
     for each in added:
@@ -459,7 +462,9 @@ def model_of_runtime(runtime: str) -> str:
 
 
 def is_adapter_quantized(args: Sequence[str], release: Release) -> bool:
-    """Return whether adapters are quantized: the argument's value counts since 2.3, only its name before."""
+    """Return whether adapters are quantized. Before 2.3, the name of the argument is enough; since 2.3 its value
+    counts.
+    """
     if release < INJECTION:
         return any("model.quantize_base" in argument for argument in args) and not any(
             "model.use_dora" in argument for argument in args

@@ -1,7 +1,8 @@
-"""The runtime that a TrainJob names, and the ClusterTrainingRuntimes that Kubeflow Trainer ships, by its release.
+"""The runtime that a TrainJob names, and the ClusterTrainingRuntimes that each release of Kubeflow Trainer ships.
 
-Shipped runtimes have the fields that rules need. If files name a shipped runtime but do not contain it, it is assumed.
-Runtimes of torchtune are left out, because their initializers and commands differ with each model.
+Shipped runtimes have the fields that rules need. If files name a shipped runtime but do not contain it, the shipped
+runtime is assumed. Runtimes of torchtune are left out, because their initializers and commands differ with each
+model.
 
 Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
 """
@@ -25,7 +26,7 @@ _STEP: Final = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-
 
 
 class ReferencedRuntime(Struct, frozen=True, kw_only=True):
-    """A reference to a runtime, with the runtime; `object` is false if the runtime does not exist.
+    """A reference to a runtime, with the runtime. `object` is not set if the runtime does not exist.
 
     assumed: the assumption if no file has the runtime: "torch-distributed as Trainer 2.3 ships it"; "" otherwise.
 

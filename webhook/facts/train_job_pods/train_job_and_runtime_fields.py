@@ -1,7 +1,7 @@
 """Which fields of a TrainJob or a runtime the installed Kubeflow Trainer has, and which of them an update changes.
 
-train_job_and_runtime_fields.yaml lists the fields of each release. They are those of Trainer's own API, not of the pod
-and JobSet templates inside it. A null counts as absent.
+train_job_and_runtime_fields.yaml lists the fields of each release: fields of Trainer's own API, not of the pod and
+JobSet templates inside. A null counts as absent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from webhook.yamltext import yamlfile
 FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
 _FOREVER: Release = (99, 0)
 _MOST_RELEASES: Final = 64
-"""The most releases whose fields are cached: a cluster has one release, but parameters may name any."""
+"""The fields of at most this many releases are cached: a cluster has one release, but parameters may name any."""
 
 
 class FieldRules(NamedTuple):
@@ -47,7 +47,7 @@ class FieldRules(NamedTuple):
 
 
 class ReleaseBoundField(Struct, frozen=True):
-    """A field that only some releases have."""
+    """A field that only some releases have. `instead`: the fix for other releases."""
 
     since: Release
     until: Release
@@ -63,7 +63,8 @@ class ReleaseBoundField(Struct, frozen=True):
 
 
 class ObjectShape(Struct):
-    """The fields of one object. `known` is None if not all fields are known. `changed` and `inner` are by field name.
+    """The fields of one object. `known` is None if not all fields are known. `changed` has the fields that only some
+    releases have, and `inner` the shapes of objects inside, both by field name.
 
     `is_fixed`: the object has these fields in every release that has the object. `_kept`: the fields that a release
     certainly keeps.
@@ -170,9 +171,9 @@ def check_fields_exist_in_release(
 ) -> Iterator[Problem]:
     """Yield every field that the release does not have.
 
-    `is_sent`: an API server sent the object. It drops such fields before, so the release in the params is wrong.
-    `is_named`: a user named the release. If the release is assumed, a file with a field of an older release may be for
-    that older release, unless it also has a newer field.
+    `is_sent`: an API server sent the object. The server drops unknown fields before, so a field that is still there
+    shows that the release in the params is wrong. `is_named`: a user named the release. If the release is assumed, a
+    file with a field of an older release may be for that older release, unless it also has a newer field.
     """
     shape = read_field_table().kinds.get(kind)
     if shape is None:
@@ -201,7 +202,7 @@ def _release_bound_fields(
 
 
 def is_of_older_release(obj: JSON, kind: str, release: Release) -> bool:
-    """Return whether the spec of an object has a field that only releases before this one have."""
+    """Return whether the spec of an object has a field that only earlier releases have."""
     whole, spec = read_field_table().kinds.get(kind), obj.get("spec") if isinstance(obj, dict) else None
     shape = whole.inner.get("spec") if whole is not None else None
     if shape is None or not isinstance(spec, dict):
@@ -224,7 +225,7 @@ def cached_pruned_object(obj: JSON, kind: str, release: Release, view: ClusterVi
 
 
 def pruned_value_at(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
-    """Return the value at a path of an object without dropped fields; None if all of it is dropped."""
+    """Return the value at a path of an object, without dropped fields; None if a field of the path is dropped."""
     shape = read_field_table().kinds.get(kind)
     for name in at:
         if shape is not None and isinstance(name, str):
@@ -235,7 +236,7 @@ def pruned_value_at(value: JSON, at: FieldPath, kind: str, release: Release, dea
 
 
 class _FieldPruner(NamedTuple):
-    """Removes dropped fields. `is_bare`: there are neither nulls nor directives, which is nearly always true."""
+    """Removes dropped fields. `is_bare`: the value has neither nulls nor directives, as nearly every value."""
 
     release: Release
     deadline: Deadline
@@ -246,7 +247,7 @@ class _FieldPruner(NamedTuple):
         return cls(release, deadline, has_no_null_or_dollar_key(value, deadline))
 
     def pruned_value(self, value: JSON, shape: ObjectShape | None) -> JSON:
-        """Return a value without dropped fields; without a shape only nulls and directives are removed."""
+        """Return a value without dropped fields. If its shape is not known, only nulls and directives are removed."""
         if shape is None and (self.is_bare or not isinstance(value, dict | list)):
             return value
         if shape is None:
@@ -286,7 +287,7 @@ def _without_nulls_and_directives(value: JSON, deadline: Deadline) -> JSON:
 class _UnknownFieldFinder(Struct, frozen=True):
     """Finds unknown fields in one object.
 
-    `newest`, if no release is known: the field that only the newest releases have, with its path.
+    `newest`: the field of the object that came with the newest release, and its path; None if the release is known.
     """
 
     release: Release
@@ -320,7 +321,9 @@ class _UnknownFieldFinder(Struct, frozen=True):
             yield from self.find_in_object(held, shape.inner[name], path)
 
     def _other_release_problem(self, path: FieldPath, changed: ReleaseBoundField) -> Problem:
-        """Return the problem of a field that the release does not have; undecided if the release may be another one."""
+        """Return the problem of a field that the release does not have. Undecided if another release may be
+        installed.
+        """
         rule = self.rules.other_release_field
         if self.newest is None or changed.until > self.release:
             message, fix = self._message_and_fix_for_other_release(changed)
@@ -358,12 +361,12 @@ def _specs_without_ignored_fields(subject: Subject) -> tuple[Mapping[str, JSON],
 
 
 def is_field_changed(name: str, now: Typed, before: Typed) -> bool:
-    """Return whether a field changed (`self == oldSelf`); adding or removing it does not count."""
+    """Return whether a field has a new value (`self == oldSelf`). A field that is added or removed does not count."""
     return None not in (now.json.get(name), before.json.get(name)) and now.differs(before, name)
 
 
 def changes_more_than_suspend(subject: Subject) -> bool:
-    """Return whether an update changes more than spec.suspend, because it must always be possible to stop a job."""
+    """Return whether an update changes more than spec.suspend. Stopping a job must always be possible."""
     if subject.old_object is None:
         return True
     now, before = comparable_specs(subject)

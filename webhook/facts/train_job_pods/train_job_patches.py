@@ -1,9 +1,9 @@
 """The patches of a TrainJob for replicated jobs, and the rules for patches and resourcesPerNode on the runtime.
 
-Each release of Kubeflow Trainer has its own form of patches: podSpecOverrides of named jobs in 2.0,
-podTemplateOverrides of named jobs in 2.1, runtimePatches since 2.2. A patch may name jobs, containers or variables that
-the runtime does not have. Tolerations of a patch replace those of the runtime. resourcesPerNode may have no effect, or
-drop claims.
+Kubeflow Trainer changed the form of patches: podSpecOverrides of named jobs in 2.0, podTemplateOverrides of named jobs
+in 2.1, runtimePatches since 2.2. A patch may name jobs or containers that the runtime does not have, or set variables
+that Trainer refuses. Tolerations of a patch replace the tolerations of the runtime. resourcesPerNode may have no
+effect, or drop claims.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches and
 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go; branches release-2.0 to release-2.3
@@ -86,7 +86,7 @@ _STEPS: Final = {
     "dataset-initializer": "spec.initializer.dataset.env",
     "model-initializer": "spec.initializer.model.env",
 }
-"""The field of a TrainJob for the variables of each step's container."""
+"""For each step's container, the field of a TrainJob that sets its variables."""
 
 
 def unmergeable_patch_problem(
@@ -168,7 +168,7 @@ def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterato
 
 
 class JobOverlay(NamedTuple):
-    """The patch of one replicated job: a partial job, and its partial PodSpec, whose path may be outside the job."""
+    """The patch of one replicated job: a partial job and a partial PodSpec. The path of the PodSpec may be outside."""
 
     job: ReplicatedJob
     pod: PodSpec
@@ -180,7 +180,7 @@ class JobOverlay(NamedTuple):
 
 
 class PatchLayer(NamedTuple):
-    """The overlays of one patch, the path of the patch, and its metadata for the whole JobSet."""
+    """One patch of a TrainJob: its overlays, its path, and its metadata for the whole JobSet."""
 
     overlays: Items[JobOverlay]
     at: FieldPath
@@ -218,7 +218,7 @@ def _overlays_of_patch(job_set: JobSetSpec) -> Iterator[JobOverlay]:
 
 
 def _without_empty_pod_lists(job: ReplicatedJob) -> ReplicatedJob:
-    """Return a partial job without empty lists of its pods, which `omitempty` drops before the merge."""
+    """Return a partial job without the empty lists of its PodSpec, which `omitempty` drops before the merge."""
     pod = job.pod.json
     kept = {name: value for name, value in pod.items() if value != []}
     if len(kept) == len(pod):
@@ -229,7 +229,7 @@ def _without_empty_pod_lists(job: ReplicatedJob) -> ReplicatedJob:
 
 
 def _overlays_of_pod_template_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
-    """Yield the overrides of 2.1, each as an overlay of each of its target jobs."""
+    """Yield the overrides of 2.1: the path of each, with one overlay per target job."""
     for override in spec.pod_template_overrides:
         template = {name: value for name, value in override.json.items() if name != "targetJobs"}
         overlays = [_overlay_of_override(template, target, override.spec) for target in override.target_jobs]
@@ -237,7 +237,7 @@ def _overlays_of_pod_template_overrides(spec: TrainJobSpec) -> Iterator[tuple[Fi
 
 
 def _overlays_of_pod_spec_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
-    """Yield the overrides of 2.0, which are pod specs."""
+    """Yield the overrides of 2.0, which are PodSpecs: the path of each, with one overlay per target job."""
     for override in spec.pod_spec_overrides:
         pod_spec = {name: value for name, value in override.json.items() if name != "targetJobs"}
         pod = PodSpec(pod_spec, override.at, override.reading)

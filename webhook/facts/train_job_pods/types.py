@@ -1,4 +1,4 @@
-"""The groups of rules about TrainJobs and runtimes, their kinds with the fields that are read, and the lookups.
+"""The groups of rules about TrainJobs and runtimes, typed views of these kinds, and the lookups.
 
 A field that a release does not have is dropped first (train_job_and_runtime_fields.py).
 
@@ -31,8 +31,7 @@ TRAIN_JOB: Final = RuleGroup(
     refused_on_updates="pkg/webhooks/trainjob_webhook.go ValidateUpdate",
     updates_of=("TrainJob",),
 )
-"""Rules of the API server, Kubeflow Trainer and its plugins for TrainJobs, and settings with an unexpected effect.
-"""
+"""What the API server, Kubeflow Trainer and its plugins refuse in TrainJobs."""
 TRAIN_JOB_ADVICE: Final = RuleGroup(
     "train-job",
     refused_by="nothing",
@@ -49,7 +48,7 @@ TRAINING_RUNTIME: Final = RuleGroup(
     ),
     fails="create",
 )
-"""Rules for runtimes; some of them are also reported for TrainJobs on the runtime."""
+"""Rules for runtimes. Some of them are also reported for TrainJobs that use the runtime."""
 TRAINING_RUNTIME_ADVICE: Final = RuleGroup(
     "training-runtime",
     refused_by="nothing",
@@ -74,14 +73,14 @@ INSTALLED_RELEASE: Final = Interest(
 )
 """The param of policies/trainer, which names the installed Trainer."""
 INSTALLED: Final = (INSTALLED_RELEASE, SITE)
-"""The settings that may name the installed Trainer: the param of the policy, and the value of the site."""
+"""The settings that may name the installed Trainer: the param of the policy, and the settings of the site."""
 RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,
     *INSTALLED,
     controllers.TRAINER.deployment_interest,
 )
-"""The look-ups for the runtimes, which facts about pods need."""
+"""The lookups for runtimes. Facts about the pods of TrainJobs need them."""
 PLUGINS: Final = ("torch", "mpi", "flux", "jax", "xgboost")
 """The machine learning policies of runtimes."""
 SUPPORT: Final = "trainer.kubeflow.org/support"
@@ -141,7 +140,7 @@ class RuntimePatch(Typed):
 
 
 class TargetJob(Typed):
-    """A replicated job that an override is for."""
+    """A replicated job that an override changes."""
 
     name = Text()
 

@@ -1,8 +1,7 @@
-"""The pods that Trainer creates from a TrainJob, which are checked like any other pod, and the paths of their fields in
-the TrainJob.
+"""Checks the pods that Trainer creates from a TrainJob like other pods, and reports problems at fields of the TrainJob.
 
-The pods are not in the TrainJob. A problem of spec.trainer is reported at spec.trainer, a problem of the runtime's own
-pods at runtimeRef, and any other problem at the patches.
+The TrainJob does not contain these pods. A problem that spec.trainer causes is reported there, a problem that the
+runtime has without patches at runtimeRef, and any other problem at the patches.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
     """The pod of one replicated job.
 
     Args:
-        replicated_job: the merged job.
-        pod: its pod, as checks see it.
+        replicated_job: the replicated job of the merged JobSet.
+        pod: the pod of this job, as a subject of checks.
         job: the TrainJob.
     """
 
@@ -48,7 +47,9 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
         return self.replicated_job.name
 
     def path_in_trainer_spec(self, path: FieldPath) -> FieldPath | None:
-        """Return the path in spec.trainer of a field of the pod; None if it comes from the runtime or a patch."""
+        """Return the path in spec.trainer that sets a field of the pod; None if the runtime or a patch sets the
+        field.
+        """
         if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer_job(self.replicated_job):
             return None
         container = get(self.replicated_job.pod.json, path[1:3], {})
@@ -91,7 +92,7 @@ def run_check_on_virtual_pods(
     Args:
         subject: the TrainJob.
         run: the check.
-        refuses: whether the message is about a value that no API server accepts.
+        refuses: whether the message is about a value that every API server refuses.
     """
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
@@ -114,12 +115,12 @@ def run_check_on_virtual_pods(
 
 
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
-    """Return the replicated jobs of the unmerged runtime, by name."""
+    """Return the replicated jobs of the runtime before the merge, by name."""
     return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.replicated_jobs}
 
 
 def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> Problem | None:
-    """Return a problem of a pod as a problem of spec.trainer; None if its field is not from spec.trainer."""
+    """Return a problem of a pod as a problem of spec.trainer; None if another object sets the field."""
     path = virtual.path_in_trainer_spec(parse_path(problem.path))
     return None if path is None else structs.replace(problem, path=path_as_text(path))
 

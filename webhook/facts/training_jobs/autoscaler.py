@@ -1,8 +1,7 @@
-"""The autoscaler that the operator creates for an elastic PyTorchJob from spec.elasticPolicy.metrics.
+"""The HorizontalPodAutoscaler that the operator creates for an elastic PyTorchJob with spec.elasticPolicy.metrics.
 
-The HorizontalPodAutoscaler changes the number of workers: kubeflow/trainer@3a3a1da8d528 (release-1.9)
-pkg/controller.v1/pytorch/hpa.go. Source for its reading of metrics: k8s.io/kubernetes v1.36
-pkg/controller/podautoscaler.
+The autoscaler changes the number of workers. Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9)
+pkg/controller.v1/pytorch/hpa.go; k8s.io/kubernetes v1.36 pkg/controller/podautoscaler for what metrics need.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
 LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
 _POLICY: Final = ("spec", "elasticPolicy")
 _NODES_OF_OPERATOR: Final = "PET_NNODES"
-"""The variable with minReplicas:maxReplicas: pkg/controller.v1/pytorch/elastic.go."""
+"""The operator sets this variable to `minReplicas:maxReplicas`: pkg/controller.v1/pytorch/elastic.go."""
 _AT: Final = (*_POLICY, "metrics")
 
 AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
@@ -54,8 +53,8 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
     """Return the most pods that a job may have while its current pods wait; None if it is not known.
 
-    An autoscaler sees no load on workers that wait, so it adds workers only up to minReplicas. Metrics other than the
-    load have an unknown meaning.
+    Waiting workers use no CPU or memory, so an autoscaler for these adds workers only up to minReplicas. With other
+    metrics, it may add workers up to maxReplicas.
     """
     pods, metrics = job.count_pods(), _metrics_of_elastic_policy(job)
     if pods is None or job.is_placeholder_at("elasticPolicy", "metrics"):
@@ -98,10 +97,9 @@ def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: 
 
 
 def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> Iterator[Problem]:
-    """Yield workers without the requests that an autoscaler compares with usage, if a different number of workers can
-    train.
+    """Yield containers of workers that lack a request for a resource that the autoscaler measures.
 
-    Pods above the --nnodes of torchrun cannot join. With a request, the autoscaler would then only do harm.
+    Jobs with a fixed number of nodes are not checked: an autoscaler would add pods above --nnodes, which cannot join.
     """
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
         return
@@ -128,14 +126,16 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
 
 
 def _may_have_fixed_node_count(container: Container, subject: Subject) -> bool:
-    """Return whether a command sets a number of nodes that is not a range, or not known. The operator sets a range."""
+    """Return whether a command sets one number of nodes, or a value that is not known. The operator sets a range."""
     launch = cached_launch_of_container(container, subject)
     limits = node_count_range_of_launch(launch)
     return limits[0] == limits[1] if limits else launch.nodes != "" and _NODES_OF_OPERATOR not in launch.nodes
 
 
 def _has_request_or_limit(name: str, container: Container, pod: PodSpec) -> bool:
-    """Return whether a container has a request or a limit (the default of the request), or the pod has resources."""
+    """Return whether a container has or may have a request. A limit counts, because it is the default of the request.
+    Resources of the pod count too.
+    """
     resources = container.resources
     if container.is_omitted("resources") or any(resources.is_omitted(side) for side in ("requests", "limits")):
         return True

@@ -41,7 +41,7 @@ _VALIDATIONS: Final = (
 
 
 def validate_training_job(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that the operators would report of a job, and settings that are probably not intended."""
+    """Yield what the operators would refuse in a job, and settings that are probably not intended."""
     job = subject.once(read_job)
     for validate in _VALIDATIONS:
         yield from validate(job)

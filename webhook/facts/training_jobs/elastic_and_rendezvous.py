@@ -1,4 +1,4 @@
-"""The elastic policy of PyTorchJobs and PaddleJobs: limits that exclude each other, or that stop the operator.
+"""The elastic policy of PyTorchJobs and PaddleJobs: missing workers, wrong limits, and a crash of the operator.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/pytorch/pytorchjob_webhook.go validateElasticPolicy,
 pkg/controller.v1/pytorch/{elastic,hpa}.go, pkg/apis/kubeflow.org/v1/paddlepaddle_defaults.go.
@@ -95,7 +95,7 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
-    """Return whether the controller reads a missing role Worker. For PaddleJobs, it does so only if no limit is set."""
+    """Return whether a missing role Worker is an error. In a PaddleJob, this is so only if no limit is set."""
     is_said = (
         job.value_at(*at) is not None or job.is_placeholder_at(*at)
         for at in (("elasticPolicy", each) for each in _LIMITS)
@@ -104,7 +104,7 @@ def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
 
 
 def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check the limits that become PET_NNODES; those of a PaddleJob reach no pod."""
+    """Check the limits of a PyTorchJob, which become PET_NNODES. The limits of a PaddleJob reach no pod."""
     least, most = (job.number_at("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
         message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"

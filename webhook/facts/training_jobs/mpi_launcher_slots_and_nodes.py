@@ -1,9 +1,9 @@
 """The mistakes in an MPIJob that the operators refuse, and cases in which mpirun ends because of too few slots.
 
-Neither operator has a webhook for MPIJobs, so the controller reports what it refuses in an event. Source:
+Neither operator has a webhook for MPIJobs, so a refused job only gets an event. Source:
 kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
-kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c, which
-use no more than the slots of the hostfile unless an option of mpirun allows it.
+kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c,
+which use only the slots of the hostfile unless an option of mpirun allows more.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _slots_per_worker(job: TrainingJobOfKind) -> int:
 
 
 def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
-    """Return the number of hosts whose slots limit mpirun; 0 if not known, or if the implementation ignores slots."""
+    """Return how many hosts give mpirun slots; 0 if this is not known, or if the implementation ignores slots."""
     worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
     if any(job.is_placeholder_at(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
         return 0
@@ -235,7 +235,7 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
 
 
 def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
-    """Return what the launcher starts; None if it is not mpirun, or if other settings decide hosts or slots."""
+    """Return the command of the launcher; None if it is not mpirun, is not known, or sets hosts or slots itself."""
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
     if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:
@@ -244,8 +244,9 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
 
 
 def _may_start_processes(launcher: RoleOfJob) -> bool:
-    """Return whether each rank may start a process for each GPU, as torchrun does: it is a shell script, or variables
-    set the number of processes of a node.
+    """Return whether each rank may start one process for each GPU, as torchrun does.
+
+    A command with a shell script may do this, and a container with a variable such as NPROC_PER_NODE.
     """
     return any(
         any(word.endswith(".sh") for word in container.words)

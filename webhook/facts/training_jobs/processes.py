@@ -1,6 +1,7 @@
 """How many processes a PyTorchJob starts, on how many GPUs and nodes, and how many pods torchrun waits for.
 
-If nprocPerNode is a number, WORLD_SIZE is the number of pods times this number. It is set only if there is a master.
+The operator sets WORLD_SIZE only if there is a master. If nprocPerNode is a number, WORLD_SIZE is the number of pods
+times nprocPerNode.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/pytorch/envvar.go; pytorch/pytorch@010929fd
 torch/distributed/run.py determine_local_world_size and parse_min_max_nnodes.
@@ -44,7 +45,7 @@ MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
 WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
     "training-job/world-size-as-nodes",
     title="WORLD_SIZE counts processes but is passed as the number of nodes",
-    why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for so many nodes for ever.",
+    why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for that many nodes.",
     refused_by="nothing; torchrun waits",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
     function="setPodEnv",
@@ -161,13 +162,13 @@ def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
 
 
 def _number_of_processes(job: TrainingJobOfKind) -> int | None:
-    """Return the number of processes; None if it is a word or a placeholder."""
+    """Return the number of processes; None if the value is a word or a placeholder."""
     said = _value_of_nproc_per_node(job)
     return int(said) if _COUNT.fullmatch(said) else None
 
 
 def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report WORLD_SIZE that a command passes to torchrun as a number of nodes."""
+    """Report a command that passes WORLD_SIZE to torchrun as the number of nodes."""
     said = str(job.value_at("nprocPerNode") or "")
     has_master = "Master" in job.roles
     passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
@@ -209,14 +210,16 @@ def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _may_use_all_gpus(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
-    """Return whether one Python process may use several GPUs: its options set a number of processes, or it is the only
-    pod, where DataParallel or a model in parts needs only one process.
+    """Return whether a command that starts one Python process may use all GPUs.
+
+    Options of the script may set a number of processes. In a job with one pod, DataParallel or a model that is split
+    over GPUs needs only one process.
     """
     return job.count_pods() == 1 or any(container.runs(_TELLS_PROCESSES) for container in role.containers)
 
 
 def _name_of_processes_field(job: TrainingJobOfKind) -> str:
-    """Return the field with the number of processes for the operator."""
+    """Return the path of the field that sets the number of processes."""
     elastic = ("elasticPolicy", "nProcPerNode")
     is_elastic = job.value_at("nprocPerNode") is None and job.value_at(*elastic) is not None
     return path_as_text(("spec", *elastic) if is_elastic else _AT)
@@ -232,7 +235,7 @@ def _is_torchrun_without_gpu(role: RoleOfJob) -> bool:
 
 
 def _processes_for_torchrun(role: RoleOfJob, job: TrainingJobOfKind) -> str:
-    """Return the number of processes for torchrun: from its command, or from the operator's variable."""
+    """Return the number of processes for torchrun: from the command, or from the operator's variable."""
     return _value_of_nproc_per_node(job) if _is_torchrun_without_process_count(role) else role.launch.per_node
 
 
@@ -241,7 +244,7 @@ def _is_torchrun_without_process_count(role: RoleOfJob) -> bool:
 
 
 def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check nprocPerNode for roles with commands that do not set the number."""
+    """Check nprocPerNode for roles with commands that do not set the number of processes."""
     said, number, roles = _value_of_nproc_per_node(job), _number_of_processes(job), tuple(job.roles.values())
     yield from advise_nproc_value(said)
     hosts = [
@@ -256,8 +259,9 @@ def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _process_per_cpu_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
-    """Return the problem of roles without GPUs that start one process for each CPU of the node, because of a setting or
-    a command.
+    """Return the problem of roles without GPUs that start one process for each CPU of the node.
+
+    silent: the roles in which a field of the job causes this, not the command.
     """
     roles, given = silent or hosts, job.value_at("nprocPerNode") if silent else None
     many = "one process for each CPU of the node"

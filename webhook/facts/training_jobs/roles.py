@@ -1,8 +1,8 @@
-"""Rules for the roles of a job and their containers: which roles a kind has, how many replicas, and what is refused.
+"""Rules for the roles of a job: names, replicas, containers, variables and shared memory.
 
-The operators refuse some jobs long after they are stored. The API server refuses a container without name or image when
-the pod is created. Each operator appends its variables to the variables of the container. Shared memory matters in pods
-with several GPUs.
+The operators refuse some jobs only after these are stored. The API server refuses a container without name or image
+when the pod is created. Each operator appends variables to the variables of the container. Shared memory matters in
+pods with several GPUs.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs,
 pkg/apis/kubeflow.org/v1, pkg/controller.v1/tensorflow for chief and parameter servers,
@@ -189,7 +189,7 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Yield the problem of a TFJob with several chiefs or masters, or several replicas of one."""
+    """Yield the problems of a TFJob that has both Chief and Master, or several replicas of either."""
     if job.kind != "TFJob":
         return
     leaders = [role for role in job.roles.values() if role.name in ("Chief", "Master")]
@@ -203,7 +203,7 @@ def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check the replicas of each kind, as the webhooks do before defaults are set."""
+    """Check the replicas of roles as the webhooks do, before defaults are set."""
     master = job.roles.get("Master")
     if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
         message = f"must be 1 because {job.kind_with_article} has one master"
@@ -223,7 +223,7 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Warn of parameter servers of a TFJob with GPUs, which they do not use."""
+    """Warn of GPUs for the parameter servers of a TFJob."""
     servers = job.roles.get("PS") if job.kind == "TFJob" else None
     if servers is not None and servers.gpus:
         message = "requests GPUs, but parameter servers do not use them"
@@ -231,7 +231,7 @@ def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Require containers in the pods of a role, one of them with the name that the operator prepares."""
+    """Require a container in the pods of a role, with the name of the container that the operator prepares."""
     main = KINDS[job.kind].container
     if role.is_open:
         return
@@ -261,7 +261,7 @@ def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
 
 
 def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report restart policies and variables that the operator overwrites, and amounts without an effect."""
+    """Report restart policies and variables that the operator overwrites, and null amounts of GPUs."""
     owned = _variables_of_operator(job)
     for role in job.roles.values():
         yield from validate_pod_restart_policy(role, job)
@@ -279,8 +279,9 @@ def _variables_of_operator(job: TrainingJobOfKind) -> Mapping[str, str]:
 
 
 def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
-    """Return the variables that depend on roles, not on fields. Some are set only if there are several pods or a
-    master.
+    """Return the variables that the operator computes from the roles, not from fields.
+
+    Some are set only if there are several pods, or only if there is a master.
     """
     several, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
     match job.kind:
@@ -300,8 +301,8 @@ def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
 def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525).
 
-    If a role starts one Python process, another rule reports that most of its GPUs are idle. A program that is written
-    in the command itself usually only inspects or tests its GPUs.
+    Roles that start one Python process are left out, because another rule reports their idle GPUs. A program that is
+    written in the command itself is left out, because it usually only tests the GPUs.
     """
     for role in job.roles.values():
         is_one_process = role.launch.by == "python" or role.launch.is_inline

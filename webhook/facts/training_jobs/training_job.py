@@ -201,8 +201,9 @@ _V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 
 
 def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check the job's name. It becomes a part of the name of a service for each pod, of a host of the MPI Operator, or
-    a label of an MPIJob v1.
+    """Check the name of a job.
+
+    The name begins the names of the pods' services or, with the MPI Operator, of hosts. It is a label of an MPIJob v1.
     """
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
@@ -274,7 +275,7 @@ def _changed_controller_problem(job: TrainingJobOfKind, path: FieldPath, before:
 
 
 def check_queue_unchanged(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Refuse a change of a queue that is set, as every CRD of v1 does; the MPI Operator's CRD does not."""
+    """Refuse a change of a queue that is set, as every CRD of v1 does. The MPI Operator's CRD allows the change."""
     now, before = job.value_at(*_QUEUE), get(job.old_spec, _QUEUE)
     if not job.is_beta and now is not None and before is not None and now != before:
         message = f"{change(before, now)} because a job keeps its queue"
@@ -283,8 +284,10 @@ def check_queue_unchanged(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Yield negative numbers, as validateRunPolicy of the MPI Operator refuses them, or PastActiveDeadline and
-    PastBackoffLimit of core/job.go use them.
+    """Yield negative deadlines, retry counts and TTLs, and a deadline of 0.
+
+    validateRunPolicy of the MPI Operator refuses negative numbers. With the Training Operator, PastActiveDeadline and
+    PastBackoffLimit of core/job.go end such a job at once.
     """
     # v1 only deletes a finished job at once if its ttl is negative
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
@@ -301,7 +304,7 @@ def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check how many pods must start together. An elastic job is not checked, because it may get more workers."""
+    """Check minAvailable against the number of pods, except in elastic jobs, which may get more workers."""
     pods, least = job.count_pods(), job.number_at("runPolicy", "schedulingPolicy", "minAvailable")
     if least is not None and pods is not None and least > pods and job.value_at("elasticPolicy") is None:
         message = (
@@ -353,7 +356,7 @@ def validate_pod_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iter
 
 
 def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
-    """Return the policy that the operator sets in pods: ExitCode becomes Never, and "" the default of the kind."""
+    """Return the policy that the operator sets in pods. ExitCode becomes Never; without a policy, the kind has one."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
     is_retried = job.kind in ("PyTorchJob", "PaddleJob") or (job.is_beta and role.name == "Launcher")

@@ -1,7 +1,7 @@
-"""The groups of rules of this package, and a job of the Training Operator or the MPI Operator as its rules read it.
+"""The rule groups of this package, and the form in which rules read a job of the Training or the MPI Operator.
 
-The kinds have the fields of their CRDs. A job has settings, and roles with their pods. Placeholders (`$`, `{{`) count
-as not set, and can be found by their path; a role with unknown containers is open.
+A job has settings and roles, and each role has a pod template. A placeholder (`$`, `{{`) counts as a field that is
+not set; `is_placeholder_at` tells the two apart. A role is open if a placeholder hides containers.
 
 Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e
 pkg/apis/kubeflow/v2beta1/default.go.
@@ -37,9 +37,7 @@ TRAINING_JOB: Final = RuleGroup(
     refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
     updates_of=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"),
 )
-"""Mistakes in a job that the Training Operator and the MPI Operator refuse, some of them in an event after the job is
-stored, and probable mistakes.
-"""
+"""Mistakes that the Training Operator and the MPI Operator refuse, some only in an event after the job is stored."""
 TRAINING_JOB_ADVICE: Final = RuleGroup(
     "training-job",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
@@ -52,9 +50,9 @@ BETA: Final = "v2beta1"
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _CONTAINERS: Final = ("template", "spec", "containers")
 PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
-"""The older field of the number of processes, below the spec."""
+"""The path below spec of the deprecated field for the number of processes."""
 _CHARACTERS: Final = 100
-"""The number of characters in which a search for placeholders costs one unit, about 2 microseconds."""
+"""A search for placeholders in this many characters costs one unit, about 2 microseconds."""
 
 
 class ReplicaSpec(Typed):
@@ -148,9 +146,14 @@ AnyJob: TypeAlias = PyTorchJob | TFJob | MPIJob | XGBoostJob | PaddleJob | JAXJo
 
 @dataclass(frozen=True, slots=True)
 class TrainingJobKind:
-    """The field with the roles of a kind, the container that the operator prepares, and the roles that are allowed.
+    """What the operator reads in a kind.
 
-    container: "" is the first one. roles: () is any.
+    Args:
+        field: the field of spec with the roles.
+        container: the name of the container that the operator prepares; "" for the first container.
+        roles: the names of the allowed roles; () if every name is allowed.
+        type: the typed view of the kind.
+
     """
 
     field: str
@@ -176,14 +179,13 @@ class TrainingJobOfKind:
     Args:
         kind: one of KINDS.
         is_beta: whether it is an MPIJob of v2beta1, which the MPI Operator runs; the Training Operator runs all others.
-        name: "" if it has none yet.
+        name: the name; "" if the job has no name yet, or a placeholder.
         spec: the spec, without placeholders in fields that are not strings.
         old_spec: the spec before an update, null for other operations.
-        roles: by their names, in the order of the object; a role that is null does not exist.
+        roles: the roles by name, in the order of the object, without roles that are null.
         is_open: whether the roles are not known.
-        unfilled: the places of placeholders for values that are not texts, and of parts that cannot be decoded.
-        deadline: is charged for what is walked.
-
+        unfilled: the paths of placeholders where a value is not a text, and of parts that cannot be decoded.
+        deadline: the deadline that loops are charged to.
     """
 
     kind: str
@@ -207,22 +209,22 @@ class TrainingJobOfKind:
         return f"{'an' if self.kind in ('MPIJob', 'XGBoostJob') else 'a'} {self.kind}"
 
     def value_at(self, *path: str) -> JSON:
-        """Return the value at a path below its spec; null if there is none, or a placeholder."""
+        """Return the value at a path below spec; None for an absent value or a placeholder."""
         value = get(self.spec, path)
         return None if self._is_placeholder(value) else value
 
     def number_at(self, *path: str) -> int | None:
-        """Return the number at a path below its spec."""
+        """Return the number at a path below spec; None if there is none."""
         number: int | None = self.value_at(*path)
         return number
 
     def is_placeholder_at(self, *path: str) -> bool:
-        """Return whether the value at a path below its spec is a placeholder."""
+        """Return whether the value at a path below spec is a placeholder."""
         value = get(self.spec, path)
         return ("spec", *path) in self.unfilled or self._is_placeholder(value)
 
     def _is_placeholder(self, value: JSON) -> bool:
-        """Return whether a value is a text with a placeholder; it may be long, and is checked often."""
+        """Return whether a value is a text with a placeholder. The search is charged, because a text may be long."""
         if not isinstance(value, str):
             return False
         self.deadline.spend(len(value) // _CHARACTERS)
@@ -254,12 +256,12 @@ def read_job(subject: Subject) -> TrainingJobOfKind:
 
 
 def _read_roles(kind: str, job: AnyJob, subject: Subject) -> Entries[RoleOfJob]:
-    """Return every role; a null role does not exist, and nothing is known about a placeholder role."""
+    """Return the roles without null roles. A role that is a placeholder has no known fields."""
     at, reading = job.spec.path(KINDS[kind].field), subject.reading_context
     unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
     listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
     roles = {
-        # an MPIJob of either version has no workers by default
+        # replicas of the workers of an MPIJob are 0 by default, in both versions
         name: read_role(
             replica,
             main=KINDS[kind].container,
@@ -277,24 +279,23 @@ class RoleOfJob:
 
     Args:
         name: Master, Worker, Launcher, PS …
-        path: its place.
-        is_given: whether it says replicas.
-        replicas: their number, with the operator's default; None for a placeholder.
-        restart_policy: the restart policy of the role, "" if it has none.
-        pod_restart_policy: the restart policy of its template.
-        containers: the containers of its template.
+        path: the path of the role.
+        is_given: whether the role sets replicas.
+        replicas: the number of replicas, with the operator's default; None for a placeholder.
+        restart_policy: the restart policy of the role, "" without one.
+        pod_restart_policy: the restart policy of the pod template, "" without one.
+        containers: the containers of the pod template.
         is_open: whether a part is a placeholder, so that there may be other containers or values.
-        has_main: whether the container that trains exists, or may be a container without a name.
-        shares_memory: whether this container has more shared memory than 64 MiB.
+        has_main: whether the container that trains exists, or may be a container with a placeholder as its name.
+        shares_memory: whether the container that trains has more shared memory than 64 MiB.
         limits_gpus: whether a container limits a resource with `gpu` in its name.
         gpus: GPUs of the container that trains.
-        has_open_gpus: whether their number is a placeholder.
-        null_gpus: resources of GPUs with a null amount.
+        has_open_gpus: whether the amount of a GPU resource is a placeholder.
+        null_gpus: the names of GPU resources with a null amount.
         claims: the number of device claims of the container that trains.
-        env: names of its variables; `*` means that envFrom adds others.
-        cpus: its CPUs, rounded up.
-        launch: what its command starts.
-
+        env: the variables of this container; `*` means that envFrom adds others.
+        cpus: the CPUs of this container, rounded up.
+        launch: what the command of this container starts.
     """
 
     name: str
@@ -336,8 +337,8 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     """Read a role of a job.
 
     Args:
-        replica: the value; the last step of its path is its name.
-        main: the name of the container that trains; "" is the first one.
+        replica: the role as the object has it; the last step of its path is the name of the role.
+        main: the name of the container that trains; "" for the first container.
         default: the number of replicas if the role sets none.
         subject: the job.
     """
@@ -375,7 +376,7 @@ def _text_unless_placeholder(text: str) -> str:
 
 
 def _has_placeholder_part(replica: ReplicaSpec) -> bool:
-    """Return whether the role, its template or a container of it is a placeholder."""
+    """Return whether the role, the pod template, its pod or a container is a placeholder."""
     omitted, pod = replica.reading.omitted, replica.template.spec
     if not omitted:
         return False
