@@ -1,1 +1,1 @@
-"""Volcano: the rules and defaults of its webhooks, and advice about objects that it accepts and never runs."""
+"""Volcano: the rules and defaults of its webhooks, and advice about objects that are accepted but never run."""

@@ -54,7 +54,7 @@ from webhook.typed.spark import SparkApplication
 
 
 def check_job(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that Volcano would report of a Job, and Jobs that it accepts and never runs."""
+    """Yield what Volcano would refuse in a Job, and advice about a Job that Volcano accepts but never runs."""
     if not subject.typed(Job).spec:
         return
     job = subject.once(read_job)

@@ -21,7 +21,7 @@ from webhook.typed.pods import Container
 _READ: Final = re.compile(r"(?<![$\\])\$([{(]?)([A-Z][A-Z0-9_]*)(:?[-=+?])?")
 _ASSIGNED: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=")
 _READ_INTO: Final = re.compile(r"\b(?:read|for|mapfile|readarray) (?:-\w++ )*+(?:([A-Z][A-Z0-9_]*)\b)?")
-"""The variable is optional, so that the pattern never reads an option twice."""
+"""The variable is optional, so that a failed match never reads the options again."""
 _SCRIPT: Final = re.compile(r"(?:^|[\s;&|(])(?:source|\.|eval|set -a)\s")
 _HOST_FILE: Final = re.compile(r"/etc/volcano/([A-Za-z0-9_.-]+?)\.host\b")
 _FOLDER: Final = "/etc/volcano"
@@ -32,12 +32,12 @@ class ContainerCommand:
     """The command of one container.
 
     Args:
-        task: the task with these pods.
+        task: the task that has the container.
         container: the container.
-        script: its command and arguments, one in each line.
-        launch: what it starts.
-        reads: variables that it reads, but that neither it nor its env sets; () if a script may set more.
-        host_files: the tasks whose hosts it reads from a file, by the name of the file.
+        script: the command and the arguments of the container, one on each line.
+        launch: what the command starts.
+        reads: variables that the command reads, but that neither the command nor env sets; () if a script may set more.
+        host_files: the names of the host files that the command reads, such as `worker` for worker.host.
     """
 
     task: Task
@@ -49,7 +49,7 @@ class ContainerCommand:
 
     @property
     def path(self) -> FieldPath:
-        """Return the path of the command's container."""
+        """Return the path of the container."""
         return self.container.at
 
 

@@ -72,11 +72,11 @@ _DESCRIPTORS: Final = frozenset(("@yearly", "@annually", "@monthly", "@weekly", 
 _EVERY: Final = "@every "
 _NUMBER: Final = re.compile(r"[+]?[0-9]+")
 _LONGEST: Final = 1000
-"""The most characters of a schedule that is read; real schedules have some hundreds at most."""
+"""Longer schedules count as invalid. Real schedules have at most some hundred characters."""
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 _LONGEST_ZONE: Final = 64
-"""The most characters of a time zone that is looked up, because a look-up imports a package for each part. Names in the
-IANA database have at most 32.
+"""Longer time zones are not looked up, because a lookup imports a package for each part of the name. Names in the IANA
+database have at most 32 characters.
 """
 _UNKNOWN_ZONE: Final = "must be the exact name of a time zone of the IANA database"
 _LONGEST_NAME: Final = 52

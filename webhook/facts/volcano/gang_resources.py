@@ -31,7 +31,7 @@ def amounts_in_thousandths(written: Entries[Amount]) -> Amounts:
 
 
 def requests_of_gang(job: Job) -> Amounts:
-    """Return the sum of what the pods of the gang request; with several priorities, the least possible sum."""
+    """Return the sum of the requests of the gang's pods. With several priority classes, only what is certain counts."""
     tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pod_count
     counts = _count_gang_pods_in_task_order(job) if is_part else _count_gang_pods_after_task_minima(job)
     if len({task.pod_spec.priority_class_name for task in tasks}) > 1:
@@ -55,7 +55,9 @@ def _count_gang_pods_in_task_order(job: Job) -> Sequence[int]:
 
 
 def _count_gang_pods_after_task_minima(job: Job) -> Sequence[int]:
-    """Return the number of pods by task: first the minimum of all tasks, then more pods until there are enough."""
+    """Return the number of pods by task: the minimum of each task, then more pods of the first tasks up to
+    minAvailable.
+    """
     counts = [min(task.min_available, task.replicas) for task in job.spec.tasks]
     left = job.spec.min_available - sum(counts)
     for index, task in enumerate(job.spec.tasks):

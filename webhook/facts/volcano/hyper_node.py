@@ -1,8 +1,9 @@
 """Rules of Volcano for HyperNodes, and network topologies that no HyperNode can satisfy.
 
-Regular expressions of selectors are Go's, RE2. With mode hard a gang is placed within one HyperNode, whose tier is at
-most the highest allowed tier. A tier given by name is looked up first. A name that no HyperNode has limits nothing. The
-same mistakes occur in Jobs, in partitions of their tasks, in PodGroups and in their subgroups.
+Regular expressions of selectors have the syntax of Go (RE2). With mode hard, a gang is placed within one HyperNode
+with at most the highest allowed tier. A name of a tier stands for the number of that tier; a name that no HyperNode
+has limits nothing. The same mistakes occur in Jobs, in partitions of their tasks, in PodGroups and in their
+subgroups.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate, the rules of the
 CustomResourceDefinition about selectors, pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode and
@@ -120,9 +121,9 @@ class HyperNodeTiers:
     """The tiers of the HyperNodes of a cluster.
 
     Args:
-        lowest: the lowest number; None without HyperNodes.
+        lowest: the lowest number of a tier; None without HyperNodes.
         names: the names of tiers.
-        is_unknown: whether HyperNodes may exist that cannot be looked up.
+        is_unknown: whether the view may lack HyperNodes of the cluster.
     """
 
     lowest: int | None
@@ -162,7 +163,7 @@ def warn_of_tiers_of_gang_part(
 
 
 def _check_highest_tier_number(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
-    """Yield a highest tier that is lower than the tiers of all HyperNodes."""
+    """Yield a highest allowed tier that is below the tier of every HyperNode."""
     most, name = topology.highest_tier_allowed, topology.highest_tier_name
     if topology.mode == "soft" or (most is None and not name):
         return

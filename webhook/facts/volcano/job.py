@@ -1,6 +1,6 @@
 """Rules for the tasks of a Job: their names, numbers of pods, partitions and NUMA policy, and the size of the gang.
 
-A task with a NUMA policy needs whole CPUs. Functions are named like those upstream.
+A task with a NUMA policy needs whole CPUs. Functions have the names of Volcano's functions.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go, validateTaskTopoPolicy among
 others.
@@ -80,7 +80,7 @@ MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(
 )
 TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/task-minimum",
-    title="minAvailable is below the sum of the tasks",
+    title="minAvailable is below the sum of minAvailable of the tasks",
     why=(
         "The scheduler reads minAvailable of tasks only if minAvailable of the Job is at least their sum. Otherwise "
         "any pods can form the gang."
@@ -141,7 +141,7 @@ def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
 
 
 def validate_min_available(job: Job) -> Iterator[Problem]:
-    """Yield the problem of a gang with more pods than the Job."""
+    """Yield the problem of a gang that needs more pods than the Job has."""
     spec = job.spec
     if spec.has_no_placeholders and spec.min_available > spec.pod_count:
         message = f"must not be more than the {counted(spec.pod_count, 'pod')} of all tasks"
@@ -250,7 +250,7 @@ def _check_immutable_fields(old: Job, job: Job) -> Iterator[Problem]:
 
 
 def _spec_without_changeable_fields(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec as JSON, without the fields that may change and without claim names that the controller sets."""
+    """Return a spec as JSON, without the fields that may change, and without claim names, which the controller sets."""
     unscaled = _without_fields({**defaults, **spec.json}, *_SCALED)
     unscaled["tasks"] = [_without_fields(task.json, *_TASK_SCALED) for task in spec.tasks]
     unscaled["volumes"] = [

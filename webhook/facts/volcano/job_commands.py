@@ -1,4 +1,4 @@
-"""Compares the commands of a Job's tasks with its gang, and with what its plugins set up: host files, SSH keys, ranks.
+"""Compares the commands of a Job's tasks with the gang, and with the host files, SSH keys and ranks of the plugins.
 
 svc names its variables and files after the tasks, with `_` for `-`. pytorch sets rank 0 in every pod of the master. ray
 finds containers by name, and replaces their commands with `ray start`.
@@ -137,7 +137,7 @@ def warn_of_setup_missing_for_commands(job: Job, subject: Subject) -> Iterator[P
 
 
 def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield files with hosts of tasks that are never written."""
+    """Yield host files that a command reads, but that the plugin svc never writes."""
     for name in command.host_files:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
         if "svc" not in setup.job.spec.plugins:
@@ -176,7 +176,7 @@ def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Ite
 
 
 def _host_files_of_mpirun(script: str) -> Iterator[str]:
-    """Yield the files whose lines are the hosts of mpirun, directly or through a variable that is set once."""
+    """Yield the host files that give mpirun its hosts, directly or through a variable that is set once."""
     used, assigned = set(_HOST_VARIABLE.findall(script)), Counter(_ASSIGNED.findall(script))
     for name, file in _LISTED.findall(script):
         if not name or (name in used and assigned[name] == 1):
@@ -184,7 +184,7 @@ def _host_files_of_mpirun(script: str) -> Iterator[str]:
 
 
 def _may_mount_ssh_keys(command: ContainerCommand) -> bool:
-    """Return whether a Secret or another volume of unknown content may contain keys."""
+    """Return whether a volume with unknown content, such as a Secret, may contain keys."""
     volumes = command.task.pod_spec.volumes
     return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)
 

@@ -157,7 +157,7 @@ def _flow_twice_problem(flow: Flow) -> Problem:
 
 
 def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
-    """Yield a JobTemplate that does not exist, or whose Jobs Volcano refuses."""
+    """Yield a JobTemplate that does not exist, or that makes a Job which Volcano refuses."""
     view = subject.cluster_view()
     template = view.find(JobTemplate, flow.name)
     if template:

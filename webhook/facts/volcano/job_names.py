@@ -34,8 +34,8 @@ HOST_NAME: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/host-name",
     title="The names of the pods are not valid host names",
     why=(
-        "The plugin makes the name of each pod its host name and that of the Job its subdomain. Both are DNS labels "
-        "of at most 63 characters without dots."
+        "The plugin svc uses the name of a pod as its host name, and the name of the Job as its subdomain. Both must "
+        "be DNS labels, with at most 63 characters and no dots."
     ),
     source="https://github.com/volcano-sh/volcano/issues/4691",
     fails="controller",
@@ -101,7 +101,7 @@ def _check_pod_name_length(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
-    """Yield names that are invalid as host names or as a subdomain, if the plugin svc uses them so."""
+    """Yield names that the plugin svc uses as host name or subdomain, but that are invalid there."""
     if "svc" not in job.spec.plugins or not _longest_job_name(job) or is_placeholder(_longest_job_name(job)):
         return
     for task in job.spec.tasks:
@@ -115,7 +115,7 @@ def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
 
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
-    """Return the last pod of a task if its name is too long for a host name and no other rule reports it; or ""."""
+    """Return the name of a task's last pod if it is too long for a host name, and no other rule reports this; or ""."""
     last = f"{_longest_job_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
     is_refused = len(f"{_longest_job_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod_spec.hostname or is_placeholder(task.name) or is_refused:

@@ -1,7 +1,8 @@
-"""Rules for the plugins of a Job: names, arguments, the tasks that they look for, and the variables that they set.
+"""Rules for the plugins of a Job: their names and arguments, the tasks that they need, and the variables that they set.
 
-If a plugin cannot read an argument, the controller logs it and uses the defaults for it and for later arguments. The
-webhook refuses an mpi plugin without its master. svc names its variables and files after the tasks, with `_` for `-`.
+If a plugin cannot read an argument, the controller logs this and uses defaults for this and all later arguments. The
+webhook refuses the plugin mpi without a master task. svc names its variables and files after the tasks, with `_` for
+`-`.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins, OnPodCreate of each, and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
@@ -102,7 +103,10 @@ PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
 MPI_MASTER: Final = VOLCANO_JOB.rule(
     "volcano-job/mpi-master",
     title="The plugin mpi finds no master task",
-    why="The plugin sets up the launcher in the master task. It ignores all options after one that it cannot read.",
+    why=(
+        "The plugin sets up the launcher in the master task. If the plugin cannot read an option, it ignores all later "
+        "options."
+    ),
     function="validateJobCreate",
 )
 Reason: TypeAlias = tuple[str, str]
@@ -114,14 +118,14 @@ _NEVER: Final[Mapping[str, tuple[str, str]]] = {
     "pytorch": ("master", "the ranks do not know where to meet"),
     "ray": ("head", "no pod is created"),
 }
-"""The task that the job of a plugin needs, and what happens without it."""
+"""For each plugin, the task that the job needs, and what happens without this task."""
 _ONE_POD: Final[Mapping[str, tuple[str, str]]] = {
     "mpi": ("master", "every pod would start the whole program on all workers"),
     "pytorch": ("master", "every pod would get rank 0"),
     "ray": ("head", "the workers join only the first pod"),
     "tensorflow": ("chief", "TensorFlow allows only one chief"),
 }
-"""The role of each plugin that must have one pod, and what happens with more."""
+"""For each plugin, the role that must have one pod, and what happens with more pods."""
 _OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
 _OWNERS: Final[Mapping[str, str]] = {
     "VC_TASK_INDEX": "env",
@@ -135,7 +139,7 @@ _OWNERS: Final[Mapping[str, str]] = {
 }
 """The plugin that sets each variable."""
 _IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
-"""The roles whose tasks get a variable, for variables that a plugin does not set in every task."""
+"""The roles with the variable, for variables that a plugin does not set in every task."""
 _OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
 """Launchers for which a variable of the plugin pytorch has its usual meaning."""
 
@@ -146,13 +150,13 @@ class PluginSetup:
 
     Args:
         job: the Job.
-        tasks: the names of its tasks.
-        files: the names of the tasks as svc writes them in files.
-        variables: the names of the tasks as svc writes them in variables, in capital letters.
-        roles: the tasks by role, of plugins that set variables only in some tasks.
+        tasks: the names of the tasks.
+        files: the tasks by the names of the host files that svc writes.
+        variables: the names of the tasks as svc writes them in names of variables, in capital letters.
+        roles: the name of the task of each role, for plugins that set variables only in some tasks.
         has_variables: whether svc sets variables in addition to its files.
         pods: how many pods the Job has.
-        view: compares names.
+        view: the view of the cluster, which finds similar names.
     """
 
     job: Job
@@ -260,7 +264,7 @@ def _plugin_role_problem(name: str, wanted: Mapping[str, str], job: Job) -> Prob
 
 
 def _explain_argument_with_missing_task(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
-    """Return the message and the fix for an argument that names a missing task; None if there is none."""
+    """Return the message and the fix for an argument that names a missing task; None if no argument does."""
     tasks = job.spec.tasks_by_name
     named = {role: wanted[role] for role, default in PLUGINS[name].tasks.items() if wanted[role] != default}
     absent = {role: task for role, task in named.items() if task not in tasks}
@@ -339,7 +343,7 @@ def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: 
 
 
 def _explain_unset_svc_variable(match: re.Match[str], setup: PluginSetup) -> Reason | None:
-    """Return why the hosts of a task, or their number, are not in a variable; None if they are."""
+    """Return why no variable has the hosts of a task, or their number; None if svc sets the variable."""
     if "svc" not in setup.job.spec.plugins:
         return "the job has no plugin svc", "add `svc: []` to the plugins, or set every such variable in env"
     if not setup.has_variables:

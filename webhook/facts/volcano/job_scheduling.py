@@ -1,9 +1,10 @@
 """Rules for how a Job is scheduled: its scheduler, priority, queue and network topology, and pods that never end.
 
-Its queue must exist, be open, have no queues below it, and have enough capacity for the gang. queue_tree.py checks
-queues, hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so a pod without one gets Always. That pod
-never succeeds and never fails, so no policy for these events applies. A pod that serves others, such as a worker with
-sshd, sets Always itself. A pod without a restartPolicy is reported only if its command starts a training.
+The queue must exist, be open, have no queues below it, and have enough capacity for the gang. queue_tree.py checks
+queues, and hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so the default is Always. With Always a
+pod never succeeds and never fails, so no policy for these events applies. A pod that serves other pods, such as a
+worker with sshd, sets Always on purpose. So Always is reported only if no policy ends the job. A missing
+restartPolicy is reported only if the command starts a training.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate; k8s.io/kubernetes v1.36
@@ -145,13 +146,13 @@ JOB_TIER_RULES: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME,
 _KUBERNETES: Final = "default-scheduler"
 _ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
 _OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
-"""Events of pods that have ended."""
+"""Events that occur only when pods end."""
 _FIX: Final = "set OnFailure or Never"
 _LONGEST_LABEL: Final = 63
 
 
 def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
-    """Yield pods that another scheduler places, so that they are not part of the gang."""
+    """Yield pods that another scheduler places, outside the gang."""
     of_job = job.spec.scheduler_name
     if of_job == _KUBERNETES:
         message = (
@@ -205,7 +206,7 @@ def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_polic
 
 
 def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
-    """Yield policies that end the job, each with its task; None for a policy of the job."""
+    """Yield the policies that end the job, each with its task; None instead of a task for a policy of the job."""
     for policy in job.spec.policies:
         if policy.action in _ENDING:
             yield policy, None

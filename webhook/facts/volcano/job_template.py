@@ -1,7 +1,7 @@
 """Rules of Volcano's webhook for the pod template of a task and the volumes of a Job, and volumes that reach no pod.
 
-The webhook calls Kubernetes' own validation with nearly all options off. webhook/facts/pods has the rules of Kubernetes
-for every template. Here are rules for fields that only a finished pod must have, and for values that are refused
+The webhook calls Kubernetes' own validation with nearly all options off. webhook/facts/pods has the rules that
+Kubernetes has for every template. This module has the rules for required fields, and for values that are refused
 because an option is off.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTemplate and
@@ -97,7 +97,7 @@ BrokenValue = tuple[FieldPath, str, str, JSON]
 """The path, message, fix and value of a problem."""
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
-"""Matches several names, one in each line."""
+"""Matches several names, one on each line."""
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _PULLS: Final = ("Always", "IfNotPresent", "Never")
@@ -215,7 +215,7 @@ def _check_host_ports(container: Container) -> Iterator[BrokenValue]:
 
 
 def template_refused_problem(refused: Problem) -> Problem:
-    """Return the problem of a JobTemplate or CronJob whose Jobs Volcano refuses because of `refused`."""
+    """Return the problem of a JobTemplate or CronJob: Volcano refuses every Job made from it because of `refused`."""
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
     if refused.missing:
         return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
@@ -223,7 +223,7 @@ def template_refused_problem(refused: Problem) -> Problem:
 
 
 def validate_volumes(job: Job) -> Iterator[Problem]:
-    """Yield volumes with the path of another volume, or without exactly one source."""
+    """Yield volumes with the mount path of another volume, and volumes with no source or with two."""
     seen: set[str] = set()
     for volume in job.spec.volumes:
         path = volume.mount_path
@@ -289,9 +289,7 @@ def _mount_path_conflict_problem(volume: JobVolume, task: str) -> Problem:
 
 
 def _tasks_by_mount_path(job: Job) -> dict[str, str]:
-    """Return paths that containers mount themselves, with their tasks. Init containers do not get the volumes
-    of a Job.
-    """
+    """Return the mount paths of containers, each with the name of a task. Init containers get no volumes of a Job."""
     return {
         mount.mount_path: task.name
         for task in job.spec.tasks

@@ -1,8 +1,8 @@
 """Rules for Pods that Volcano schedules, and for the queue that a pod or a workload of another project names.
 
 With these mistakes, pods are placed without their gang, or never. The Helm chart leaves the webhook for Pods off.
-Volcano makes a PodGroup for a Pod that names none, and only then is the queue checked. The webhook refuses a PodGroup
-with a missing or closed queue, and the pods wait. It accepts a queue with children.
+Volcano makes a PodGroup for a Pod that names no PodGroup, and only then checks the queue. The webhook refuses a
+PodGroup with a missing or closed queue, and the pods wait. It accepts a PodGroup in a queue with children.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup, pkg/webhooks/admission/podgroups and
 pkg/webhooks/admission/pods/validate/admit_pod.go; the batch schedulers of ray-project/kuberay, kubernetes-sigs/lws and
@@ -70,8 +70,8 @@ POD_CAPABILITY: Final = VOLCANO_POD.rule(
     "volcano-pod/capability",
     title="The gang needs more than the queue's capability",
     why=(
-        "The operator writes minResources of a schedulingPolicy into the PodGroup. Volcano admits the PodGroup if "
-        "they are within the capability of the queue. Otherwise it waits for ever."
+        "The operator writes minResources of a schedulingPolicy into the PodGroup. Volcano admits the PodGroup only if "
+        "minResources are within the capability of the queue. Otherwise the pods wait for ever."
     ),
     refused_by="nothing; the gang stays pending",
     source="https://github.com/volcano-sh/volcano/issues/3220",
@@ -93,7 +93,7 @@ BUDGET: Final = VOLCANO_POD.rule(
 OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
     "volcano-pod/other-scheduler",
     title="A pod of the PodGroup uses another scheduler",
-    why="Another scheduler places a pod at once, and the gang waits for the others without it.",
+    why="The other scheduler places the pod at once. Volcano does not count this pod, so the gang may never start.",
     refused_by="nothing; the gang is incomplete",
 )
 POD_QUEUE_RULES: Final = QueueRules(POD_QUEUE_EXISTS, POD_QUEUE_OPEN, POD_QUEUE_LEAF, POD_CAPABILITY)
@@ -223,7 +223,7 @@ def _is_budget_value(value: str) -> bool:
 
 
 def _check_pod_group_and_scheduler(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
-    """Yield a PodGroup that does not exist, or a PodGroup of Volcano for a Pod of the default scheduler."""
+    """Yield a PodGroup that does not exist, or that a Pod of the default scheduler names."""
     view, scheduler = subject.cluster_view(), pod.spec.scheduler_name or types.DEFAULT_SCHEDULER
     group = view.find(PodGroup, name)
     if group and scheduler == types.DEFAULT_SCHEDULER:

@@ -1,11 +1,11 @@
-"""Rules for a PodGroup: its size, queue and network topology, gangs that are never placed, and Pods that name it.
+"""Rules for PodGroups: size, queue, network topology, gangs that are never placed, and Pods that name a PodGroup.
 
-Its queue must exist, be open, have no queues below it, and have enough capacity. The webhook validates a PodGroup when
-it is created. Unlike Jobs, PodGroups are accepted in a queue that has queues below it. hyper_node.py compares tiers.
-The PodGroup that a Pod names must exist, in the annotation that the scheduler reads.
+The queue must exist, be open, have no queues below it, and have enough capacity. The webhook validates a PodGroup
+only when it is created. Unlike a Job, a PodGroup is accepted in a queue that has queues below it. hyper_node.py
+compares tiers. A Pod must name an existing PodGroup, in the annotation that the scheduler reads.
 
-The pods of a PodGroup are counted in files: Pods, and the workloads that create them. In a live cluster their number is
-not known, because a live view has no pods, and a new PodGroup has none yet.
+The pods of a PodGroup are counted in files: Pods, and the workloads that create them. In a live cluster the number is
+not known, because a live view has no pods, and a new PodGroup has no pods yet.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate and pkg/scheduler,
 api/job_info.go getJobID, which reads only one annotation, and plugins/gang/gang.go, which counts the pods that exist
@@ -169,9 +169,9 @@ TASK_PODS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/task-pods",
     title="A task of the gang has too few pods",
     why=(
-        "Volcano counts the pods of a task by the annotation or the label volcano.sh/task-spec, and places none of "
-        "the gang while a task has fewer than minTaskMember. Only audit and replay check this, if the pods are "
-        "among the objects."
+        "Volcano counts the pods of a task by the annotation or the label volcano.sh/task-spec. While a task has fewer "
+        "pods than minTaskMember, Volcano places no pod of the gang. Only audit and replay check this, if the pods "
+        "are among the objects."
     ),
     function="CheckTaskValid",
 )
@@ -212,7 +212,7 @@ GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
 GROUP_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/group-exists",
     title="The PodGroup does not exist",
-    why="Volcano creates no PodGroup for a Pod that names one, and waits until it exists.",
+    why="Volcano creates no PodGroup for a Pod that names one, and the Pod waits until the PodGroup exists.",
     refused_by="nothing; the pod stays pending",
 )
 POD_GROUP_QUEUE_RULES: Final = QueueRules(
@@ -225,11 +225,11 @@ ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
 OTHER_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
 _MIN_MEMBER: Final = ("spec", "minMember")
 _KEPT: Final = 128
-"""The most kinds and namespaces that are cached; an audit reads one namespace after another."""
+"""At most this many lists are cached, one per kind and namespace. An audit reads one namespace after another."""
 
 
 def advise_queue_change(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
-    """Yield the problem of a changed queue; placeholders and queues that were not set are ignored."""
+    """Yield the problem of a changed queue, unless the old or new queue is a placeholder or not set."""
     old, new = before.spec.queue, group.spec.queue
     if old and new and old != new and not is_placeholder(old + new):
         message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"
@@ -280,7 +280,7 @@ def _check_unknown_resource(group: PodGroup) -> Iterator[Problem]:
 
 
 def _check_min_member_covers_tasks(group: PodGroup) -> Iterator[Problem]:
-    """Yield a minMember below the sum of minTaskMember, for which Volcano ignores minTaskMember."""
+    """Yield a minMember below the sum of minTaskMember, with which Volcano ignores minTaskMember."""
     least, total = group.spec.min_member, sum(group.spec.min_task_member.values())
     if total > least > 0:
         message = f"is less than {total}, the sum of minTaskMember, so Volcano ignores minTaskMember"
@@ -332,7 +332,7 @@ def _sentence_about_too_few_pods(least: int, pods: int, elsewhere: int) -> tuple
 
 
 def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
-    """Yield a gang that may start with fewer pods than the nodes that its launcher waits for."""
+    """Yield a gang that may start with fewer pods than a launcher waits for."""
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
         fix = f"set {waiting.nodes}"
@@ -385,11 +385,11 @@ class PodGroupMember:
     """The pods of one template that name a PodGroup.
 
     Args:
-        maker: kind and name of the object that makes them.
-        pods: the number, None if it is not known.
+        maker: kind and name of the object that makes the pods.
+        pods: the number of pods, None if it is not known.
         scheduler: the scheduler of the pods.
-        nodes: how many nodes their launcher waits for, 0 if it does not say.
-        task: their task, by an annotation or a label, as getTaskRole reads it.
+        nodes: how many nodes the launcher in the pods waits for, 0 if the command does not set a number.
+        task: the task that an annotation or a label of the pods names, as getTaskRole reads it.
     """
 
     maker: str
@@ -400,7 +400,9 @@ class PodGroupMember:
 
 
 def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember], tuple[MissingObject, ...]]:
-    """Return the pods that name a PodGroup of the request's namespace, and the objects missing to know them."""
+    """Return the pods that name a PodGroup of the request's namespace, and the objects that are missing to count
+    them.
+    """
     view = subject.cluster_view()
     view.list_json(POD, subject.namespace)
     if unknown := view.missing_objects_by_field():
@@ -410,7 +412,7 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
         if row.podSets and row.group not in (
             types.BATCH,
             types.FLOW,
-        ):  # Volcano itself names the groups of these owners
+        ):  # Volcano itself sets the PodGroup of their pods
             listed = view.list_json(row.gvk, subject.namespace)
             subject.deadline.spend(len(listed))
             naming += _members_by_pod_group(IdentityKey(listed), IdentityKey(subject.table)).get(name, ())
@@ -420,7 +422,7 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
 
 @lru_cache(maxsize=_KEPT)
 def _members_by_pod_group(objects: IdentityKey, table: IdentityKey) -> Mapping[str, Sequence[PodGroupMember]]:
-    """Return the members of each PodGroup among objects of one kind; cached for the list."""
+    """Return the members of each PodGroup among objects of one kind; cached by the identity of the list."""
     groups: dict[str, list[PodGroupMember]] = {}
     for obj in objects.held:
         for podset in pod_templates(obj, table.held):

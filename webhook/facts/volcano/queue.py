@@ -1,9 +1,10 @@
 """Rules for a Queue: its amounts, its parent and depth, the annotations for the plugin drf, and its deletion.
 
-The parent must exist, may have children, and must not be below the queue. On UPDATE the webhook accepts a queue that
-becomes its own ancestor. Afterwards it loops for ever when one of these queues changes. The annotations are the path in
-the hierarchy, and weights. The API server drops the status of a new queue. The webhook refuses to delete the root, and
-a queue with children. It refuses to delete a queue with pods only with a flag that is off by default.
+The parent must exist, must not run pods, and must not be below the queue. On UPDATE the webhook accepts a queue that
+becomes its own ancestor. Afterwards the webhook loops for ever when one of these queues changes. Annotations hold the
+path of the queue in the hierarchy, and a weight for each step of the path. The API server drops the status of a new
+queue. The webhook refuses to delete `root`, `default`, and a queue with children. It refuses to delete a queue with
+pods only if a flag is on, which is off by default.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateResourceQuantityOfQueue, validateQueueDepth, validateHierarchicalQueue, validateHierarchicalAttributes and
@@ -165,7 +166,7 @@ _PARENT: Final = ("spec", "parent")
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
 _SHOWN: Final = 3
-"""How many queues a message names."""
+"""The most queues that a message names."""
 
 
 def validate_quantity(queue: Queue) -> Iterator[Problem]:
@@ -208,7 +209,7 @@ def too_deep_problem(parent: str, level: int) -> Problem:
 
 
 def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of a queue's parent, and of a queue with children."""
+    """Yield the problems of a queue's parent, and of amounts that do not fit the parent or the children."""
     queues, old = subject.once(read_queues), subject.typed_old(Queue)
     is_new = is_create_request(subject)
     is_moved = is_new or old.parent != queue.parent
@@ -333,7 +334,7 @@ def _parse_weight(text: str) -> float:
 
 
 def _check_hierarchy_path_is_no_prefix(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
-    """Yield a path with which the path of another queue begins, as validateHierarchicalAttributes does."""
+    """Yield a path that is the beginning of another queue's path, as validateHierarchicalAttributes does."""
     queues = subject.once(read_queues)
     below = (other for other in queues.all.values() if _annotation_value(other, HIERARCHY).startswith(f"{path}/"))
     other = next((other for other in below if other.name != queue.name), None)

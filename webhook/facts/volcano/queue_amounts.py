@@ -1,4 +1,4 @@
-"""Compares the capability, the deserved amounts and the guarantee of a queue with those of its parents and siblings.
+"""Compares capability, deserved amounts and guarantee of a queue with those of its parents, siblings and children.
 
 The children of a queue together may not have more than the queue.
 
@@ -66,7 +66,7 @@ _NONE: Final = Quantity(0)
 
 @dataclass(frozen=True, slots=True)
 class SiblingExcess:
-    """A resource of which the children of a queue together have more in a field than the queue itself."""
+    """A resource for which the children of a queue together exceed the amount of the queue, in one field."""
 
     field: str
     resource: str
@@ -87,8 +87,12 @@ class SiblingExcess:
 
 
 def first_excess(field: str, shares: Iterable[Amounts], has: Amounts) -> SiblingExcess | None:
-    """Return the first resource of which the children together have more in a field than their queue; None if there is
-    none.
+    """Return the first resource for which the children of a queue together exceed the queue, or None.
+
+    Args:
+        field: the field with the amounts, such as `deserved`.
+        shares: the amounts of each child.
+        has: the amounts of the queue.
     """
     total = _sum_of_shares(shares)
     name = next((name for name, amount in total.items() if _exceeds_share(name, amount, has)), None)
@@ -105,8 +109,8 @@ def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
 
 
 def _exceeds_share(name: str, total: Quantity, has: Amounts) -> bool:
-    """Return whether a sum is too large (LessPartly). A device that the parent does not name is too much even if it is
-    0.
+    """Return whether a sum is too large (LessPartly). A device that the parent does not name is too much, even with
+    the amount 0.
     """
     if name in has:
         return total > has[name]
@@ -151,7 +155,7 @@ def _limits_of_capability(queue: Queue) -> Iterator[tuple[str, Quantity]]:
 
 
 def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield children whose deserved amounts together exceed those of their queue (validateSiblingsSum)."""
+    """Yield deserved amounts of children that together exceed those of their queue (validateSiblingsSum)."""
     if excess := first_excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
         message, fix = excess.explain(parent, queue)
         yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
@@ -171,7 +175,7 @@ def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
 
 
 def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield children whose guarantees together exceed those of their queue (validateSiblingsSum)."""
+    """Yield guarantees of children that together exceed those of their queue (validateSiblingsSum)."""
     shares = (child.spec.guarantee.resource for child in children)
     if excess := first_excess("guarantee", shares, parent.spec.guarantee.resource):
         message, fix = excess.explain(parent, queue)

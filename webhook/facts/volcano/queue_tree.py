@@ -1,7 +1,7 @@
-"""The queues of the cluster as a tree with their amounts, and whether a queue accepts the object that names it.
+"""The queues of the cluster as a tree with their amounts, and whether a queue accepts an object that names it.
 
 Volcano creates the queues `root` and `default` itself. A view knows all queues and their states only if it has `root`
-with its state, or if it is the whole cluster. Files of manifests hold some queues, without state; they have `root` too
+with its state, or if it is the whole cluster. Manifests have only some queues, without states. They have `root` only
 if a site sets its amounts. A queue can use at most its capability and the capability of every parent. Without a
 capability it can use the whole cluster.
 
@@ -9,8 +9,8 @@ A queue that an object names must exist, be open, have no queues below it, and h
 the modules of Jobs, PodGroups and pods.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
-scheduler admits a PodGroup if its minResources are within the capability of the queue. A queue that is not a leaf
-accepts a PodGroup; with the plugin capability and hierarchy, the scheduler then schedules nothing at all
+scheduler admits a PodGroup if its minResources are within the capability of the queue. A queue with children accepts
+a PodGroup. With the hierarchy of the plugin capacity, the scheduler then schedules nothing at all
 (pkg/scheduler/plugins/capacity/capacity.go checkHierarchicalQueue).
 """
 
@@ -52,9 +52,9 @@ class QueueTree:
     Args:
         all: the queues by name.
         is_whole: whether these are all queues, with current states.
-        children: the names of the queues below each queue that has some.
-        deadline: is charged for the queues that are walked.
-        view: the cluster in which they were looked up.
+        children: for each queue with children, the names of its children.
+        deadline: the deadline that loops over queues are charged to.
+        view: the view of the cluster that has the queues.
     """
 
     all: Entries[Queue]
@@ -85,7 +85,7 @@ class QueueTree:
         return Items([*others, queue], self.deadline)
 
     def queue_and_ancestors(self, name: str, start: str = "") -> Iterator[Queue]:
-        """Yield a queue and the queues above it, without the root. It stops at `start`, or where a cycle closes."""
+        """Yield a queue and the queues above it, without the root, up to `start` or a queue that came before."""
         seen = {start}
         while name in self.all and name not in seen:
             self.deadline.spend(1)
@@ -99,7 +99,7 @@ class QueueTree:
             yield from self.queue_and_ancestors(self.all[name].parent, name)
 
     def topmost_descendants_with_limit(self, name: str, resource: str) -> Iterator[Queue]:
-        """Yield the topmost child queues that limit a resource."""
+        """Yield the topmost queues below a queue that limit a resource."""
         waiting, seen = [*self.children_of(name)], set[str]()
         while waiting:
             self.deadline.spend(1)
@@ -195,7 +195,7 @@ class QueueRules(NamedTuple):
     leaf: Rule
     capability: Rule
     is_of_jobs: bool = False
-    """Whether Volcano's webhook rejects a named queue that has child queues, as it does for Jobs alone."""
+    """Whether Volcano's webhook refuses a queue with child queues, which it does only for Jobs."""
 
 
 def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:

@@ -2,10 +2,10 @@
 
 The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: it
 drops a misspelt key, logs an unknown plugin, and keeps the old configuration if an action is unknown. The folder of
---plugins-dir may have more plugins, with the names of their files. So a configuration that names a plugin unlike
-Volcano's plugins is treated as one of a distribution. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go
-UnmarshalSchedulerConf, conf/scheduler_conf.go, plugins/factory.go, actions/factory.go, framework/plugins.go
-LoadCustomPlugins.
+--plugins-dir may have more plugins, named like their files. So if a configuration names a plugin that is unlike all
+of Volcano's plugins, it may be for another distribution. Its plugins and actions are then not checked for names that
+Volcano does not have. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf,
+conf/scheduler_conf.go, plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ _FIRST: Final = (
     ("allocate", "preempt"),
     ("allocate", "gangpreempt"),
 )
-"""Pairs of actions; the first of the two should come first."""
+"""Pairs of actions. The first action of a pair should run before the second."""
 _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "allocate": "so allocate works only with jobs that enqueue admitted in the previous cycle",
     "backfill": "but backfill is for pods that request nothing, after allocate has placed the others",
@@ -181,7 +181,7 @@ _OUT_OF_ORDER: Final[Mapping[str, str]] = {
 _AGENT: Final = "agent-scheduler"
 """The name of the configuration of Volcano's other scheduler: installer/helm/chart/volcano/templates."""
 _LONGEST: Final = 100_000
-"""The most characters of a configuration that is read; real ones have some thousands at most."""
+"""Longer configurations are not read. Real configurations have at most some thousand characters."""
 
 
 class ConfigMapOfAnyValues(Typed):
@@ -216,9 +216,9 @@ class SchedulerConfiguration(Typed):
 
 
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of configurations of the scheduler in the keys of a ConfigMap.
+    """Yield the problems of scheduler configurations in a ConfigMap.
 
-    The agent scheduler reads a configuration of the same form, but has its own plugins and no gangs.
+    Keys for the agent scheduler are skipped: its configuration looks the same, but it has other plugins and no gangs.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
@@ -227,7 +227,7 @@ def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
 
 
 def may_be_scheduler_conf(config_map: JSON) -> bool:
-    """Return whether a ConfigMap has a key that may contain such a configuration; its value may have any type."""
+    """Return whether a ConfigMap has a key for a scheduler configuration. The values may have any type."""
     return any(map(_is_configuration_key, ConfigMapOfAnyValues.of(config_map).data))
 
 
@@ -265,7 +265,7 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
     yield from _check_unknown_keys(conf, _KEYS, at)
     plugins = {option.name for option in conf.plugin_options()}
     near = {name: _probably_meant_plugin(name) for name in plugins if name not in PLUGINS}
-    is_own = not all(near.values())  # a plugin of a distribution may do the same as any of Volcano's
+    is_own = not all(near.values())  # such a plugin may do what any plugin of Volcano does
     for option in conf.plugin_options():
         yield from _check_misspelled_plugin(option.name, "" if is_own else near.get(option.name, ""), at)
         yield from _check_unknown_keys(option, _OPTION_KEYS, at)
@@ -279,7 +279,7 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
 
 
 def _probably_meant_plugin(name: str) -> str:
-    """Return Volcano's plugin that a name probably means; "" for a longer name such as `proportionpf`."""
+    """Return the plugin that a misspelt name means; "" for a name that contains a plugin, such as `proportionpf`."""
     near = nearest_name(name, PLUGINS)
     return "" if near and near in name and len(name) > len(near) + 1 else near
 

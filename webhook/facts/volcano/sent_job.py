@@ -1,7 +1,7 @@
 """The Volcano Job that the webhook validates: as sent, or from the template of a CronJob or a JobTemplate.
 
-The module knows the path of its spec, its defaults, and the fields that an update changes, compared as Go compares
-decoded values.
+This module finds the path of the spec, sets defaults, and finds the fields that an update changes. Values are
+compared as Go compares decoded values.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from webhook.schema.types import Fields, Items, Type
 from webhook.typed.view import ReadingContext, Typed
 
 RUN_SUFFIX: Final = "-01234567"
-"""A suffix with the length of the suffix of a CronJob's Jobs: a dash and the minutes since 1970 (cronjob_controller
-getJobName).
+"""A text as long as the suffix in the names of a CronJob's Jobs: a dash and the minutes since 1970
+(cronjob_controller getJobName).
 """
 
 
@@ -57,7 +57,7 @@ def job_of_template(template: JobTemplate, name: str) -> Job:
 
 
 def _job_with_defaults(sent: JobSpec, name: str) -> Job:
-    """Return a Job with a spec, as Volcano's webhook changes it."""
+    """Return the Job with a spec, after the changes of Volcano's webhook."""
     spec = job_spec_with_webhook_defaults(sent.json, sent.reading.deadline)
     return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
 

@@ -23,7 +23,7 @@ from webhook.rules.problem import Problem
 
 
 def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that the webhook would report of a Job, including its queue."""
+    """Yield the problems that the webhook would report about a Job, including its queue."""
     yield from validate_tasks(job)
     yield from check_plugins_exist(job)
     yield from validate_mpi_master(job)

@@ -1,7 +1,5 @@
 """The kinds of Volcano with the fields that checks read, and the objects that checks look up in the cluster.
 
-Has no rule.
-
 Source: volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases and charts/jobflow/crd/bases;
 volcano-sh/apis@536f121.
 """
@@ -55,13 +53,13 @@ SPECS: Final[Mapping[tuple[str, str], FieldPath]] = {
 """The path of a Job's spec in each kind that has one."""
 KINDS: Final = frozenset((JOB, CRON_JOB, JOB_TEMPLATE, JOB_FLOW, QUEUE, POD_GROUP, HYPER_NODE))
 SCHEDULER: Final = "volcano"
-"""The name of Volcano's scheduler without `--scheduler-name`."""
+"""The default name of Volcano's scheduler; `--scheduler-name` sets another name."""
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-"""The scheduler of a pod that names none."""
+"""The scheduler of a pod that names no scheduler."""
 QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 """The annotation that names a queue: of a namespace, a pod or its owner."""
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
-"""The annotation of a pod that names its PodGroup: the only form that the scheduler reads."""
+"""The annotation by which a pod names its PodGroup. The scheduler reads no other annotation for this."""
 TASK: Final = "volcano.sh/task-spec"
 """The annotation, or the label, of a pod that names its task."""
 HIERARCHY: Final = "volcano.sh/hierarchy"
@@ -83,7 +81,7 @@ ROOT: Final = "root"
 
 
 class LifecyclePolicy(Typed):
-    """The action after an event, or after a container that ended with a code."""
+    """The action after an event, or after a container exited with a code."""
 
     action = Text()
     event = Text()
@@ -182,12 +180,12 @@ class JobSpec(Typed):
 
     @cached_property
     def pod_count(self) -> int:
-        """Return the sum of the pods of its tasks."""
+        """Return the number of pods of all tasks."""
         return sum(task.replicas for task in self.tasks)
 
     @cached_property
     def needed_pod_count(self) -> int:
-        """Return the sum of the pods that its tasks need."""
+        """Return the sum of minAvailable of all tasks."""
         return sum(task.min_available for task in self.tasks)
 
     @cached_property
@@ -205,7 +203,9 @@ class JobSpec(Typed):
         }
 
     def tasks_by_role(self, plugin: str) -> Mapping[str, str]:
-        """Return the tasks that a plugin looks for, by role. The plugin is in PLUGINS, and in the job."""
+        """Return the task names of a plugin by role, and its other arguments. The plugin is in PLUGINS and in the
+        job.
+        """
         return {**PLUGINS[plugin].tasks, **self.plugin_flags[plugin].values}
 
     @cached_property
@@ -303,7 +303,7 @@ class QueueSpec(Typed):
 
 
 class QueueStatus(Typed):
-    """The status of a Queue; its state is "" until the controller has seen it."""
+    """The status of a Queue. The state is "" until the controller has seen the queue."""
 
     state = Text()
     allocated = Quantities()
@@ -318,7 +318,7 @@ class Queue(Object):
 
     @property
     def parent(self) -> str:
-        """Return the queue above it; "" for one below the root."""
+        """Return the name of the parent queue; "" for a queue below the root."""
         return "" if self.spec.parent == ROOT else self.spec.parent
 
     @property
