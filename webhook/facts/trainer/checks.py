@@ -220,7 +220,7 @@ def _problems_of_pods(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem
 
 
 def _validate_sources(pods: GeneratedPods) -> Iterator[Problem]:
-    """Yield volumes and claims with more than one source, and claims without any."""
+    """Yield volumes and claims with several sources, and claims with no source."""
     yield from validate_volume_sources(pods)
     wrong = [claim for claim in pods.spec.resource_claims if len(source_fields_of(claim)) != 1]
     before = sources_by_name(pods.before.pod.resource_claims) if wrong and pods.before is not None else {}

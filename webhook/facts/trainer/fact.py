@@ -1,6 +1,4 @@
-"""The facts `trainer` and `training`: a TrainJob merged with its runtime, and the fields of Trainer's objects by
-themselves.
-"""
+"""The facts `trainer`, about a TrainJob merged with its runtime, and `training`, about changes of Trainer's objects."""
 
 from __future__ import annotations
 
@@ -119,8 +117,8 @@ FACTS: Final = (
     Fact(
         name="training",
         about=(
-            "The content of an object of Kubeflow Trainer by itself: a TrainJob, a runtime or an OptimizationJob. "
-            "It needs no other objects."
+            "What an update changes in an object of Kubeflow Trainer: a TrainJob, a runtime or an OptimizationJob. It "
+            "needs no other objects."
         ),
         examples=('training.changes.all(c, c == "suspend")',),
         type=TRAINING.type,

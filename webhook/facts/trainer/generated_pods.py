@@ -14,7 +14,7 @@ from webhook.typed.volumes import Volume
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPods:
-    """The pods of a replicated job; `before` are the pods without the patches."""
+    """The pods of a replicated job. `before`: the replicated job of the runtime, without the patches."""
 
     replicated: ReplicatedJob
     before: ReplicatedJob | None

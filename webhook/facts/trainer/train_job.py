@@ -1,8 +1,8 @@
 """Rules of the API server and Trainer's webhook for a TrainJob, and for the runtime and images that it names.
 
-They are about its name, manager, sources, variables and patches, about a missing runtime, arguments that the runtime
-adds to its command, images, and fields that the installed release does not have. Claims are in train_job_claims.py.
-Patches that do not fit the runtime are in train_job_pods/train_job_patches.py.
+The rules are about the name, manager, sources, variables and patches of a TrainJob, about a missing runtime, args of
+the runtime for a new command, images, and fields that the installed release does not have. Claims are in
+train_job_claims.py. Patches that do not fit the runtime are in train_job_pods/train_job_patches.py.
 
 Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go, pkg/runtime/core and
 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0 to release-2.3; k8s.io/kubernetes
@@ -48,7 +48,7 @@ NAME: Final = TRAIN_JOB.rule(
 )
 SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     "train-job/source-scheme",
-    title="The storageUri has no scheme that the initializer knows",
+    title="The storageUri has no scheme",
     why="The scheme tells the initializer where to load from. The initializer fails without a known scheme.",
     refused_by="the initializer, when it runs",
     source="kubeflow/trainer@8c0f5059bd51 pkg/initializers",
@@ -98,7 +98,7 @@ RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
 RUNTIME_RELEASE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-release",
     title="The runtime ships with a later release of Trainer",
-    why="The installed Trainer does not ship this runtime, so the TrainJob is refused unless you created it.",
+    why="The installed Trainer does not ship this runtime, so the TrainJob is refused unless you create the runtime.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     source="kubeflow/trainer@8c0f5059b manifests/base/runtimes",
     level="advice",
@@ -180,7 +180,7 @@ def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of a storageUri with a scheme that the initializer does not support."""
+    """Yield the problem of a storageUri without a scheme."""
     initializer = job.spec.initializer
     for source in (initializer.dataset, initializer.model) if job.release >= INITIALIZER_MOUNT else ():
         uri = source.storage_uri
@@ -191,7 +191,9 @@ def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield variables that the plugin sets itself. torch always refuses them since 2.2, mpi since 2.3."""
+    """Yield variables that the plugin sets itself. Before 2.2 torch refuses them only with numProcPerNode; mpi
+    refuses them since 2.3.
+    """
     reserved = RESERVED_VARIABLES.get(job.plugin, frozenset())
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
@@ -250,7 +252,7 @@ def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a runtime that certainly does not exist."""
+    """Yield the problem of a runtime that does not exist, or that only a later release of Trainer ships."""
     if job.runtime.is_found or not job.runtime.name:
         return
     view = subject.cluster_view()
@@ -288,7 +290,7 @@ def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Proble
 
 
 def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield runtimePatches with a manager that is missing or used twice."""
+    """Yield runtimePatches with a manager that is invalid or has several patches."""
     patches = job.spec.runtime_patches if job.release >= PATCHES else ()
     managers = Counter(patch.manager for patch in patches)
     for patch in patches:
@@ -305,7 +307,7 @@ def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def check_patch_env_and_repeated_jobs(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield patches of variables of the steps' containers, and jobs that podSpecOverrides name twice."""
+    """Yield patches that set variables of a step's container, and jobs that podSpecOverrides name twice."""
     targets: dict[str, str] = {}
     for layer in job.layers:
         for overlay in layer.overlays:

@@ -31,13 +31,16 @@ from webhook.typed.view import ReadingContext
 IMMUTABLE_FIELD: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-field",
     title="An immutable field was changed",
-    why="The API server refuses the change. Since Trainer 2.2 all of these fields are immutable.",
+    why=(
+        "The API server refuses the change. Since Trainer 2.2, trainer, initializer and activeDeadlineSeconds are "
+        "immutable, in addition to runtimeRef and managedBy."
+    ),
     source="https://github.com/kubeflow/trainer/pull/3157",
 )
 IMMUTABLE_PATCH: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-patch",
     title="An immutable part of a patch was changed",
-    why="The API server refuses the change, because JobSet cannot change its pods.",
+    why="The API server refuses the change, because JobSet cannot change existing pods.",
 )
 RUNNING: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/running",
@@ -84,8 +87,8 @@ _OF_PODS: Final = (
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of immutable fields: the runtime and the manager, and since 2.2 also others
-    (kubeflow/trainer#3157).
+    """Yield changes of immutable fields: runtimeRef and managedBy, and since 2.2 also trainer, initializer and
+    activeDeadlineSeconds (kubeflow/trainer#3157).
     """
     now, before = (
         TrainJobSpec(spec, ("spec",), ReadingContext(subject.deadline)) for spec in comparable_specs(subject)
@@ -192,8 +195,9 @@ def _is_refused_by_api_server(subject: Subject) -> bool:
 
 
 def _immutable_parts_of_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
-    """Return the immutable parts of a JobSet: its jobs without some fields of pods. Without the runtime, they are the
-    patches.
+    """Return the immutable parts of a JobSet: the replicated jobs without the fields of pods that may change.
+
+    Without the runtime, return the immutable parts of the patches.
     """
     if job.runtime.is_found:
         return [_immutable_part_of_job(replicated) for replicated in job.replicated_jobs]

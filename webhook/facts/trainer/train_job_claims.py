@@ -1,7 +1,7 @@
 """Device claims and GPUs of the nodes of a TrainJob: resourceClaimsPerNode, claims in runtimePatches, and their rules.
 
-Claims are resolved, and GPUs counted with and without the patches. Trainer accepts claims only with its feature gate
-on, and the param `dynamicResourceAllocation` of a policy says whether the gate is on.
+Claims are resolved, and GPUs are counted with and without the patches. Trainer accepts claims only if a feature gate
+is on. The param `dynamicResourceAllocation` of a policy says whether this gate is on.
 
 Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540.
 """
@@ -65,7 +65,7 @@ CLAIM_COUNT: Final = TRAIN_JOB.rule(
 CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
     "train-job/claim-feature-gate",
     title="Trainer's feature gate for claims is off",
-    why="Trainer refuses the fields while the gate is off. The param dynamicResourceAllocation says that it is on.",
+    why="Trainer refuses the fields while the gate is off. If it is on, set param dynamicResourceAllocation to true.",
     source="https://github.com/kubeflow/trainer/pull/3540",
 )
 RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
@@ -116,12 +116,12 @@ _MOST: Final = 32
 
 
 def gpus_of_node_container(job: MergedTrainJob) -> int:
-    """Return how many GPUs the container requests."""
+    """Return how many GPUs the container `node` requests."""
     return _gpus_of_container(job.node_container)
 
 
 def gpus_of_node_in_runtime(job: MergedTrainJob) -> int:
-    """Return how many GPUs the container requests in the runtime."""
+    """Return how many GPUs the container `node` requests in the runtime, before the merge."""
     return _gpus_of_container(container_named(first_node_job(job.runtime.spec.template.spec), "node"))
 
 
@@ -130,12 +130,12 @@ def _gpus_of_container(node: Container | None) -> int:
 
 
 class NodeDeviceClaim(NamedTuple):
-    """A device claim of a training node. `devices`: their number, None if it is not known. `is_other`: none of them is
+    """A device claim of a training node. `devices`: the number of devices, None if not known. `is_other`: no device is
     a GPU.
 
-    `is_dropped`: the installed release drops the claim, which still shows the intended devices of the nodes. No claim
-    in an object from an API server is dropped, because its release has the fields. `is_unused`: the claim is allocated
-    for the pod, but no container refers to it.
+    `is_dropped`: the installed release drops the claim, which still shows the intended devices of the nodes. In an
+    object from an API server, no claim is marked as dropped, because the server has kept the claim. `is_unused`: the
+    claim is allocated for the pod, but no container refers to it.
     """
 
     name: str
@@ -153,9 +153,9 @@ class NodeDeviceClaim(NamedTuple):
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
     """Return the device claims of a training node; call it through `Subject.once`.
 
-    They are the claims that the container `node` refers to, with or without resourcesPerNode. If there are none, they
-    are the claims that no container refers to. Both include claims of patches that the release drops. Missing objects
-    of claims are not reported here: `devices` is None for them.
+    These are the claims that the container `node` refers to, with or without resourcesPerNode. If the container
+    refers to no claim, these are the claims that no container refers to. Both include claims of patches that the
+    release drops. `devices` is None for a claim with missing objects, which are not reported here.
     """
     job = subject.once(merge_train_job)
     if not job.object:
@@ -186,7 +186,7 @@ def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, .
 
 
 def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
-    """Return the claims of the pod of the node; without the runtime, the claims of the patches."""
+    """Return the claims of the pod with the container `node`; without the runtime, the claims of the patches."""
     if job.node_job is None:
         return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
     pods = [replicated for replicated in job.replicated_jobs if replicated.name == job.node_job.name]
@@ -251,7 +251,7 @@ def _node_claim(
 
 
 def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problems of claims, which Trainer has since 2.4."""
+    """Yield the problems of resourceClaimsPerNode, which Trainer has since 2.4."""
     if job.release < CLAIMS:
         return
     claims, path = job.trainer.resource_claims_per_node, job.trainer.path("resourceClaimsPerNode")
@@ -358,7 +358,7 @@ def check_claims_are_declared(
 
 
 def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Problem]:
-    """Yield claims for devices of a node that no container refers to."""
+    """Yield claims of a pod that no container uses, so that devices may stay idle."""
     if not pods.spec.resource_claims:
         return
     used = {claim.name for container in pods.spec.all_containers() for claim in container.resources.claims}
@@ -371,7 +371,7 @@ def advise_unused_claims(pods: GeneratedPods, subject: Subject) -> Iterator[Prob
 
 
 def _idle_claims_by_job(subject: Subject) -> Mapping[tuple[str, str], ResolvedClaim]:
-    """Return claims that would be allocated and not used, by their replicated jobs and names."""
+    """Return the claims with devices that may stay idle, by replicated job and name."""
     lost = set(subject.once(merge_train_job).merged.lost_claims)
     return {
         (claim.pod_set, claim.name): claim

@@ -1,7 +1,7 @@
 """Rules for gang scheduling of a TrainJob: its scheduler, the number of pods, the queue and the priority classes.
 
 A PodGroup has one member for each pod of one replica of each replicated job. Without Volcano, the API server's plugin
-Priority refuses pods whose class does not exist.
+Priority refuses pods with a class that does not exist.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go.
 """
@@ -38,7 +38,7 @@ TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
 GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/gang-dependency",
     title="The gang waits for pods that wait for the gang",
-    why="The group waits for the pods of every replicated job. Some of these jobs start only after others are done.",
+    why="The group waits for the pods of every replicated job. Some of these jobs start only after other jobs.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
     fails="pending",
 )
@@ -56,16 +56,15 @@ PRIORITY_CLASS: Final = TRAIN_JOB.rule(
     fails="controller",
 )
 _NEEDS_A_POD: Final = "coscheduling"
-"""The scheduler whose spec.minMember is at least 1: kubernetes-sigs/scheduler-plugins v0.33.5
-apis/scheduling/v1alpha1/types.go. It may be 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml.
+"""The scheduler with PodGroups in which spec.minMember is at least 1: kubernetes-sigs/scheduler-plugins v0.33.5
+apis/scheduling/v1alpha1/types.go. In a PodGroup of Volcano it may be 0: volcano-sh/volcano@ed72c7c8
+scheduling.volcano.sh_podgroups.yaml.
 """
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield pods that the gang waits for but that are created later, and until 2.1 resources that the gang does not
-    count.
-    """
+    """Yield a gang without pods or with pods that are created later, and until 2.1 resources that are not counted."""
     by = job.scheduler
     if not by:
         return
@@ -101,7 +100,7 @@ def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
-    """Yield priority classes that certainly do not exist."""
+    """Yield priority classes that do not exist."""
     result = subject.fact_result("priorities")
     for priority in Items(result.value["classes"], subject.deadline):
         if priority["found"]:

@@ -1,7 +1,7 @@
 """Rules for the launcher of a TrainJob: the processes that it starts, and what MPI workers get of spec.trainer.
 
 A launcher's own option overrides the variables PET_* that Trainer sets: torchrun reads them only as defaults, and
-accelerate and deepspeed do not read them. The container is the merged container, so a command of the runtime or of a
+accelerate and deepspeed do not read them. The rules read the merged container, so a command of the runtime or of a
 patch counts too. The launcher of an MPI runtime may also be a node. Workers get only a part of spec.trainer.
 
 Source: pytorch/pytorch@010929fd torch/distributed/argparse_util.py env; kubeflow/trainer@8c0f5059bd51
@@ -115,7 +115,7 @@ def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
 
 
 def _process_option(started: LaunchedProgram) -> str:
-    """Return the option with the number of processes, "" if there is none."""
+    """Return the option that sets the number of processes, "" without one."""
     if started.by == "torchrun" and (started.processes or started.per_node in ("gpu", "auto")):
         return "--nproc_per_node"
     if started.processes is None:

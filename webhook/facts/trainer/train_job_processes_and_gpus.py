@@ -1,7 +1,7 @@
 """Rules for nodes, processes and GPUs of a TrainJob on its runtime: lost GPUs, and numbers that do not fit together.
 
-train_job_pods/nodes_and_processes.py counts, and has the sources of the numbers. Trainer counts extended resources and
-no claims, so a TrainJob with devices by claims needs numProcPerNode.
+train_job_pods/nodes_and_processes.py counts nodes and processes, and names its sources. Trainer counts extended
+resources but no claims, so a TrainJob that gets its devices by claims needs numProcPerNode.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins, and pkg/runtime/runtime.go GetNumGPUPerNode;
 kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves out; NVIDIA/aicr#2280 for jobs for GPUs that train
@@ -75,8 +75,8 @@ LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/lost-gpus",
     title="resourcesPerNode drops the GPUs of the runtime",
     why=(
-        "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since then it counts processes without "
-        "them."
+        "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since 2.3 the pods keep the GPUs, but "
+        "Trainer starts processes as if there were none."
     ),
     source="https://github.com/kubeflow/trainer/pull/3974",
     issues=(
@@ -106,8 +106,8 @@ PROCESSES: Final = TRAIN_JOB.rule(
     "train-job/processes",
     title="This release of Trainer does not accept the value of numProcPerNode",
     why=(
-        "Since 2.2 numProcPerNode is a whole number, since 2.4 at least 1. Before, torch accepts auto, cpu and gpu, "
-        "and mpi only numbers."
+        "Since 2.2 numProcPerNode is a whole number, and since 2.4 it is at least 1. Before 2.2, torch also accepts "
+        "auto, cpu and gpu, and mpi accepts only numbers."
     ),
     source="https://github.com/kubeflow/trainer/pull/3239",
 )
@@ -163,8 +163,8 @@ def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:
-    """Return the number of GPUs of one node: of its container, or of its claims. 0 if both have GPUs, or if a number is
-    not known.
+    """Return the GPUs of one node, from the resources of the container or from claims. 0 if both have GPUs, or if a
+    number is not known.
     """
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
@@ -233,7 +233,7 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several resources with `gpu` in their names; Trainer counts any one of them."""
+    """Yield several resources with `gpu` in their names. Trainer counts only one, in a random order."""
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
@@ -246,7 +246,7 @@ def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
-    """Yield a torch job for GPUs that requests none."""
+    """Yield a torch job that is meant for GPUs, but requests no GPU."""
     explicit = job.trainer.has("numProcPerNode")
     if job.plugin != "torch" or job.node_container is None or explicit or claims:
         return
@@ -338,7 +338,7 @@ def sentence_about_unset_processes(
 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
-    """Return the rest of that sentence for dropped claims, with the right number for a release that keeps them."""
+    """Return the rest of that sentence for dropped claims, with the number that is right once a release keeps them."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     assumed = "" if is_named else " (the assumed release)"
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"

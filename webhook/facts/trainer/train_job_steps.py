@@ -1,7 +1,8 @@
-"""Rules for the steps of a TrainJob's runtime that spec.initializer and spec.trainer need, and for volumes of its pods.
+"""Rules for the steps that spec.initializer and spec.trainer need in the runtime, and for volumes of the pods.
 
-The jobs are those of the runtime with the patches merged. The TrainJob does not contain the pods. So a problem in the
-runtime itself is reported at the place where the TrainJob names the runtime, and any other problem at the patches.
+The rules read the replicated jobs of the runtime, after the merge of the patches. The TrainJob does not contain the
+pods. So a problem in the runtime itself is reported at the place where the TrainJob names the runtime, and any other
+problem at the patches.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0
 to release-2.3; k8s.io/kubernetes v1.36 pkg/apis/core/validation for volumes.
@@ -48,8 +49,8 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/trainer-step",
     title="spec.trainer has no effect because the runtime has no trainer container",
     why=(
-        "Trainer applies spec.trainer to container `node` of the replicated job with the trainer label. Without them "
-        "the settings have no effect."
+        "Trainer applies spec.trainer to container `node` of the replicated job with the trainer label. Without this "
+        "job or this container, the settings have no effect."
     ),
     refused_by="nothing; the fields are ignored",
     source="https://github.com/kubeflow/trainer/pull/2722",
@@ -80,7 +81,7 @@ STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
 )
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
-"""The fields of spec.trainer that an MPI job named `node` gets if the launcher is a node."""
+"""The fields of spec.trainer that the replicated job `node` of an MPI runtime gets if the launcher is a node."""
 _STATUS: Final = "kubeflow-trainer-token"
 """The volume that pods use to report the status of the job."""
 

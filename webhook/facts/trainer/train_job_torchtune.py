@@ -66,7 +66,7 @@ _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 
 
 def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problems that the plugin would report of a TrainJob of a torch runtime."""
+    """Yield the problems that the torch plugin would report about a TrainJob with a `tune run` command."""
     name = job.runtime.name
     if job.trainer.command != TUNE_RUN or job.plugin != "torch" or is_placeholder(name):
         return

@@ -1,4 +1,4 @@
-"""Rules of the API server and Trainer's webhook for a runtime: plugins, mlPolicy, volumes, fields that do not change.
+"""Rules of the API server and Trainer's webhook for a runtime: plugins, mlPolicy, volumes, and immutable fields.
 
 A runtime has one plugin with valid numbers. torch.elasticPolicy and numNodes exclude each other. torch.envInjection
 gives variables to more containers than `node`. A torch runtime must not set the address of its first node and some
@@ -61,8 +61,8 @@ MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
 )
 TOKEN_VOLUME: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/token-volume",
-    title="Trainer overwrites a volume of this name",
-    why="Trainer replaces the volume with its own.",
+    title="The runtime uses the name or the path of Trainer's token volume",
+    why="Trainer replaces the volume and the mount with its own.",
     source="https://github.com/kubeflow/trainer/issues/3956",
 )
 LAUNCHER_COUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
@@ -73,12 +73,12 @@ LAUNCHER_COUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
 DEPRECATED: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/deprecated",
     title="The runtime is deprecated",
-    why="A later release of Trainer removes it.",
+    why="A later release of Trainer removes the runtime.",
 )
 IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
     "training-runtime/immutable-field",
     title="An immutable field was changed",
-    why="The API server refuses a change of these fields.",
+    why="The API server refuses a change of this field.",
     source="https://github.com/kubeflow/trainer/pull/3157",
     severity="low",
     refused_on_updates="manifests/base/crds, the rules about oldSelf",
@@ -92,7 +92,7 @@ TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
 TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/other-release-field",
     title="The field belongs to another release of Trainer",
-    why="The API server drops a field that its release does not have.",
+    why="The API server drops a field that the installed release of Trainer does not have.",
     refused_by="nothing; the field is dropped",
     source="https://github.com/kubeflow/trainer/issues/3492",
     issues=(
@@ -167,13 +167,13 @@ _FIRST_PLUGINS: Final = ("torch", "mpi")
 
 
 def is_ignored_by_trainer(subject: Subject) -> bool:
-    """Return whether Trainer's webhook ignores a runtime: a changed TrainingRuntime, or one with the label of #3683."""
+    """Return whether Trainer's webhook skips a runtime: an updated TrainingRuntime, or any with the label of #3683."""
     label = subject.typed(TrainingRuntime).metadata.labels.get(_SWITCH)
     return label == "disabled" or (subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime")
 
 
 def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) -> Iterator[Problem]:
-    """Yield the problems of a runtime's plugin; a TrainJob may patch the runtime's template."""
+    """Yield the problems of a runtime's plugin with a JobSet: of the runtime, or with the patches of a TrainJob."""
     match policy.plugin:
         case "torch":
             if release >= INJECTION:
@@ -278,7 +278,7 @@ def _check_one_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
 
 
 def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Yield the problem of a runtime without mlPolicy, for which Trainer 2.3 and later ignore resourcesPerNode."""
+    """Yield the problem of a runtime without mlPolicy. Since 2.3, Trainer then ignores resourcesPerNode."""
     if release >= WHOLE_JOBSET and not runtime.ml_policy:
         message = f"is not set, so Trainer {release_as_text(release)} ignores resourcesPerNode of TrainJobs"
         fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"

@@ -29,7 +29,7 @@ from webhook.typed.job_sets import ReplicatedJob
 JOB_NAME_LENGTH: Final = TRAINING_RUNTIME.rule(
     "training-runtime/job-name-length",
     title="The name of the replicated job is longer than 20 characters",
-    why="The names of pods contain it, so longer names leave too few characters for the name of the TrainJob.",
+    why="The names of pods contain this name. A longer name leaves too few characters for the name of the TrainJob.",
     source="https://github.com/kubeflow/trainer/pull/4394",
 )
 STEP_REPLICAS: Final = TRAINING_RUNTIME.rule(
@@ -76,7 +76,7 @@ ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
 GANG_DEPENDENCY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/gang-dependency",
     title="The gang waits for pods that wait for the gang",
-    why="The group waits for the pods of every replicated job. Some of these jobs start only after others are done.",
+    why="The group waits for the pods of every replicated job. Some of these jobs start only after other jobs.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="pending",
 )
@@ -131,7 +131,7 @@ def _check_step_container(job: ReplicatedJob) -> Iterator[Problem]:
 
 
 def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Yield the problem of a runtime without a trainer step, for which spec.trainer has no effect."""
+    """Yield the problem of a runtime without a trainer step, with which spec.trainer has no effect."""
     jobs, path = replicated_jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
     if jobs and find_trainer_job(jobs) is None:
         what = "spec.trainer of TrainJobs has no effect"
@@ -178,8 +178,9 @@ def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterato
 
 
 def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Yield gangs with pods that never start together, because volcano.go and coscheduling.go count every replicated
-    job.
+    """Yield a runtime with two gang schedulers, and gangs that never start because some pods are created later.
+
+    volcano.go and coscheduling.go count the pods of every replicated job.
     """
     policy = runtime.pod_group_policy
     schedulers = policy.schedulers
