@@ -1,1 +1,1 @@
-"""Servers of language models: whether what their commands start fits the GPUs, probes and Services of their pods."""
+"""Servers of language models: compares what their commands start with the GPUs, probes and Services of the pods."""

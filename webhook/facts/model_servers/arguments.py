@@ -1,7 +1,7 @@
 """Reads the arguments of a server as its own parser does: argparse, click or clap.
 
-A value is known only if the command line alone decides it. With `$NAME` in a script, or arguments that a script passes
-on, it is not known.
+A value is known only if the command line alone decides it. With `$NAME` in a script, or arguments that a script
+passes on, the value is not known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VARIABLE: Final = re.compile(r"[$`?]")
 """Signs of a value that only the shell or the kubelet knows; `?` is a value that a script computes."""
 _MODEL: Final = re.compile(r"(?i)model")
 _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
-"""Parts of the name of a variable that may contain more arguments than the name of a model."""
+"""Parts of names of variables that may contain other arguments, not only the name of a model."""
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
@@ -80,7 +80,7 @@ class Arguments:
     """The arguments of a server.
 
     Args:
-        values: the values of known flags as written, by meaning; the last value of a repeated flag; "" for a switch.
+        values: the values of known flags as written, by meaning. A repeated flag has its last value, and a switch "".
         spellings: the flags as written, by their meanings.
         positional: other words, in order.
         joined: words that contain a flag and its value, so that the server does not know them.
@@ -123,7 +123,7 @@ class Arguments:
                 yield self.spellings.get(meaning, meaning), written
 
     def refused_fraction(self, meaning: str) -> str:
-        """Return the value of a flag if it is a number but not above 0 and at most 1; "" otherwise."""
+        """Return the value of a flag if it is a number of at most 0 or above 1; "" otherwise."""
         written = self.text(meaning) or ""
         if not written or is_placeholder(written) or len(written) > _LONGEST_NUMBER:
             return ""

@@ -1,6 +1,6 @@
 """The checks of model servers, in every kind with pods or parts of pods that are read.
 
-Few containers start a model server, so the modules of the rules are imported for these alone.
+Few containers start a model server, so the modules of the rules are imported only when a container may start one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: Final = PLACED | frozenset(
 )
 """Kinds with whole pods that may serve models."""
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
-"""Kinds whose controllers add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
+"""Kinds with controllers that add no variables, and LeaderWorkerSet, which adds only variables named LWS_…."""
 _RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
     for kind in (ServingRuntime, ClusterServingRuntime)

@@ -18,7 +18,7 @@ from webhook.facts.subject import Subject
 from webhook.typed.pods import Container
 
 COMPARABLE: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
-"""Resources with one GPU for one process in each unit, with their vendors."""
+"""Resources that count whole GPUs, each for one process, with their vendors."""
 _SLICE: Final = "nvidia.com/mig-"
 
 

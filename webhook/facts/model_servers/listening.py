@@ -2,8 +2,8 @@
 the pod.
 
 A probe of a port where nothing listens never succeeds. A port counts only if the command line or the server's default
-sets it, and no other container of the pod may listen on it. The port of a NIM is not known: those for speech listen on
-9000, and those for embeddings also on 8080, where they run Triton, and their images do not say which they are.
+sets it, and no other container of the pod may listen on it. The port of a NIM is not known: NIMs for speech listen on
+9000, NIMs for embeddings also on 8080, and the image does not say what a NIM is for.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
@@ -243,7 +243,7 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
 def _wrong_port(
     member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the first probe of a port that is not the server's, with the message and the fix."""
+    """Yield the first probe that connects to another port than the server's, with the message and the fix."""
     wrong = next(((probe, number) for probe, number, _ in asked if number != port), None)
     if wrong is not None and not (_may_be_elsewhere(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
         message = f"connects to port {wrong[1]}, but {member.server.name} listens on {port}"
@@ -314,7 +314,7 @@ def _labels_of_pods(member: ServerContainer) -> Mapping[str, JSON]:
 
 
 def _services_of_template(member: ServerContainer, view: ClusterView) -> Sequence[Service]:
-    """Return the Services of the namespace that select the pods of a server, found once for all servers of a pod."""
+    """Return the Services of the namespace that select the pods of a server, computed once for all servers of a pod."""
     if not view.has_any(Service.gvk, view.namespace):
         return ()
     key = _services_of_template, IdentityKey(member.pod_set.template)

@@ -1,13 +1,14 @@
 """TGI, TensorRT-LLM, LMDeploy, NIM and Triton: the processes that each starts, and the arguments that each refuses.
 
-- TGI starts a shard, a process with its own GPU, for every GPU that it sees, unless a number is set. Each option of the
-  launcher is also a variable. `--sharded true` without a number counts the visible devices, and refuses a
-  single device.
+- TGI starts a shard, a process with its own GPU, for every GPU that it sees, unless a number is set. A variable can
+  set each option of the launcher. `--sharded true` without a number counts the visible devices, and refuses a single
+  device.
 - TensorRT-LLM: `--config` names a file that overrides the flags of trtllm-serve. Devices are compared with the ranks of
   one node. By default a node has the visible GPUs, so more ranks mean several nodes.
-- LMDeploy: TurboMind looks for a layout of its GPUs and finds none, the PyTorch engine asks Ray and waits.
+- LMDeploy: with too few GPUs, the engine TurboMind finds no layout, and the PyTorch engine waits for Ray.
 - NIM: variables choose a profile with a number of GPUs. Without them NIM chooses a profile for the available GPUs.
-- Triton: mpirun, or the script that calls it, starts one rank of the server for each GPU of the built engine.
+- Triton: mpirun, or the script that calls it, starts one rank of the server for each GPU that the engine was built
+  for.
 
 Source: huggingface/text-generation-inference@db931fcf launcher/src/main.rs find_num_shards and
 server/text_generation_server/utils/dist.py; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py and

@@ -1,4 +1,4 @@
-"""Model servers in kinds whose controller merges the container.
+"""Model servers in kinds with a controller that builds the container from several parts.
 
 Only the part in the object is read, because the additions of a controller are not known. Dynamo and NIM build a
 container from their own fields. KServe appends the arguments of `model` to those of the chosen runtime, in one
@@ -57,7 +57,7 @@ DYNAMO_TAG: Final = MODEL_SERVER.rule(
     level="advice",
 )
 _FORMATS: Final = ("huggingface", "vLLM")
-"""Formats of models whose runtimes mostly start vLLM."""
+"""Formats of models that a runtime with vLLM usually serves."""
 _KSERVE: Final = "kserve-container"
 _MAIN: Final = "main"
 _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
@@ -243,7 +243,7 @@ def _check_tag(main: Mapping[str, Any], at: FieldPath, component: Any, subject: 
 
 
 def check_nim_service(subject: Subject) -> Iterator[Problem]:
-    """Check the GPUs of a NIMService: by its variables, or over several nodes by the tensor size for each pod."""
+    """Check the GPUs of a NIMService against its variables or, with several nodes, the tensor size of each pod."""
     spec = _map(subject.object.get("spec"))
     resources, parallelism = _map(spec.get("resources")), _map(get(spec, ("multiNode", "parallelism")))
     tensor = parallelism.get("tensor")

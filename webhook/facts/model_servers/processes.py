@@ -67,8 +67,8 @@ NO_GPU: Final = MODEL_SERVER.rule(
     "model-server/no-gpu",
     title="A model server requests 0 GPUs",
     why=(
-        "A container with 0 GPUs may be placed on a node without any. On a node with NVIDIA's runtime it may see every "
-        "GPU, also those of other pods."
+        "A container with 0 GPUs may be placed on a node without GPUs. On a node with NVIDIA's runtime it may see "
+        "every GPU, also the GPUs of other pods."
     ),
     source="https://github.com/NVIDIA/k8s-device-plugin",
     level="advice",
@@ -85,13 +85,13 @@ class ServerProcesses:
         total: the processes of all nodes; None if it is not known.
         nodes: the number of nodes that share the processes.
         noun: the name of one process; plural: the name of several processes.
-        sizes: the factors of their number, such as `tensor 4 times pipeline 2`.
+        sizes: the factors of the number, such as `tensor 4 times pipeline 2`.
         data_ranks: data parallel ranks in this container.
         lower: the settings for fewer processes; `{}` is the number of GPUs of the container.
         outcome: the effect on the server without enough GPUs.
-        is_advice: whether it may run without enough GPUs.
-        is_anywhere: whether Ray places them in any pod of its cluster.
-        unknown: why their number is not known.
+        is_advice: whether the server may run without enough GPUs.
+        is_anywhere: whether Ray places the processes in any pod of the Ray cluster.
+        unknown: why the number is not known; "" if it is.
     """
 
     here: int | None = None
@@ -110,10 +110,10 @@ class ServerProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAtPath:
-    """The results of the rules of this module for one container.
+    """What the rules of this module read about one container.
 
     Args:
-        server: its name.
+        server: the name of the server.
         path: the path of the container.
         processes: the processes of the server.
         gpus: the GPUs of the container.

@@ -1,4 +1,4 @@
-"""Arguments that a server refuses, alone or together with others, and images without the Ray that is needed."""
+"""Arguments that a server refuses, alone or together with others, and images that lack Ray."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ RAY_NOT_IN_IMAGE: Final = MODEL_SERVER.rule(
 )
 RAY_NOT_NAMED: Final = MODEL_SERVER.rule(
     "model-server/ray-not-named",
-    title="vLLM is not told to use Ray",
+    title="vLLM does not use Ray because no argument names it",
     why=(
-        "Before 0.11.1 vLLM chose Ray where its workers needed more GPUs than the pod has. Since then it starts all of "
-        "them in the pod unless --distributed-executor-backend ray is set."
+        "Before 0.11.1 vLLM chose Ray if its workers needed more GPUs than the pod has. Since 0.11.1 it starts all "
+        "workers in the pod unless --distributed-executor-backend ray is set."
     ),
     source="https://github.com/vllm-project/vllm/issues/29447",
     level="advice",

@@ -1,4 +1,4 @@
-"""Which containers may start a model server, by words in their images and commands; and the group of rules.
+"""Finds containers that may start a model server, by words in their images and commands. Has the group of rules too.
 
 Few containers have such a word. All other modules of model servers are about these containers.
 """

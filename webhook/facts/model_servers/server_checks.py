@@ -5,7 +5,7 @@ processes.py compares processes with GPUs, and refused_arguments.py reports refu
 - GPUs that the container hides from itself, and GPUs of other pods that it sees. Variables of the container and of its
   command set this (gpu/visible_devices.py).
 - Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
-  between processes use it, and often need no more if GPUs are connected directly.
+  between processes use /dev/shm, and often need no more if GPUs are connected directly.
 - How the server ends, and where its model comes from.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub constants.py.
@@ -65,14 +65,14 @@ SHUTDOWN: Final = MODEL_SERVER.rule(
 )
 OFFLINE_MODEL: Final = MODEL_SERVER.rule(
     "model-server/offline-model",
-    title="A model of the hub is named where the hub is switched off",
+    title="The server needs a model of the hub, but HF_HUB_OFFLINE is set",
     why="With HF_HUB_OFFLINE the server finds a model only in its cache, which a new pod does not have.",
     source="https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables",
     level="advice",
 )
 GATED_MODEL: Final = MODEL_SERVER.rule(
     "model-server/gated-model",
-    title="A gated model is named without a token",
+    title="A gated model is used without a token",
     why="The hub allows the download only with the token of an account that has accepted the licence of the model.",
     source="https://huggingface.co/docs/hub/models-gated",
     level="advice",

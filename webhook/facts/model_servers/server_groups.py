@@ -33,7 +33,7 @@ from webhook.workloads.podsets import PodSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
     "model-server/group-too-small",
-    title="The pods of a model server have fewer GPUs than its parallel sizes",
+    title="The pods of a model server have too few GPUs for its parallel sizes",
     why=(
         "Ray and torch.distributed wait for GPUs and nodes that the group never has, for ten minutes to half an hour, "
         "and then the server ends."
@@ -54,13 +54,13 @@ MORE_NODES_THAN_PODS: Final = MODEL_SERVER.rule(
 NO_ADDRESS: Final = MODEL_SERVER.rule(
     "model-server/no-address",
     title="The nodes of a model server lack the address of the first node",
-    why="Without an address every node looks for the first one on its own loopback, and finds only itself.",
+    why="Without an address every node looks for the first node on its own loopback address, and finds only itself.",
     refused_by="nothing; the server waits and ends",
 )
 SAME_NODE_RANK: Final = MODEL_SERVER.rule(
     "model-server/same-node-rank",
     title="Several pods of a model server have one node rank",
-    why="All pods of a template have the same arguments, so that the nodes with the other ranks never come.",
+    why="All pods of a template have the same arguments, so no node has one of the other ranks.",
     refused_by="nothing; the server waits and ends",
 )
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
@@ -92,11 +92,11 @@ SIDECAR_IN_GROUP: Final = MODEL_SERVER.rule(
 _INJECT: Final = "sidecar.istio.io/inject"
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
 _WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
-"""Kinds whose objects usually create all pods of a server."""
+"""Kinds in which one object usually creates all pods of a server."""
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
-"""Pod sets of a LeaderWorkerSet with the leader: the leader's own, or the pod set of all pods."""
+"""The pod sets of a LeaderWorkerSet that may contain the leader: `leader`, or `main` for all pods."""
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
 
 
@@ -260,7 +260,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
-    """Return how many pods may join a server; None if pods of other objects may also join."""
+    """Return how many pods may join a server; None if this is not known, or if pods of other objects may join."""
     if subject.group_kind not in _WITH_ALL_PODS:
         return None
     counts = [each.pods for each in subject.once(pod_sets).all]

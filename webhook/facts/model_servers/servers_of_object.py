@@ -59,14 +59,14 @@ class ServerContainer:
     """One container that starts a model server.
 
     Args:
-        server: the server that it starts.
+        server: the server that the container starts.
         container: the container; its paths begin at the template.
-        spec: the PodSpec of its pod.
-        pod_set: its pod set.
-        path: the place of the container in the object.
+        spec: the PodSpec with the container.
+        pod_set: the pod set of the container.
+        path: the path of the container in the object.
         processes: the processes of the server.
         gpus: the GPUs of the container.
-        joins_ray: whether its pod may be one of several pods of a Ray cluster.
+        joins_ray: whether the pod may be one of several pods of a Ray cluster.
     """
 
     server: StartedServer
@@ -104,7 +104,7 @@ def _group_of_template(podset: PodSet, subject: Subject) -> LeaderWorkerTemplate
 
 
 def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> Container:
-    """Return a container with the variable for the size of its group, which LeaderWorkerSet sets first."""
+    """Return a container with the variable for the size of its group. LeaderWorkerSet puts this variable first."""
     if podset.path[-2:-1] != WORKER_SET_TEMPLATE or not container.runs(_USES_GROUP_SIZE):
         return container
     size = _group_of_template(podset, subject).size
@@ -167,7 +167,7 @@ def server_container(
 
 
 def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProcesses:
-    """Return the processes that a server starts; their number is not known if a server spreads layers over all GPUs."""
+    """Return the processes of a server. The number is not known for a server that spreads layers over all GPUs."""
     if server.arguments.has_unknown_words:
         return ServerProcesses(unknown=f"{server.name} refuses a word of its command")
     match server.name:

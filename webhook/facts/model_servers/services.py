@@ -1,4 +1,4 @@
-"""What brings requests to the pods of model servers: Services, InferencePools, and the autoscalers that count them.
+"""Services and InferencePools that send requests to model servers, and the autoscalers of the servers.
 
 Rules about them are in listening.py and server_groups.py.
 """
@@ -68,12 +68,12 @@ class InferencePool(Object):
 
     @property
     def selected_labels(self) -> Mapping[str, str]:
-        """Return the labels of its pods."""
+        """Return the labels that the pool selects."""
         return self.spec.selector.match_labels
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Return its ports."""
+        """Return the ports of the pool."""
         return [each.number for each in self.spec.target_ports if each.number is not None]
 
 
@@ -92,12 +92,12 @@ class AlphaInferencePool(Object):
 
     @property
     def selected_labels(self) -> Mapping[str, str]:
-        """Return the labels of its pods."""
+        """Return the labels that the pool selects."""
         return self.spec.selector
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Return its port."""
+        """Return the port of the pool, in a list."""
         number = self.spec.target_port_number
         return [] if number is None else [number]
 

@@ -73,7 +73,7 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
 
 
 def last_gpu_of_sglang(server: StartedServer, here: int) -> int | None:
-    """Return the number of the last GPU that SGLang uses; None in the usual case, if it counts from the first GPU."""
+    """Return the index of the last GPU that SGLang uses; None if SGLang uses the first GPUs, which is usual."""
     first, step = server.arguments.number("first-gpu", 0), server.arguments.number("gpu-step", 1)
     if first is None or step is None or (first == 0 and step == 1):
         return None

@@ -99,7 +99,7 @@ class StartedServer:
         arguments: the arguments of the server.
         variables: the container's variables with known values.
         is_in_script: whether a shell reads the command.
-        by_image: whether the entrypoint of the image starts it.
+        by_image: whether the entrypoint of the image starts the server.
         is_of_dynamo: whether Dynamo starts the engine, which answers no requests itself.
     """
 
@@ -165,7 +165,7 @@ def _with_parameters_of_script(arguments: Sequence[str], words: Sequence[str]) -
 
 
 def starts_ray(container: Container) -> bool:
-    """Return whether the command of a container runs `ray start`, or vLLM's script that does."""
+    """Return whether the command of a container runs `ray start`, or vLLM's script that runs `ray start`."""
     if container.runs(_RAY_SCRIPT):
         return True
     if not container.runs(_RAY_START):

@@ -1,8 +1,8 @@
 """vLLM: the processes that its arguments start, and the arguments that it refuses.
 
 Each data parallel rank has tensor times pipeline times prefill context parallel workers, with a GPU each. Without a
-local size all data parallel ranks start in one pod. Ray places workers in any pod of its cluster. If the command line
-does not set the sizes, a configuration file may set them, and they are not known.
+local size all data parallel ranks start in one pod. Ray places workers in any pod of the Ray cluster. If the command
+line names a configuration file and no sizes, the sizes are not known.
 
 Source: vllm-project/vllm vllm/config/parallel.py@00193b82 __post_init__; vllm/engine/arg_utils.py create_engine_config;
 vllm/v1/executor/ray_utils.py@0057add1.
@@ -34,7 +34,7 @@ def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False) -> Serv
 
     Args:
         server: the started server.
-        joins_ray: whether its pod is part of a Ray cluster of several pods.
+        joins_ray: whether the pod is part of a Ray cluster of several pods.
     """
     arguments = server.arguments
     sizes = [arguments.number(name) for name in _SIZES]
@@ -92,7 +92,7 @@ def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_
     arguments = server.arguments
     is_alone = (
         is_named and not joins_ray and not arguments.has("data") and "RAY_ADDRESS" not in server.variables
-    )  # a script may set RAY_ADDRESS
+    )  # the variables of a script count too
     return ServerProcesses(
         here=world if is_alone else None,
         total=world if is_named and not arguments.has("data") else None,

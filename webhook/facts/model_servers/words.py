@@ -219,5 +219,5 @@ def _not_expanded_problem(path: FieldPath, message: str, fix: str, word: str) ->
 
 
 def _cut(text: str) -> str:
-    """Return a text in the form for messages."""
+    """Return a text, cut to the length for messages."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

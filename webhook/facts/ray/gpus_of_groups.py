@@ -90,7 +90,8 @@ class RayGpus:
         total: the GPUs of all pods at the largest number of pods; None if it is not known.
         hiding: the path of a num-gpus of 0 together with a GPU limit, None if there is none.
         limit: this GPU limit.
-        unread: a container with GPUs that KubeRay does not read, because it is not the first of its pod.
+        unread: the name of a container with GPUs that KubeRay does not read, because it is not the first container;
+            "" without one.
     """
 
     largest: int | None
@@ -158,7 +159,7 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDemand:
-    """The GPUs that a deployment of Serve needs in one pod, and in all replicas together. `sizes` gives the reason."""
+    """The GPUs that a deployment of Serve needs in one pod, and in all. `what` and `sizes` are words for messages."""
 
     name: str
     of_one_pod: float
@@ -212,7 +213,7 @@ def _gpus_as_text(number: float) -> str:
 
 
 def _demands(config: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
-    """Yield the demand of each deployment; a deployment of an unknown application has none."""
+    """Yield the demands that the configuration states; other demands of an application are not known."""
     for application in subject.deadline.charge_for_items(_maps(config.get("applications"))):
         arguments = _map(application.get("args"))
         if application.get("import_path") == _LLM_APP:
@@ -274,7 +275,7 @@ def _replicas(deployment: Mapping[str, Any]) -> int:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number that may be written as a text."""
+    """Return a number that may be written as a text; None for other values, and outside of 0 to _MOST."""
     if isinstance(value, bool):
         return None
     try:

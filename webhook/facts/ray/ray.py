@@ -1,10 +1,10 @@
 """What KubeRay's operator refuses in a RayCluster, a RayJob or a RayService, and the checks of Ray's kinds.
 
-The operator refuses an object in an event after the object is stored. Names of RayJobs and RayServices must be shorter
-by the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator, or on
-fault tolerance, are left out. KubeRay passes rayStartParams to `ray start`, and sets num-gpus from the limits of the
-first container if it is not set. With fewer GPUs than the container has, above all with 0, Ray places too few tasks on
-a node. Since 1.5 a group's own `resources` replace rayStartParams.
+The operator refuses an object in an event after the object is stored. Names of RayJobs and RayServices must be
+shorter by the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator,
+or on fault tolerance, are left out. KubeRay passes rayStartParams to `ray start`. If these do not set num-gpus,
+KubeRay sets it from the limits of the first container. If num-gpus is below the GPUs of the container, above all if
+it is 0, Ray places too few tasks on a node. Since 1.5 a group's own `resources` replace rayStartParams.
 
 Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go;
 ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go addWellKnownAcceleratorResources and
@@ -63,7 +63,7 @@ TTL: Final = RAY.rule(
 REPLICA_BOUNDS: Final = RAY.rule(
     "ray/replica-bounds",
     title="minReplicas of a Ray group is above maxReplicas",
-    why="KubeRay 1.6 and later make no pods for such bounds, or for negative bounds. Earlier releases ignore one.",
+    why="KubeRay 1.6 and later make no pods for such bounds, or for negative bounds. Older releases ignore one.",
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",
 )

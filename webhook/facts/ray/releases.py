@@ -1,6 +1,7 @@
 """Fields of Ray's objects that the installed KubeRay drops, feature gates that are off, and releases of Ray.
 
-The release is the tag of the operator's image in a Deployment of the files. Its arguments set the gates.
+The release is the tag of the operator's image in a Deployment of the files. Arguments and variables of the operator
+set the gates.
 
 Source: ray-project/kuberay@feeaf72fa and its tags: api/v1 types, pkg/features/features.go,
 controllers/ray/utils/validation.go.

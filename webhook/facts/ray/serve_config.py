@@ -1,7 +1,7 @@
 """The fields of serveConfigV2 that Ray Serve refuses, and those that Ray drops.
 
 KubeRay passes the text to Ray when the cluster runs. If Ray refuses it, the RayService never becomes ready. Ray
-silently drops unknown fields. user_config and args belong to the application.
+silently drops unknown fields. user_config and args belong to the application, so they are not checked.
 
 Source: PyPI ray 2.60.0 ray/serve/schema.py and ray/serve/config.py; ray-project/kuberay@feeaf72f
 ray-operator/controllers/ray/rayservice_controller.go.
@@ -46,7 +46,7 @@ SERVE_FIELD: Final = RAY.rule(
     issues=("https://github.com/ray-project/ray/issues/33577", "https://github.com/ray-project/ray/issues/33579"),
 )
 LONGEST: Final = 64 * 1024
-"""The most characters of a text that is read."""
+"""Longer texts, in characters, are not read."""
 _PARSE_S: Final = 4e-5
 _AT: Final = ("spec", "serveConfigV2")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {

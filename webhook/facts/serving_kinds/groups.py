@@ -20,7 +20,7 @@ way.
 
 
 class Refusal(NamedTuple):
-    """One thing that a webhook refuses: the place, the reason, the fix, and the value if a message shows it."""
+    """One reason for a refusal: the path, the message, the fix, and the value if the message shows it."""
 
     at: FieldPath
     message: str

@@ -1,7 +1,6 @@
-"""Settings of an InferenceService that do not do what their names suggest, and what the webhook of KServe refuses of
-one without workers.
+"""InferenceServices without workers: settings with an unexpected effect, and what the webhook of KServe refuses.
 
-KServe's defaulting webhook runs first: it writes the default mode of the cluster into the annotation.
+KServe's defaulting webhook runs first: it writes the default deployment mode of the cluster into an annotation.
 
 Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/hpa,
 config/storagecontainers/default.yaml, pkg/apis/serving/v1beta1/inference_service_validation.go, predictor.go and
@@ -48,7 +47,7 @@ REPLICAS: Final = SERVING_KIND.rule(
 STORAGE_TWICE: Final = SERVING_KIND.rule(
     "serving-kind/storage-twice",
     title="An InferenceService sets both storageUri and storageUris",
-    why="The webhook of KServe takes one place or a list of places, and refuses both together.",
+    why="The webhook of KServe accepts one place or a list of places, and refuses both together.",
     function="validateMultipleStorageURIs",
 )
 STORAGE_SCHEME: Final = SERVING_KIND.rule(
@@ -64,7 +63,7 @@ STORAGE_SCHEME: Final = SERVING_KIND.rule(
     fails="controller",
 )
 STORAGE_LOOKUPS: Final = (interest_in_fields(ClusterStorageContainer.gvk, "spec.supportedUriFormats"),)
-"""Look-ups of audits only, because a server never shows advice."""
+"""Lookups only for audits, because a server never reports advice."""
 _OTHER_AUTOSCALERS: Final = frozenset(("keda", "external"))
 """Autoscaler classes other than KServe's HorizontalPodAutoscaler; KEDA can scale to zero."""
 _SCHEMES: Final = frozenset(
@@ -127,7 +126,7 @@ def _advise_scheme(uri: str, path: FieldPath, subject: Subject) -> Iterator[Prob
 
 
 def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
-    """Return whether a storage container of the cluster may read a URI; with a regular expression it may."""
+    """Return whether a storage container of the cluster may read a URI. Any regular expression counts as a match."""
     containers = subject.cluster_view().list_visible(ClusterStorageContainer)
     formats = (each for container in containers for each in container.spec.supported_uri_formats)
     return any(each.regex or (each.prefix and uri.startswith(each.prefix)) for each in formats)
@@ -143,7 +142,7 @@ _FRAMEWORKS: Final = (
     *("sklearn", "xgboost", "tensorflow", "pytorch", "triton"),
     *("onnx", "huggingface", "pmml", "lightgbm", "paddle"),
 )
-"""The older fields, of which the defaulting webhook makes a model."""
+"""Older fields. The defaulting webhook turns such a field into `model`."""
 _SERVER: Final = "kserve-container"
 _CLASSES: Final = ("hpa", "external", "keda", "none")
 _KNATIVE_CLASS: Final = "autoscaling.knative.dev/class"
@@ -203,7 +202,7 @@ def _refusals_of_autoscaler(service: InferenceService, subject: Subject) -> Iter
 
 
 def _metrics(mode: str, autoscaler: str, knative_class: str) -> Sequence[str] | None:
-    """Return the metrics that the autoscaler accepts as scaleMetric; None if any, or if the mode is not known."""
+    """Return the metrics that the autoscaler accepts; None if it accepts all, or if the mode is not known."""
     if mode == STANDARD:
         return {"hpa": ("cpu", "memory"), "keda": ()}.get(autoscaler)
     if mode == KNATIVE:
@@ -247,7 +246,7 @@ def _refusals_of_variables(service: InferenceService) -> Iterator[Refusal]:
 
 
 def _refusals_of_places(places: Sequence[StorageUri]) -> Iterator[Refusal]:
-    """Yield paths of models that KServe refuses; several that are no claims need a folder in common."""
+    """Yield mount paths of models that KServe refuses. Several models that are not in claims need a common folder."""
     known = [each for each in places if each.mount_path and not is_placeholder(each.mount_path)]
     for each in known:
         if each.mount_path == "/" or ".." in each.mount_path:

@@ -1,11 +1,12 @@
-"""How KServe deploys an InferenceService, with Knative or as a Deployment in Standard mode, and fields of pods that
-Knative refuses while its features are off, in its Services and in InferenceServices.
+"""How KServe deploys an InferenceService, and fields of pods that Knative refuses.
 
+KServe deploys with Knative, or as a Deployment in Standard mode.
 The mode in the status counts first, then the annotation, then the cluster's default in a ConfigMap. The ConfigMap may
 be in another namespace than `kserve`, so the default is often not known.
 
-Most fields of a PodSpec are behind a key of ConfigMap config-features, all off by default. Knative never accepts a
-grace period. A timeout is at most max-revision-timeout-seconds, 600 by default.
+Knative refuses most fields of a PodSpec unless a key of ConfigMap config-features turns the field on. All are off by
+default. This applies to Services of Knative and to InferenceServices. Knative never accepts a grace period. A timeout
+is at most max-revision-timeout-seconds, 600 by default.
 
 Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/utils/utils.go GetDeploymentMode;
 knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go, pkg/apis/serving/fieldmask.go and
@@ -74,7 +75,7 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
     "serving-kind/knative-field",
     title="Knative refuses a field of the pod",
     why=(
-        "The feature of the field is off, so Knative refuses the Service that has it. KServe reports it only in "
+        "The feature of the field is off, so Knative refuses a Service with the field. KServe reports this only in "
         "events of the InferenceService, and makes no pod."
     ),
     refused_by="Knative's webhook",

@@ -29,7 +29,7 @@ WORKER_SPEC: Final = SERVING_KIND.rule(
 )
 WORKER_GPUS: Final = SERVING_KIND.rule(
     "serving-kind/worker-gpus",
-    title="The head and the workers of an InferenceService have fewer GPUs than its parallel sizes",
+    title="The head and the workers of an InferenceService have too few GPUs for its parallel sizes",
     why=(
         "KServe compares tensor times pipeline with the GPUs of head and workers. It reports missing GPUs only in "
         "the status."
@@ -62,7 +62,7 @@ _MODELS: Final = ("pvc://", "oci://")
 
 
 def check_worker_spec(subject: Subject) -> Iterator[Problem]:
-    """Report what KServe refuses of an InferenceService with workers, or of a runtime with workers."""
+    """Report what KServe refuses in an InferenceService with workers, or in a runtime with workers."""
     is_service = subject.group_kind[1] == _SERVICE
     for each in _refusals_of_service(subject) if is_service else _refusals_of_runtime(subject):
         yield WORKER_SPEC.problem(*each)
@@ -76,7 +76,7 @@ def check_worker_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _refusals_of_runtime(subject: Subject) -> Iterator[Refusal]:
-    """Yield what KServe refuses of a runtime with workers, without the values that field_values.yaml declares."""
+    """Yield what KServe refuses in a runtime with workers, except the values that field_values.yaml declares."""
     spec = subject.typed(ServingRuntime).spec
     if not spec.has("workerSpec"):
         return

@@ -1,13 +1,12 @@
-"""LLMInferenceServices: what KServe refuses of their parallelism, adapters, router and autoscaler, and how many pods
-form a group.
+"""LLMInferenceServices: what KServe refuses in their parallelism, adapters, router and autoscaler, and group sizes.
 
 The number of pods of a group is data divided by dataLocal, rounded down, and at least one. The shipped presets pass
 tensor, data and dataLocal to vLLM, but no preset passes pipeline.
 
-The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Later configurations
-override earlier ones, and the object itself overrides all. Containers are merged by their names. A configuration is in
-the namespace of the object, or in that of KServe. KServe's own presets, which all of these override, are not merged
-here.
+The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Later
+configurations override earlier ones, and the object itself overrides all. Containers are merged by their names. A
+configuration is in the namespace of the object, or in the namespace of KServe. All of these override KServe's own
+presets, which are not merged here.
 
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
 llm_inference_service_types_func.go GetSize; config/llmisvcconfig; kserve/kserve@00bd5d06
@@ -104,7 +103,7 @@ LLM_MODEL: Final = SERVING_KIND.rule(
 _MAIN: Final = "main"
 _SCHEMES: Final = frozenset(("hf", "s3", "pvc", "oci", "oci+native"))
 _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
-"""A variable with more arguments for vLLM, among them sizes."""
+"""A variable with more arguments for vLLM, which may contain sizes."""
 _LONGEST: Final = 200
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _CONFIG: Final = GroupVersionKind("serving.kserve.io", "v1alpha2", "LLMInferenceServiceConfig")
@@ -277,7 +276,7 @@ _ABOVE: Final = (".", "..")
 
 
 def check_llm_service(subject: Subject) -> Iterator[Problem]:
-    """Report what KServe refuses of an LLMInferenceService, or of a configuration that LLMInferenceServices name."""
+    """Report what KServe refuses in an LLMInferenceService, or in a configuration that LLMInferenceServices name."""
     is_configuration = subject.attributes.kind.kind == _CONFIGURATION
     for each in _refusals_of_configuration(subject) if is_configuration else _refusals_of_service(subject):
         yield LLM_SERVICE.problem(*each)

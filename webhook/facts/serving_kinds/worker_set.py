@@ -101,7 +101,7 @@ def _refusals_of_update(spec: LeaderWorkerSetSpec) -> Iterator[Refusal]:
 
 
 def _refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount: Any) -> Iterator[Refusal]:
-    """Yield the problem of an amount that is neither a number from 0 on nor at most 100 %."""
+    """Yield the problem of an amount that is neither a number of at least 0 nor a percentage of at most 100 %."""
     if isinstance(amount, str) and not is_placeholder(amount):
         is_valid = _PERCENTAGE.fullmatch(amount) is not None and int(amount[:-1]) <= 100
     else:

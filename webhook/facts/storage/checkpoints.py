@@ -1,9 +1,9 @@
 """Checkpoints that are lost with a pod, and folders of one volume that several pods share by mistake.
 
-Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. The name of a path or a volume,
-or an option such as --checkpoint-dir, shows what is a checkpoint. A volume that another container also mounts is not
-reported, because that container may copy it elsewhere. The kubelet expands variables only in subPathExpr. If such a
-variable is not set, the container does not start.
+Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. The name of a path or a
+volume, or an option such as --checkpoint-dir, shows what is a checkpoint. A volume that another container also mounts
+is not reported, because that container may copy the checkpoints elsewhere. The kubelet expands variables only in
+subPathExpr. If such a variable is not set, the container does not start.
 
 Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir and
 https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment.
@@ -45,11 +45,11 @@ SUB_PATH: Final = STORAGE.rule(
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
 _OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
 _IN_ALL_NAMES: Final = "ckp"
-"""A text in every name of checkpoints."""
+"""Every name for checkpoints contains this text."""
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _RANK: Final = re.compile(r"(?i)(?:^|[/_-])(?:rank|worker|node|replica|pod)[-_]?[0-9]+(?:$|/)")
 _OF_THE_POD: Final = frozenset(("POD_NAME", "POD_NAMESPACE", "POD_UID", "POD_IP", "NODE_NAME", "HOSTNAME"))
-"""Variables that no controller sets, only a container's own env."""
+"""Variables that only a container's own env sets, never a controller."""
 _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -86,7 +86,7 @@ def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMo
 
 
 def _mounts_by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[VolumeMountInObject]]:
-    """Return the mounts of each container, by the path of its template and its own path in the template."""
+    """Return the mounts of each container, by the path of the template and the path of the container in it."""
     by_container: dict[tuple[FieldPath, FieldPath], list[VolumeMountInObject]] = {}
     for mount in subject.once(read_mounts).all:
         by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
@@ -136,8 +136,8 @@ def _checkpoint_folder_of_option(container: Container) -> str:
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
-    """Warn of every mount with a subPath that is the same for pods that need different folders, or that cannot be
-    expanded.
+    """Warn of mounts with a subPath that several pods share by mistake, or with variables that nothing expands or
+    sets.
     """
     for mount in subject.once(read_mounts).all:
         yield from _check_sub_path(mount)

@@ -23,13 +23,13 @@ from webhook.yamltext.placeholders import is_placeholder
 
 
 class Volume(NamedTuple):
-    """A volume of a template, and its path in the object. An object may have hundreds of volumes.
+    """A volume of a template, and its path in the object.
 
     Args:
         podset: the pod set.
         value: the volume.
-        path: its place in the object.
-        created_claim: the claim that a controller creates for it; false if there is none.
+        path: the path of the volume in the object.
+        created_claim: the claim that a controller creates for the volume; not set if there is none.
     """
 
     podset: PodSet
@@ -55,7 +55,9 @@ class Volume(NamedTuple):
 
 
 class VolumeMountInObject(NamedTuple):
-    """One mount of a volume. `is_written`: the container has the mount; otherwise the volume implies it."""
+    """One mount of a volume. `is_written`: the container has the mount; otherwise a volume of a Job of Volcano adds
+    it.
+    """
 
     volume: Volume
     container: Container

@@ -1,7 +1,7 @@
 """Shared memory of containers in which PyTorch uses several GPUs.
 
 A container runtime gives /dev/shm 64 MiB, which NCCL and data loaders exhaust:
-https://github.com/NVIDIA/nccl/issues/525. PyTorchJobs without more are reported by the rules of their operator.
+https://github.com/NVIDIA/nccl/issues/525. training_jobs/roles.py reports PyTorchJobs that have only this much.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
-"""Parts of the names of images whose programs use NCCL in several processes."""
+"""Parts of the names of images with programs that use NCCL in several processes."""
 _SERVES: Final = re.compile(r"vllm|sglang")
 """Parts of the names of images of servers, which often need at most 64 MiB: facts/model_servers/server_checks.py."""
 
@@ -82,7 +82,7 @@ def _check_size_of_shared_memory(
 
 
 def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
-    """Warn of shared memory that may grow larger than all memory of its container."""
+    """Warn of a shared memory volume that may grow larger than the memory limit of its container."""
     for pods in subject.once(read_device_workload).device_pods:
         volumes = {volume.name: volume.empty_dir for volume in pods.spec.volumes}
         for container in pods.containers:

@@ -122,8 +122,8 @@ ROLLING_UPDATE: Final = STORAGE.rule(
     "storage/rolling-update",
     title="The update of the Deployment waits for its own volume or devices",
     why=(
-        "The new pod starts while the old pod still holds the volume and the devices. On another node it waits for the "
-        "volume, on the same node for devices."
+        "The new pod starts while the old pod still holds the volume and the devices. On another node, the new pod "
+        "waits for the volume; on the same node, it waits for devices."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment",
     fails="pending",
