@@ -40,7 +40,7 @@ SEVERAL: Final = "several"
 MPI: Final = ("mpirun", "horovodrun")
 """Launchers that start their processes on the hosts that they are given."""
 OWN_HOSTS: Final = "/etc/mpi/hostfile"
-"""Where both operators mount the hostfile of a job: configMountPath of their controllers."""
+"""The path at which the Training Operator and the MPI Operator mount the hostfile of a job (configMountPath)."""
 OPTIONS: Final = {
     "torchrun": ("--nnodes", "--node_rank"),
     "accelerate": ("--num_machines", "--machine_rank"),
@@ -49,7 +49,7 @@ OPTIONS: Final = {
 """The options of each launcher for the number of nodes and for the rank of a node."""
 _KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
-"""Variables that the Training Operator appends to a container's own, so that its values count."""
+"""Variables that the Training Operator appends to those of a container, so that the operator's values count."""
 _PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
 _OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
 _UNSURE: Final = re.compile(r"[$`?]")
@@ -60,7 +60,7 @@ _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 _TEXT: Final = frozenset((str,))
 _LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
-"""The most characters of a command line that is cached; longer ones are rare, and users choose their length."""
+"""Longer command lines, in characters, are not cached: they are rare, and users choose their length."""
 _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
@@ -69,19 +69,19 @@ class LaunchedProgram(NamedTuple):
     """The programs that a command starts.
 
     Args:
-        by: the launcher, `python` for one program without any, `several` or "".
+        by: the launcher; `python` for one program without a launcher, `several` for several launchers, "" for none.
         processes: processes on each node; None if only the running script knows.
         per_node: the number of processes on each node as written; `?` if the script computes it.
-        nodes: their number as written; `?` if the script computes it.
-        node_rank: which of the nodes each pod is, as written.
+        nodes: the number of nodes as written; `?` if the script computes it.
+        node_rank: the rank of the node, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
         address: where nodes find each other, as written; `localhost` for a single node.
         ranks: processes in all; None if only the running script knows.
-        hosts: whether it names other hosts than those of the job.
-        named_hosts: the hosts that it lists instead, as written: `${MPI_HOST}`.
+        hosts: whether the command names other hosts than the hosts of the job.
+        named_hosts: the hosts that the command lists instead of a hostfile, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
         whole: whether every option is known, so that an absent option is certainly not set.
-        is_inline: whether it starts only a Python program that is written in the command itself.
+        is_inline: whether the command starts only a Python program that is written in the command itself.
 
     """
 
@@ -126,7 +126,7 @@ class _ContainerCommand(Typed):
     args = fields.Values()
 
     def certain_words(self) -> tuple[str, ...]:
-        """Return the words; none if only the image has them, or if one is not a text."""
+        """Return the words; () if only the image has them, or if a word is not a text."""
         words = [*self.command, *self.args]
         return tuple(filter(None, words)) if _TEXT.issuperset(map(type, words)) else ()
 
@@ -147,12 +147,12 @@ def cached_launch_of_container(container: Container, subject: Subject) -> Launch
 
 
 def launch_of_json(container: JSON, deadline: Deadline | None = None) -> LaunchedProgram:
-    """Do as `launch_of_container`, with the JSON of a container."""
+    """Return the result of `launch_of_container` for the JSON of a container."""
     return launch_of_container(Container.of(container, (), ReadingOf(deadline or Deadline())))
 
 
 def cached_launch_of_json(container: JSON, subject: Subject) -> LaunchedProgram:
-    """Do as `cached_launch_of_container`, with the JSON of a container."""
+    """Return the result of `cached_launch_of_container` for the JSON of a container."""
     return cached_launch_of_container(Container.of(container, (), ReadingOf(subject.deadline)), subject)
 
 
@@ -356,6 +356,6 @@ def _whole_number(words: str) -> int | None:
 
 
 def node_count_range_of_launch(launch: LaunchedProgram) -> tuple[int, int] | None:
-    """Return the least and the most nodes that a command asks for; None if it does not set them."""
+    """Return the least and the most nodes that a command asks for; None if the command sets no number."""
     match = _NODES.fullmatch(launch.nodes) if launch.by in OPTIONS else None
     return None if match is None else (int(match[1]), int(match[2] or match[1]))

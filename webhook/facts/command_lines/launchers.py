@@ -1,8 +1,7 @@
 """Which launcher a command runs: behind wrappers, in scripts inside the command, or as a Python module.
 
-The launchers, and what their options take, are data: launchers.yaml, read once. A launcher's name counts only as the
-name of a program. It does not count as the value of an option, or as an argument of a program that is known not to run
-it.
+The launchers and their options are data: launchers.yaml, read once. A launcher's name counts only as the name of a
+program. It does not count as the value of an option, or as an argument of a program that is known not to run it.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class LauncherCatalogue(Struct, frozen=True, kw_only=True):
     wrappers: frozenset[str]
     others: frozenset[str]
     variables: frozenset[str] = frozenset()
-    """The variables whose values are noted when a program starts."""
+    """The variables to note, with their values, when a program starts."""
 
 
 @cache
@@ -122,7 +121,7 @@ def commands_started_by(
         words: the command and its arguments.
         variables: the known variables.
         catalogue: the programs to find.
-        depth: the depth of the script with the command.
+        depth: the number of scripts around the command.
 
     Raises:
         ValueError: no shell could read a script.

@@ -1,8 +1,8 @@
 """The simple commands of a shell script, as words; a script is read, never run.
 
-It understands quotes, comments, line continuations, here-documents, redirections, operators and reserved words. Parts
-that only a shell could evaluate (`$(...)`, `${X:-1}`, globs) stay unchanged in their word. One pass from left to right
-splits a script into words and operators.
+The reader understands quotes, comments, line continuations, here-documents, redirections, operators and reserved words.
+Parts that only a shell could evaluate (`$(...)`, `${X:-1}`, globs) stay unchanged in their word. One pass from left to
+right splits a script into words and operators.
 
 Source: POSIX.1-2024, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition among others; `function`, `select`,
 `&>` and `<<<` are bash's.
@@ -72,7 +72,7 @@ class ShellWord(Struct, frozen=True):
     literal: str
 
     def expand(self, value: Callable[[str], str | None], *, splits: bool = True) -> Sequence[str]:
-        """Return the words that this one becomes; a variable without a known value stays unchanged."""
+        """Return the words that this word becomes; a variable without a known value stays unchanged."""
         if self.literal:
             return (self.literal,)
         fields: list[list[str]] = [[]]

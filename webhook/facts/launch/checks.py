@@ -1,6 +1,6 @@
 """The checks of commands that start training processes, in every kind with pods.
 
-Most pods run no launcher, so the modules of the rules are imported for the others alone.
+Most pods run no launcher, so the modules of the rules are imported only if a pod may run one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Which rules apply to the commands of the pods of each kind: processes, nodes, ranks, and variables of controllers.
 
 The command of a TrainJob is the command after the merge with its runtime. Jobs of the Training Operator and TrainJobs
-have their own rules for numbers that their operators set, so this module checks only their other numbers.
+have their own rules for numbers that an operator sets, so this module checks only other numbers in them.
 
 Controllers overwrite the variables by which the pods of a training find each other. Volcano's plugins pytorch and
-tensorflow append their variables, and the last one counts. pytorch does nothing without a master, tensorflow nothing
-for a single pod. A LeaderWorkerSet puts its own variables first and leaves out others with their names.
+tensorflow append their variables, and the last value counts. The plugin pytorch does nothing without a master, and
+the plugin tensorflow does nothing for a single pod. LeaderWorkerSet puts its own variables first, and drops variables
+of the container with the same names.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework pytorch.go and tensorflow.go
 OnPodCreate; kubernetes-sigs/lws@060ab4da pkg/utils/pod/pod_utils.go addEnvVarsIfNotExists.
@@ -60,8 +61,8 @@ _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Report variables of a container that its controller overwrites. Variables of LeaderWorkerSet from a field are not
-    reported, because labels of the pods have the same values.
+    """Report variables of a container that its controller overwrites. Variables of LeaderWorkerSet that a container
+    takes from a field are not reported, because labels of the pods have the same values.
     """
     for name in owned:
         if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
@@ -70,7 +71,7 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
 
 
 class VariableOwner(Struct, frozen=True, kw_only=True):
-    """An operator or plugin that sets variables in the containers of some or all pod sets, and its name."""
+    """An operator or plugin that sets variables in containers. `pod_sets`: the pod sets that get them; None for all."""
 
     variables: Collection[str]
     name: str

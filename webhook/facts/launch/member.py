@@ -72,15 +72,15 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
     """One container of the pods of one pod set.
 
     Args:
-        pod_set: its name.
-        path: the place of the container.
-        launch: what its command starts.
-        env: its variables by name; None for a value from elsewhere.
-        has_other_env: whether it has variables that are not listed.
-        gpus: GPUs that it gets; None if its claims do not say how many.
-        has_claims: whether it gets devices by claims.
-        pods: how many of the pods train together, at least; None if it is not known.
-        words: the words of its command and arguments.
+        pod_set: the name of the pod set.
+        path: the path of the container in the object.
+        launch: what the command starts.
+        env: the variables by name; None for a value that is not in the object.
+        has_other_env: whether the container has more variables than `env`.
+        gpus: the number of GPUs; None if claims do not say how many.
+        has_claims: whether the container gets devices by claims.
+        pods: the least number of pods of the pod set that train together; None if it is not known.
+        words: the words of the command and the arguments.
     """
 
     pod_set: str
@@ -106,7 +106,7 @@ def may_run_launcher(subject: Subject) -> bool:
 
 
 def read_launched_containers(subject: Subject) -> Items[LaunchedContainer]:
-    """Return the containers of an object that creates its pods itself, for `Subject.once`."""
+    """Return the containers in the pod templates of an object; call it through `Subject.once`."""
     listed = list(_launched_containers(subject))
     if _entrypoint_of_ray_job(subject):
         listed.append(_driver_of_ray_job(listed, subject))
@@ -192,9 +192,9 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
     Args:
         pods: all pods of one group; None if it is not known.
         is_one: whether the object is one training, so that a pod that trains alone is a mistake.
-        is_alone: whether pods of other objects may belong to it.
-        is_ranked: whether its operator gives each launcher the number of nodes and its own number.
-        index: where a pod finds its index.
+        is_alone: whether pods of other objects may belong to the training, such as with one Job for each node.
+        is_ranked: whether the operator gives each launcher the number of nodes and the rank of its node.
+        index: the variable with the index of a pod, in words for a message.
     """
 
     pods: int | None

@@ -1,11 +1,12 @@
-"""How many processes a launcher starts on the GPUs of its container, the devices of a trainer or the slots of mpirun.
+"""Compares processes with the GPUs of a container, the devices and nodes of a trainer, or the slots of mpirun.
 
-torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE sets another number. Operators set the number
-for PyTorchJobs and TrainJobs, which have separate rules. NeMo, BioNeMo and others read options of PyTorch Lightning's
-Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI reads `--trainer.num_nodes=2`. Scripts use short names,
-which count only together with another option of the Trainer: `--num_nodes` may be nodes of a graph. Open MPI gives a
-host of --host one slot each time that it is named, and starts no more ranks than slots. Volcano names each worker once
-in MPI_HOST. Trainer writes a hostfile with as many slots for each node as processes.
+torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE sets another number. Operators set the
+number for PyTorchJobs and TrainJobs, which have separate rules. NeMo, BioNeMo and others read options of PyTorch
+Lightning's Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI reads `--trainer.num_nodes=2`. Scripts use
+short names, which count only together with another option of the Trainer: `--num_nodes` may be nodes of a graph. Open
+MPI gives a host of --host one slot each time that the host is named, and starts no more ranks than slots. Volcano
+names each worker once in MPI_HOST. Kubeflow Trainer writes a hostfile in which each node has as many slots as
+processes.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py determine_local_world_size; Lightning-AI/pytorch-lightning 2.5
 fabric/utilities/device_parser.py, which refuses more devices than there are, and pytorch/strategies/ddp.py, which
@@ -48,8 +49,8 @@ TRAINER_NODES: Final = LAUNCH.rule(
 )
 TRAINER_DEVICES: Final = LAUNCH.rule(
     "launch/trainer-devices",
-    title="The trainer's number of devices differs from the container's",
-    why="With more GPUs than the container has, the trainer fails. With fewer, some stay idle.",
+    title="The trainer's number of devices differs from the container's GPUs",
+    why="With more devices than the container has GPUs, the trainer fails. With fewer devices, some GPUs stay idle.",
     refused_by="PyTorch Lightning, when the pods start",
     source="Lightning-AI/pytorch-lightning 2.5 src/lightning/fabric/utilities/device_parser.py",
     function="_sanitize_gpu_ids",
@@ -166,7 +167,7 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
 
 
 class HostSlots(NamedTuple):
-    """The slots of a list of hosts, 0 without one, their meaning, and the fix for too few."""
+    """The number of slots of a list of hosts (0 without a list), a clause about them, and the fix for too few slots."""
 
     number: int
     there: str
@@ -200,8 +201,9 @@ def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) ->
 def check_ranks_against_task_hosts(
     members: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
 ) -> Iterator[Problem]:
-    """Check the ranks of mpirun against the pods of the task whose hosts a variable lists; `hosts` are the tasks by
-    variable.
+    """Check the ranks of mpirun against the pods of a task, if a variable lists the hosts of this task.
+
+    hosts: for each variable with a list of hosts, the task that has the hosts.
     """
     pods = {member.pod_set: member.pods for member in members}
     for member in members:

@@ -2,7 +2,7 @@
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/v1/helper/helpers.go (IsExtendedResourceName, IsHugePageResourceName,
 HugePageSizeFromResourceName). The API server rounds amounts up to thousandths (pkg/apis/core/v1/conversion.go
-Convert_v1_ResourceList_To_core_ResourceList), and compares these.
+Convert_v1_ResourceList_To_core_ResourceList), and compares the rounded amounts.
 """
 
 from __future__ import annotations

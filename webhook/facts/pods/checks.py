@@ -22,7 +22,7 @@ _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 
 def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that Kubernetes would report of the resources of a pod."""
+    """Yield the problems that Kubernetes would report about the resources of a pod."""
     pod = subject.typed(Pod).spec
     places = pod_resources.resources_in_pod(pod)
     is_completed = subject.template_of is not None and pod_resources.may_be_for_autopilot(pod)
@@ -40,7 +40,7 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
 
 
 def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of fields that become the resources of a container, such as those of a model server of KServe.
+    """Yield the problems of fields outside pod templates that a controller copies into the resources of a container.
 
     The fields of a TrainJob are checked in the pods that Trainer creates. A Pod has no such fields.
     """
@@ -57,20 +57,22 @@ def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
 
 
 def check_generated_pod_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield the other problems that Kubernetes would report of generated pods."""
+    """Yield the problems, other than resources, that Kubernetes would report about the pods that Trainer creates."""
     from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 
     yield from run_check_on_virtual_pods(subject, template_problems)
 
 
 def validate_pod_template(subject: Subject) -> Iterator[Problem]:
-    """Yield the other problems of a pod template, if its kind is not one that Kubernetes checks itself."""
+    """Yield the problems of a pod template, other than resources, if Kubernetes does not check templates of this
+    kind.
+    """
     if subject.template_of is not None and not is_builtin(subject.template_of):
         yield from template_problems(subject)
 
 
 def template_problems(subject: Subject) -> Iterator[Problem]:
-    """Yield the other problems that Kubernetes would report for a pod of any origin."""
+    """Yield the problems, other than resources, that Kubernetes would report about a pod."""
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
     yield from pod_template.validate_host_users(pod)
@@ -91,9 +93,7 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_of_cloud_run(subject: Subject, pod: PodSpec) -> bool:
-    """Return whether a Service of Knative is for Cloud Run: its service account is one of Google, and no cluster
-    creates its pods.
-    """
+    """Return whether a Service of Knative is for Cloud Run. Its service account is then an account of Google."""
     is_of_knative = subject.template_of is not None and subject.template_of.group == "serving.knative.dev"
     return is_of_knative and pod.service_account_name.endswith(".gserviceaccount.com")
 

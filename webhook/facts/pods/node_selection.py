@@ -92,7 +92,7 @@ def selector_json_matches(selector: JSON, labels: Mapping[str, JSON], deadline: 
 def first_untolerated_taint(
     taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline
 ) -> Mapping[str, JSON] | None:
-    """Do as `first_untolerated`, with plain JSON."""
+    """Return the result of `first_untolerated` as JSON, for taints and tolerations in JSON."""
     reading = ReadingContext(deadline)
     tolerating = Items([Toleration.of(toleration, (), reading) for toleration in tolerations], deadline)
     first = first_untolerated(

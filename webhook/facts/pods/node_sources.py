@@ -27,7 +27,7 @@ _AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
 _IMAGE: Final = "cluster-autoscaler"
 _CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/")
 _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
-"""Domains of the labels of components that create a node for a pod that requests it."""
+"""Domains of labels. The owner of such a label may create a node for a pod that selects the label."""
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
@@ -82,7 +82,7 @@ def _cluster_autoscaler(view: ClusterView) -> str:
 
 @lru_cache(maxsize=4)
 def first_node_without_amounts(nodes: IdentityKey) -> str:
-    """Return the name of a node whose resources are not known, such as a node in a file; "" if there is none."""
+    """Return the name of a node with unknown resources, such as a node in a file; "" if there is none."""
     for node in nodes.held:
         if not Node.of(node).status.allocatable:
             return namespace_and_name(node)[1]

@@ -1,6 +1,6 @@
 """Validates resources of containers, of a pod as a whole and of its overhead, as Kubernetes does.
 
-Functions are named like those upstream. Only the first rule that an amount breaks is reported. A name with
+Functions have the names of Kubernetes' functions. Only the first rule that an amount breaks is reported. A name with
 `kubernetes.io/` is not validated; an amount or a name with `$` or `{{` is a placeholder. The resources of a pod as a
 whole are compared with the larger of two sums: containers and sidecars, or one init container and the sidecars before
 it.
@@ -40,7 +40,7 @@ POD_RESOURCES: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for the resources of pods, for kinds whose templates the API server does not check."""
+"""Rules of Kubernetes for the resources of pods, for kinds with templates that the API server does not check."""
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/resource-name",
     title="The resource name of the device is invalid",
@@ -192,7 +192,9 @@ SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
 class ResourcesOfPart(NamedTuple):
-    """The resources of a container, of the pod as a whole, or of its overhead, which has the rules of limits."""
+    """The resources of a container or of the pod as a whole, or the overhead of the pod, which has the rules of
+    limits.
+    """
 
     part: Part
     path: FieldPath
@@ -220,7 +222,7 @@ def resources_in_pod(pod: PodSpec) -> Items[ResourcesOfPart]:
         for container in holders
         if container.json.get("resources") and container.resources.json
     ]
-    if pod.has("resources") and pod.resources:  # without containers, a controller makes one with these
+    if pod.has("resources") and pod.resources:  # a controller makes a container with these
         listed.append(_resources_of_part("pod" if containers else "containers", pod))
     if pod.has("overhead") and pod.overhead:
         listed.append(ResourcesOfPart("overhead", pod.path("overhead"), pod.overhead, {}))
@@ -375,7 +377,7 @@ def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: 
 
 
 def validate_amounts(resources: Resources) -> Iterator[Problem]:
-    """Yield the problems of each amount, for resources to which a controller may add others."""
+    """Yield the problems of each amount by itself, because a controller may add other amounts."""
     for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
         for name, value in listed.items():
             if broken := _first_broken_rule(name, value, is_pod=False):

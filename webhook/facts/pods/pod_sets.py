@@ -1,4 +1,4 @@
-"""The pod sets of an object, and the fact `podSets`: each pod template, its number of pods, and what an update does.
+"""The pod sets of an object, and the fact `podSets`: pod templates, numbers of pods, and the effect of an update.
 
 The workload table knows the templates in an object. A TrainJob has no templates, even inside another object: its pods
 come from its merged runtime, which may be missing.
@@ -58,7 +58,7 @@ class PodSets(Struct, frozen=True):
     missing: tuple[MissingObject, ...] = ()
 
     def build_fact_result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
-        """Return a fact. All fields except `others` depend on the pod sets; `missing` are objects that other look-ups
+        """Return a fact. All fields except `others` depend on the pod sets; `missing` are objects that other lookups
         missed.
         """
         if not self.missing:
@@ -172,7 +172,8 @@ FACTS: Final = (
     Fact(
         name="podSets",
         about=(
-            "Every pod template of the object by the workload table; those of a TrainJob come from its runtime, merged."
+            "Every pod template of the object in the workload table. The templates of a TrainJob come from its merged "
+            "runtime."
         ),
         examples=(
             "podSets.all(p, p.pods == null || p.pods <= 64)",

@@ -1,6 +1,7 @@
-"""Validates fields of a pod as a whole, as Kubernetes does.
+"""Validates fields of pods and containers, other than resources, as Kubernetes does.
 
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions are named like those there.
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions have the names of the functions
+there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ POD_TEMPLATE: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for other fields of pods, for kinds whose templates the API server does not check."""
+"""Rules of Kubernetes for fields of pods other than resources, for kinds that the API server does not check."""
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
     title="hostUsers is false, but the pod shares a namespace or block device of the node",
@@ -235,7 +236,7 @@ def _validate_user(context: SecurityContext | PodSecurityContext, name: str, num
 
 
 def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
-    """Yield the problems that ValidateServiceAccountName would report of spec.serviceAccountName."""
+    """Yield the problems that ValidateServiceAccountName would report about spec.serviceAccountName."""
     name = pod.service_account_name
     if name and dns1123_subdomain_errors(name) and not is_placeholder(name):
         message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"

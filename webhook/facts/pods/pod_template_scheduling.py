@@ -1,6 +1,6 @@
 """Validates the fields that decide where a pod runs: labels and annotations, node selector, affinity and tolerations.
 
-Functions are named like those upstream.
+Functions have the names of Kubernetes' functions.
 
 Source: k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go; k8s.io/kubernetes v1.36
 pkg/apis/core/validation/validation.go, ValidateTolerations among others.
@@ -78,13 +78,13 @@ def label_key_fault(key: str) -> str:
 
 
 def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
-    """Yield the problems that ValidateLabels would report of spec.nodeSelector."""
+    """Yield the problems that ValidateLabels would report about spec.nodeSelector."""
     for path, fault, fix, value in _label_faults(pod.node_selector, pod.path("nodeSelector")):
         yield NODE_SELECTOR.problem(path, fault, fix, value)
 
 
 def validate_labels(metadata: Metadata) -> Iterator[Problem]:
-    """Yield the problems that ValidateLabels would report of metadata.labels."""
+    """Yield the problems that ValidateLabels would report about metadata.labels."""
     for path, fault, fix, value in _label_faults(metadata.labels, metadata.path("labels")):
         yield _label_problem(path, fault, fix, value)
 

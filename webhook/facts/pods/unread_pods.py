@@ -27,7 +27,7 @@ from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group != "trainer.kubeflow.org")
-"""API groups of other projects whose kinds, outside the workload table, are queues, topologies or reports."""
+"""API groups of other projects. Their kinds outside the workload table are queues, topologies or reports."""
 
 
 def makes_no_pods(group: str, kind: str, table: Table) -> bool:
@@ -72,9 +72,10 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
 
 
 def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[MissingObject]:
-    """Yield, for each kind of the object and of embedded objects, why its pods are not known: its controller makes them
-    of parts, a part that becomes pods is not a whole pod template, or a patch changes some pods of a template. Kinds of
-    Kubernetes always have a whole template.
+    """Yield why pods of the object, or of objects inside it, are not known: one reason for each kind.
+
+    A controller makes pods of parts, a part that becomes pods is not a whole pod template, or a patch changes some pods
+    of a template. Kinds of Kubernetes always have whole templates.
     """
     row = table.row(*group_kind(obj))
     own = [] if row is None else [EmbeddedObject(path=(), object=obj, row=row)]
