@@ -1,8 +1,7 @@
 """Objects of the cluster with the fields that checks read: Deployment, Rollout, DaemonSet, LimitRange, Node,
-PodDisruptionBudget, RuntimeClass and CRDs.
+PodDisruptionBudget, RuntimeClass and CustomResourceDefinition.
 
-A CustomResourceDefinition is read from
-apiextensions.k8s.io/v1, and in the form before Kubernetes 1.22.
+CustomResourceDefinitions are read from apiextensions.k8s.io/v1, and from v1beta1, which Kubernetes 1.22 removed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The fields of typed objects: each reads one field of the JSON, or gives a default for a value of another type.
+"""The fields of typed objects: each reads one field of the JSON. A value of another type counts as the default.
 
     class PodSpec(Typed):
         node_name = Text()                      # nodeName
-        containers = Parts(Container)           # Items[Container]; each knows its place
+        containers = Parts(Container)           # Items[Container]; each knows its path
         cluster_ip = Text(name="clusterIP")     # where camel case is not enough
 
 Objects do not change, so a value is read once and kept.
@@ -154,7 +154,7 @@ class Values(Field[Items[Any]]):
 
 
 class Part(Field[Inner]):
-    """An object inside this one; false and empty if it is not set."""
+    """An object inside the object; false and empty if it is not set."""
 
     def __init__(self, kind: type[Inner], *, name: str = "") -> None:
         super().__init__(name=name)
@@ -170,7 +170,7 @@ class Part(Field[Inner]):
 
 
 class AnyPart(Part[Inner]):
-    """An object in a field that may hold any value, and that no API server decodes; false for other values."""
+    """An object in a field that no API server decodes; any other value of the field counts as absent."""
 
     def read(self, value: Any, owner: Typed) -> Inner:
         """Return the object."""
@@ -179,7 +179,7 @@ class AnyPart(Part[Inner]):
 
 
 class Parts(Field[Items[Inner]]):
-    """A list of objects. An entry that is not an object is false and empty, so that the others keep their index."""
+    """A list of objects. An entry of another type becomes a false and empty object, so that indexes stay right."""
 
     def __init__(self, kind: type[Inner], *, name: str = "") -> None:
         super().__init__(name=name)
@@ -224,7 +224,7 @@ class PartMap(Field[Entries[Inner]]):
 
 
 class Texts(Field[Items[str]]):
-    """A list of strings; "" for other values, so that the others keep their index."""
+    """A list of strings. An entry of another type becomes "", so that indexes stay right."""
 
     def read(self, value: Any, owner: Typed) -> Items[str]:
         """Return the texts."""

@@ -54,7 +54,7 @@ class Metadata(Typed):
 
     @property
     def longest_name(self) -> str:
-        """Return the object's name, or one as long as the API server generates from generateName; "" without both.
+        """Return the object's name, or a name as long as the API server generates from generateName; "" without both.
 
         k8s.io/apiserver v0.36 pkg/storage/names/generate.go: at most 58 characters and five more.
         """
@@ -87,7 +87,7 @@ class Status(Typed):
 
 
 class Object(Typed):
-    """A whole object of a kind. Look-ups use `gvk`."""
+    """A whole object of a kind. Lookups use `gvk`."""
 
     gvk: ClassVar[GroupVersionKind]
     api_version = Text()

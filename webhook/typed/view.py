@@ -1,4 +1,4 @@
-"""A typed object: its JSON, its place, and its reader. Its fields are declared in subclasses (fields.py)."""
+"""A typed object: its JSON, its path, and the context in which it is read. Subclasses declare fields (fields.py)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from webhook.typed.collections import Items
 
 Item = TypeVar("Item")
 _CHARACTERS: Final = 10
-"""The number of characters of a search that count as one unit of work."""
+"""A search in this many characters costs one unit of work."""
 _LONG: Final = 5_000
-"""The length above which a search must reserve its time in advance."""
+"""A search in more characters reserves its time in advance."""
 _CHARACTER_S: Final = 2e-7
-"""The most seconds of a search for one character: each alternative of a pattern is tried at each place."""
+"""The most seconds that a search takes for each character, where Python tries each alternative of a pattern."""
 _WORD_CHARACTER_S: Final = 2e-9
 """The most seconds for one character while one word is searched: 0.3 to 1 ns measured, in texts of almost that word."""
 
 
 class ReadingContext(Struct):
-    """The context in which an object is read: its deadline, what was omitted, and whether an API server decoded it.
-    Treat it as immutable.
+    """The context in which an object is read. Treat it as immutable.
 
     Args:
-        deadline: is charged for every value that is read.
-        omitted: the places where its JSON lacks a part of the file: a placeholder for a value that is not a text, or a
-            pod template that cannot be decoded.
+        deadline: the deadline that is charged for every value that is read.
+        omitted: the paths at which the object's JSON lacks a part of the file: a placeholder for a value that is not
+            a text, or a pod template that cannot be decoded.
         is_decoded: whether an API server has decoded the object, so that every value has the declared type.
     """
 
@@ -42,7 +41,7 @@ class ReadingContext(Struct):
         """Raise an error for a value of a wrong type in an object that an API server has decoded; null is allowed.
 
         Raises:
-            TypeError: no API server has decoded the object, although it is marked so.
+            TypeError: the object is marked as decoded, but no API server decoded it.
 
         """
         if self.is_decoded and value is not None:
@@ -50,13 +49,13 @@ class ReadingContext(Struct):
 
 
 class Typed:
-    """An object, or an object inside one.
+    """A whole object, or an object inside another.
 
     Args:
-        json: its JSON; {} if there is none.
-        at: its place, from the root of the object.
-        reading: its reader.
-        is_set: whether it exists.
+        json: the object's JSON; {} if the object does not exist.
+        at: the path from the root of the whole object.
+        reading: the context in which the object is read.
+        is_set: whether the object exists.
     """
 
     def __init__(self, json: Mapping[str, Any], at: FieldPath, reading: ReadingContext, *, is_set: bool = True) -> None:
@@ -67,7 +66,7 @@ class Typed:
 
     @classmethod
     def of(cls, value: Any, at: FieldPath = (), reading: ReadingContext | None = None) -> Self:
-        """Return a value as an object of this type; it is false and empty for other values."""
+        """Return a value as an object of this type. Any other value gives a false and empty object."""
         is_set = isinstance(value, dict)
         return cls(value if is_set else {}, at, reading or ReadingContext(), is_set=is_set)
 
@@ -75,7 +74,7 @@ class Typed:
         return self.is_set
 
     def path(self, *steps: str | int) -> FieldPath:
-        """Return the place of something inside the object: `task.path("template", "spec")`."""
+        """Return the path of something inside the object: `task.path("template", "spec")`."""
         return (*self.at, *steps)
 
     def has(self, name: str) -> bool:

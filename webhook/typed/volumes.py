@@ -73,5 +73,5 @@ class Volume(Typed):
 
     @property
     def source(self) -> str:
-        """Return the source of the volume: `emptyDir`; "" for one without a source."""
+        """Return the name of the field with the volume's source, such as `emptyDir`; "" if there is no source."""
         return next((field for field, value in self.json.items() if field != "name" and value is not None), "")
