@@ -1,5 +1,5 @@
-"""The language CEL as kube-apiserver offers it to admission policies. It is independent of policies and of Kubernetes
-objects.
+"""The language CEL as kube-apiserver offers it to admission policies. This package is independent of policies and of
+Kubernetes objects.
 
     environment = Environment(variables={"object": DYN})
     program = compiled_engine().compile("object.spec.replicas <= 5", environment, expects=(BOOL,))

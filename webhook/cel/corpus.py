@@ -1,11 +1,11 @@
 """Runs expressions with known answers, and reports expressions with another result. One JSON object per line:
 
 expr, bindings {name: typed value}, and either expect (typed value, or deduced_type alone) or expect_error with
-error_phase compile|runtime; optionally id, runtime_cost, output_type, type_env {name: type}, container, disable_check,
-disable_macros, check_only, version, exact (an error must have this text). Rows with a source_file below
-`google/cel-spec` are evaluated with all functions of cel-go, all other rows with Kubernetes 1.34, where `self` and the
-bindings are dyn. Errors are compared by phase, and by text if the row has one. A row that cannot be read, or that
-breaks the engine, counts as a failure.
+error_phase compile|runtime; optionally id, runtime_cost, output_type, type_env {name: type}, container,
+disable_check, disable_macros, check_only, version, exact (an error must have this text). Rows with a source_file
+below `google/cel-spec` are evaluated with all functions of cel-go, all other rows with the functions of Kubernetes
+1.34, where `self` and the bindings are dyn. Errors are compared by phase, and by text if the row has one. A row that
+cannot be read, or that breaks the engine, counts as a failure.
 """
 
 from __future__ import annotations

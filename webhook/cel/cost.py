@@ -5,17 +5,19 @@ Two things are counted, and neither replaces the other:
 cost    in cel-go's units, exactly along the path that was evaluated (cel-go v0.26.0 interpreter/runtimecost.go with
         k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. The same
         on every machine. Sizes of limits: k8s.io/apiserver pkg/apis/cel/config.go.
-work    what is really walked, charged to the Deadline of the review (webhook/deadline.py). It reads the clock. Some
-        calls cost next to nothing and walk far: `indexOf` over short texts, `isURL` of a long one, `==` of two objects.
+work    the parts of values that are walked, charged to the Deadline of the review (webhook/deadline.py). The Deadline
+        reads the clock. Some calls cost next to nothing and walk far: `indexOf` over short texts, `isURL` of a long
+        text, `==` of two objects.
 
 Programs check the clock when their cost reaches a bound. They compare their cost with this bound in any case, so the
-check costs ordinary evaluations nothing. With a deadline, that bound is never further away than a program's `step`,
-about a hundred iterations of its loops however they are nested (compiler.LEAST_STEP), and a loop that alone goes beyond
-it runs over chunks of a hundred (ClockCheckingIterator). The function itself charges a walk inside one call, and gets
-the Deadline (library/declaration.py, `metered`). Between expressions the clock is read after every STEP of cost.
+check costs ordinary evaluations nothing. With a deadline, that bound is never further away than a program's `step`:
+about a hundred iterations of its loops, at any depth of nesting (compiler.LEAST_STEP). A loop that alone exceeds this
+step runs over chunks of a hundred elements (ClockCheckingIterator). A function that walks a value in one call charges
+the walk itself, and gets the Deadline for this (library/declaration.py, `metered`). Between expressions the clock is
+read after every STEP of cost.
 
-Nothing in an expression can absorb BudgetExceeded, nor what else a Deadline may raise: generated code takes over
-failure.ERRORS alone. An interrupted evaluation has kept nothing: costs are booked and caches filled after an
+Nothing in an expression can absorb BudgetExceeded, or another exception of a Deadline: generated code handles only
+failure.ERRORS. An interrupted evaluation leaves nothing behind: costs are booked and caches are filled only after an
 evaluation.
 """
 
@@ -84,7 +86,7 @@ class CostMeter:
         `step`.
 
         Raises:
-            BudgetExceeded: nothing is left, or it is too late.
+            BudgetExceeded: the budget is used up, or the deadline has passed.
         """
         budget = self.budget
         if budget < 0:
@@ -98,7 +100,7 @@ class CostMeter:
         return most if most < step else step  # noqa: FURB136
 
     def check(self, cost: int, step: int) -> int:
-        """Stop an expression that exceeds a limit, or return the cost at which the expression must call this again.
+        """Stop an expression that exceeds a limit, or return the cost at which the expression must check again.
 
         Raises:
             BudgetExceeded: the limit, the budget or the deadline has been reached.
@@ -144,7 +146,7 @@ class CostMeter:
         """Add the cost of the expression that has just run to the total.
 
         Raises:
-            BudgetExceeded: it went over the limit, or the budget ran out.
+            BudgetExceeded: the expression exceeded the limit, or the budget is used up.
         """
         cost = self.cost
         self.spent += cost

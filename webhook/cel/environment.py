@@ -83,7 +83,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         structures: name of an object type -> its fields.
         container: the namespace in which unqualified names are looked up first; Kubernetes always has "".
         functions: functions in addition to the libraries.
-        mutation: whether it has `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as for
+        mutation: whether there are `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as for
             mutating policies.
         extensions: parts of cel-go that Kubernetes leaves out: `math`, `encoders` (with string.reverse), `bindings`,
             and `format`, the newer string.format.

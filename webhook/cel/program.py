@@ -36,7 +36,7 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
     """Check that the deadline leaves time to compile a user's expression, which cannot be interrupted.
 
     Raises:
-        Exception: the deadline's, if there is no time.
+        Exception: the exception of the deadline, if there is no time.
     """
     deadline.require_time_for_call(len(expression) * _CHARACTER_S)
     deadline.require_time_for_call(seconds_to_check(expression))
@@ -96,7 +96,7 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """Compiles expressions, and may cache them. `name` is its value of `--cel-engine`."""
+    """Compiles expressions, and may cache them. `name` is the value of `--cel-engine` for the engine."""
 
     def __hash__(self) -> int: ...
 
@@ -116,15 +116,15 @@ class Engine(Protocol):
         """Compile an expression with a result that must be of one of the expected types, if any are given.
 
         Args:
-            expression: its text.
-            environment: what it may use.
-            expects: the types that its result may have.
+            expression: the text of the expression.
+            environment: the variables, functions and types that the expression may use.
+            expects: the types that the result may have.
             deadline: the deadline of the review with the expression; None for an expression of the operator.
 
         Raises:
             CompileError: with all issues.
             TooLargeToCompile: compiling needs too much time or memory.
-            Exception: the deadline's, if there is no time.
+            Exception: the exception of the deadline, if there is no time.
         """
         ...
 
@@ -165,7 +165,7 @@ class CompiledProgram:
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes that it takes, with its constant patterns."""
+        """Return the most bytes that the program takes, with its constant patterns."""
         return len(self.source) * _CHARACTER_BYTES + self._patterns.largest_size_bytes
 
     def _parse_and_check(self) -> CheckedTree:

@@ -10,11 +10,11 @@ cannot do:
 - Some answers are wrong: true counts as 1, list[-1] is the last element, has() hides errors, and numbers of two types
   cannot be compared.
 
-Only its interpreting runner is used: the transpiling runner stores the variables of an evaluation in module globals,
-which all threads share. Environments are not thread-safe either, so each thread has its own. `duration` is our own,
-because cel-python's needs exponential time for hostile texts. The deadline is checked before an evaluation, and while
-the compiled engine counts the cost. cel-python cannot check it, so a server kills a worker process that is stuck in
-cel-python.
+Only the interpreting runner of cel-python is used: the transpiling runner stores the variables of an evaluation in
+module globals, which all threads share. Environments are not thread-safe either, so each thread has its own.
+`duration` is our own, because the function of cel-python needs exponential time for hostile texts. The deadline is
+checked before an evaluation, and while the compiled engine counts the cost. cel-python cannot check it, so a server
+kills a worker process that is stuck in cel-python.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class CelpyProgram:
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes that it takes, with its constant patterns."""
+        """Return the most bytes that the program takes, with its constant patterns."""
         return 2 * self._costs.largest_size_bytes
 
     def compile_now(self) -> None:
@@ -340,7 +340,7 @@ class CelpyEngine:
         """Compile an expression; the clock of `deadline` is read only before that.
 
         Raises:
-            CompileError: with all issues; also when it needs what cel-python lacks.
+            CompileError: with all issues; also for an expression that needs what cel-python lacks.
         """
         if deadline is not None:
             require_time_to_compile(expression, deadline)

@@ -2,7 +2,7 @@
 
 JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null,
 without any conversion. The other CEL types have classes in this module. A value's CEL type follows from its exact
-Python class (`type(x)`, never isinstance), so that a dispatch is one dictionary look-up:
+Python class (`type(x)`, never isinstance), so that a dispatch is one dictionary lookup:
 
     bool  bool          float  double       str    string     list    list               Timestamp  Duration
     int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
@@ -161,7 +161,7 @@ class Map(dict[Any, Any]):
 class DictWithEmptyMaps(dict[str, Any]):
     """A map with text keys that has an empty map for every other key.
 
-    Only a look-up returns this empty map; `in`, loops, sizes and equality see the stored keys alone.
+    Only a lookup returns this empty map; `in`, loops, sizes and equality see the stored keys alone.
     """
 
     __slots__ = ()
@@ -364,7 +364,7 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
 
 
 def find_by_map_key(value: Mapping[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT, in a mapping whose keys come from map_key."""
+    """Return the value of a key, or ABSENT, in a mapping with keys from map_key."""
     kind = type(key)
     value_found = value.get(map_key(key), ABSENT)
     if value_found is not ABSENT or kind not in NUMBERS:

@@ -204,7 +204,7 @@ class FactRegistry:
     def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
         """Return the rules of some groups; their modules are imported when an existing rule is looked up.
 
-        The look-up raises InputError for every mistake in the rules, and for an id that several rules have.
+        The lookup raises InputError for every mistake in the rules, and for an id that several rules have.
         """
         asked, declared = _packages_with_groups(self.packages, groups), self.declared().rules
         ids = None

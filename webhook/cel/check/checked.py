@@ -32,17 +32,17 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
     Args:
         node: the tree.
         result: the type of the whole.
-        names: the full names of the variables that it reads.
+        names: the full names of the variables that the expression reads.
         types: the type of each node; dyn if it is known only at run time.
         references: the full name that a node refers to. An Ident or Select in this table is a variable or a type, so
             such a Select is not a selection. A Call with a target in this table is a function in a namespace, and the
             target is a part of its name. For a StructNode, the name is the name of its type. Variables of
             comprehensions are not in the table.
         overloads: the possible signatures of a call: one if the types are known, otherwise all that fit.
-        candidates: the signatures among which a call chooses at run time, if they differ from `overloads`: unless the
-            checker left only one, cel-go then chooses among all signatures.
+        candidates: the signatures among which a call chooses at run time, if they differ from `overloads`. If the
+            checker leaves several, cel-go chooses among all signatures with the number of arguments.
         planned: whether an expression with failing constants is refused (Environment.planned).
-        patterns: its constant patterns.
+        patterns: the constant patterns of the expression.
         has_opaque: whether a value of type dyn may have a type that JSON lacks, such as bytes or an IP address. This is
             possible only if the expression makes such a value, or if a declared structure has a field of type dyn.
     """
@@ -74,11 +74,11 @@ def parse_and_check(
     """Parse and check an expression.
 
     Args:
-        source: its text.
-        environment: what it may use.
-        expects: the types that its result may have; any type if empty. As in kube-apiserver, dyn does not count as
+        source: the text of the expression.
+        environment: the variables, functions and types that the expression may use.
+        expects: the types that the result may have; any type if empty. As in kube-apiserver, dyn does not count as
             bool: an expression that must be bool has to be bool for every input.
-        patterns: where its constant patterns are compiled; None for an expression of a policy.
+        patterns: the table that compiles constant patterns; None for an expression of a policy.
 
     Raises:
         CompileError: with every issue found.
@@ -137,7 +137,7 @@ def _is_opaque(kind: Type) -> bool:
 
 
 def result_type_error(result: Type, expects: Sequence[Type]) -> str:
-    """Return the API server's error for an expression whose result has another type than expected."""
+    """Return the API server's error for an expression with a result of an unexpected type."""
     if len(expects) == 1:
         return f"must evaluate to {expects[0]} but got {result}"
     return f"must evaluate to one of [{' '.join(map(str, expects))}] but got {result}"
@@ -242,7 +242,7 @@ def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
         elif isinstance(value, str):
             checker.patterns.compiled_pattern(value)
     except BudgetExceeded:
-        raise  # it is too large or there is no time, so it may be valid
+        raise  # the literal is too large, or time is up, so it may be valid
     except (EvaluationError, ValueError):
         return False
     return True

@@ -109,5 +109,5 @@ class _ConstantFolder:
 
 
 def is_turned_into_set(values: list[Any]) -> bool:
-    """Return whether cel-go turns a constant list into a set for `in`, whose look-up then costs nothing."""
+    """Return whether cel-go turns a constant list into a set for `in`. A lookup in the set costs nothing."""
     return all(type_name(value) in _PRIMITIVES for value in values)

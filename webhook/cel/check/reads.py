@@ -16,7 +16,7 @@ from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 WHOLE: Final = ""
 """Takes the place of the field name for a variable that is read as a whole."""
 _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
-"""Operators whose first operand decides whether the others are evaluated."""
+"""Operators with a first operand that decides whether the other operands are evaluated."""
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -26,7 +26,7 @@ class ReadPaths(Struct, frozen=True):
 
     Args:
         paths: each is a variable and fields inside it, such as ("object", "spec"); the whole value there is read.
-        always: the variables that every evaluation reads, whatever the values.
+        always: the variables that every evaluation reads, for all values.
     """
 
     paths: frozenset[Path]

@@ -44,8 +44,8 @@ from webhook.errors import EvaluationError
 _STOPPING = frozenset(("find", "findAll"))
 """Functions that, with a constant pattern, are not called if their text argument fails."""
 _PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
-"""Functions that are evaluated at compile time if their arguments are constants. If one fails, it is evaluated at run
-time, where `||` may absorb the error.
+"""Functions that are evaluated at compile time if their arguments are constants. A call that fails then is evaluated
+at run time, where `||` may absorb the error.
 """
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
 
@@ -220,7 +220,7 @@ def _surely_fits(parameter: Type, term: ValueCode) -> bool:
 def _result_at_compile_time(
     compiler: ExpressionCompiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]
 ) -> ValueCode | None:
-    """Evaluate a call whose arguments are constants, and return its result; None when it must run later."""
+    """Return the result of a call with constant arguments; None if the call must run later."""
     if node.function not in _PURE or not all(map(compiler.is_constant, arguments)) or len(overloads) != 1:
         return None
     values = [compiler.constants[id(each)] for each in arguments]
@@ -257,8 +257,8 @@ def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
 
 
 def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list[Node]) -> ValueCode:
-    """Return the code of matches() with a constant pattern, which is compiled once. The cost of the text is multiplied
-    by that of the pattern.
+    """Return the code of matches() with a constant pattern, which is compiled once. The cost of the text is
+    multiplied by the cost of the pattern.
     """
     pattern = compiler.constants[id(arguments[1])]
     measured = compiler.overloads_fitting_static_types(node)[0].resolved_cost is not None
@@ -352,8 +352,8 @@ _COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]],
 def _type_checked_argument_codes(
     compiler: ExpressionCompiler, overloads: Sequence[Overload], arguments: Sequence[Node]
 ) -> list[ValueCode]:
-    """Return the code of the arguments of a call that ends the evaluation if the class of an argument does not fit its
-    cost.
+    """Return the code of the arguments of a call that ends the evaluation if its cost function cannot measure an
+    argument of this class.
     """
     writer = compiler.writer
     terms: list[ValueCode] = []

@@ -27,9 +27,9 @@ COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
 
 
 class ValueCode(Struct):
-    """The code of a value. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is certainly that
-    of its static type, which otherwise may only be declared. For an optional whose value, or ABSENT, is in a variable,
-    `raw` is this variable, and `steps` is the cost if there is a value, counted in one statement.
+    """The code of a value. `atom`: it may be written twice. `raises`: it can fail. `sure`: the value certainly has
+    the class of its static type; otherwise the type may only be declared. `raw`: for an optional, the variable that
+    has the value or ABSENT. `steps`: the cost if this optional has a value, counted in one statement.
     """
 
     code: ast.expr
@@ -229,7 +229,7 @@ class CodeWriter(Struct):
             away (cost.LoopExceedsLimit).
         lightest: the least cost of an iteration of any loop; None without loops.
         moves: the number of statements so far that change the cost at run time.
-        heavy: the number of those that may change it by much.
+        heavy: the number of these statements that may change the cost by more than LIGHT.
         depth: the nested blocks that Python counts.
         level: the error handlers around the code.
     """

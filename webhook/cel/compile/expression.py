@@ -28,7 +28,7 @@ Handler: TypeAlias = "Callable[[ExpressionCompiler, Any], ValueCode]"
 """Returns the code of a node of one class, and counts its cost."""
 
 NESTED_BLOCKS = 13
-"""CPython allows 20 nested blocks in a function. A construct opens up to two at once, and handlers two."""
+"""CPython allows 20 nested blocks in a function. A construct opens up to two at once, and error handlers two more."""
 
 
 class ExpressionCompiler:
@@ -40,7 +40,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # nodes of optionals of which only the presence is needed
+        self.unread: set[int] = set()  # optionals that are tested for a value, but not read
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error

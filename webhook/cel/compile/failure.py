@@ -25,9 +25,9 @@ ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)
 
 
 def error_that_counts(first: Exception | None, new: Exception) -> Exception:
-    """Return the error of two operands that both fail: the first, but one of an unknown value before others.
+    """Return the first of two errors, or the second if only the second is about an unknown value.
 
-    With the value, its operand might decide, and the other error would not matter.
+    With a known value, the second operand might decide the result, and the first error would not matter.
     """
     if first is None or (isinstance(new, NoDecision) and not isinstance(first, NoDecision)):
         return new

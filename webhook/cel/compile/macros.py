@@ -95,9 +95,7 @@ class _LoopWriter:
         return term
 
     def _certainty_of_variable_classes(self) -> list[bool]:
-        """Return for each loop variable whether its class is certain: for indexes of a list, and for texts of a
-        constant list.
-        """
+        """Return for each loop variable whether its class is certain: of an index, or of a text of a constant list."""
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)

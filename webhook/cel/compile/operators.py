@@ -335,7 +335,9 @@ _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 
 
 def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of `a in b`. A constant list of plain values becomes a set; cel-go does not count its look-up."""
+    """Return the code of `a in b`. A constant list of plain values becomes a set; cel-go does not count the lookup in
+    it.
+    """
     left, right = node.arguments
     static = compiler.checked.type_of(right)
     if compiler.is_constant(right) and static.name == "list" and is_turned_into_set(compiler.constants[id(right)]):
@@ -365,7 +367,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
         )
         compiler.writer.add_runtime_cost(code.binary_operation_node(length, ast.Sub(), code.constant_node(1)))
     if term.type.name == "string":
-        # a text equals only texts, so Python's own look-up is right for all lists and maps
+        # a text equals only texts, so Python's own lookup is right for all lists and maps
         container = compiler.reusable_code(container)
         kind = code.call_node(compiler.reference_to_object(type), container.code)
         classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))

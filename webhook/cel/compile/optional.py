@@ -29,11 +29,11 @@ _PLAIN = frozenset(
         *("google.protobuf.Timestamp", "google.protobuf.Duration"),
     )
 )
-"""Types whose values are the same in Go and in CEL."""
+"""Types with values that are the same in Go and in CEL."""
 
 
 def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, static: Type, steps: int = 0) -> ValueCode:
-    """Return the code of the optional whose value, or ABSENT, is in a variable."""
+    """Return the code of an optional, given the variable that has its value or ABSENT."""
     construction = code.if_else_node(
         presence_test(compiler, raw),
         code.call_node(compiler.reference_to_object(Optional), raw),
@@ -215,7 +215,7 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
     """Remove the statement that counts the steps of a selection; return its parts for a present and for an absent
     value.
 
-    It is the last statement, and the code that reads the value next has a branch for each case.
+    That statement is the last one. The code that reads the value next has a branch for each case.
     """
     if not term.steps:
         return [], []
@@ -307,7 +307,7 @@ def _is_surely_optional(term: ValueCode) -> bool:
 
 
 def _variable_of_optional_value(compiler: ExpressionCompiler, operand: ValueCode) -> ast.Name:
-    """Return a variable with the value of an optional, after writing a check that it is one."""
+    """Return a variable with the value of an optional, after writing a check that the operand is an optional."""
     if _is_surely_optional(operand):
         return variable_of_value_or_absent(compiler, operand)
     operand = compiler.reusable_code(operand)

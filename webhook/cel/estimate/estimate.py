@@ -2,11 +2,12 @@
 
 The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree once,
 with macros as cel-go expands them. The API server uses such estimates if a CustomResourceDefinition has a schema. For
-admission policies it has no sizes, because every object is dyn, and limits only the cost at run time. So without sizes
-most loops are UNBOUNDED. There are two differences from cel-go. Results without a known size do not count as small
-where Go's arithmetic wraps around. And `worst` gives the cost of an evaluation where cel-go's estimate is lower: 1 for
-each field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of walked lists. Nested
-elements are counted one level deep. Comparisons of a size limit the operands after them (guards.py).
+admission policies it has no sizes, because every object is dyn, and limits only the cost at run time. So without
+sizes most loops are UNBOUNDED. There are two differences from cel-go. Results without a known size do not count as
+small where Go's arithmetic wraps around. And `worst` gives the cost of an evaluation where cel-go's estimate is
+lower: 1 for each field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of walked
+lists. Nested elements are counted one level deep. A comparison with a size limits that size in later operands
+(guards.py).
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class CostEstimator:
         )
 
     def estimate_with_variables(self, node: Node, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
-        """Return the estimate of a node in whose scope there are more variables."""
+        """Return the estimate of a node with more variables in scope."""
         before, self.scope = self.scope, {**self.scope, **variables}
         guards, self.guards = self.guards, self.guards.without_names(variables)
         estimated = self.estimate_node(node)

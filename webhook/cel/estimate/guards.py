@@ -1,7 +1,7 @@
 """Finds the sizes that a comparison implies for later operands: after `x.size() > 8 || …`, the size of x is at most 8.
 
 An evaluation goes from left to right and stops at the first operand that decides. So an operand of `||` is evaluated
-only if all earlier operands are false or fail. An expression whose size() fails has no size.
+only if all earlier operands are false or fail. An expression for which size() fails has no size.
 """
 
 from __future__ import annotations

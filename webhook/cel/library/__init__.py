@@ -36,8 +36,8 @@ LIBRARIES = (
 """Module names, in the order in which their overloads of one name are tried."""
 
 TYPES = ("net.IP", "net.CIDR")
-"""Opaque types whose names are values in an expression (`type(x) == net.IP`), both since 1.30. As in the API server,
-the names of other opaque types are not declared.
+"""Opaque types whose names are values in an expression, as in `type(x) == net.IP`, since 1.30. The API server does
+not declare the names of other opaque types.
 """
 
 

@@ -1,8 +1,8 @@
 """Authorization checks: kubernetes.authz, since 1.27; selectors since 1.31.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer; outside a cluster it is a
-list of decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the
-user `alice` and the decisions
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer; outside a cluster it is
+a list of decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the
+user `alice` and these decisions:
 
     - {verb: get, resource: secrets, namespace: team, allowed: true, reason: "RBAC: allowed"}
     - {verb: get, path: /healthz, allowed: false}
@@ -112,8 +112,8 @@ CHECK_COST = 350_000
 class AuthorizationQuestion:
     """The question whether a user may do something. Either `path` or `resource` is set.
 
-    `user` is the sender of the request. With `is_service_account` it is a user that a policy names; only the name is
-    known.
+    `user` is the sender of the request. With `is_service_account`, `user` is a service account that a policy names,
+    and only its name is known.
     """
 
     user: str = ""
@@ -145,7 +145,7 @@ class AuthorizationDecision:
 
 
 class Authorizer(Protocol):
-    """Answers questions; raises an EvaluationError for questions that it cannot answer."""
+    """Answers questions; raises an EvaluationError for a question that it cannot answer."""
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision on one question."""
@@ -164,7 +164,7 @@ NO_ENTRY: Final = "authorizer: no decision is given for"
 
 
 class ListedAuthorizer:
-    """An Authorizer that reads its answers from a list: the first entry with the same fields as the question.
+    """An Authorizer that answers with the first entry of a list that has the same fields as the question.
 
     Args:
         entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
@@ -200,7 +200,7 @@ class PausingAuthorizer:
     """An Authorizer with the answers so far; any other question stops the evaluation with UnansweredQuestion.
 
     Args:
-        known: the decision on each question, or the reason why there is none.
+        known: the decision on each question, or the reason why there is no decision.
         most: how many questions one review may ask.
 
     Attributes:
@@ -217,7 +217,7 @@ class PausingAuthorizer:
 
         Raises:
             UnansweredQuestion: the question is new.
-            EvaluationError: the question has no decision, or the review has asked too often.
+            EvaluationError: the question has no decision, or the review has asked too many questions.
         """
         known = self._known.get(question)
         if known is None:

@@ -116,7 +116,7 @@ def parse_cidr(text: str, deadline: Deadline | None = None) -> CIDR:
     """Return the address and prefix length in a text.
 
     Raises:
-        EvaluationError: not a range, or one of a form that is not allowed.
+        EvaluationError: the text is not a range, or its form is not allowed.
     """
     try:
         address, bits = _parse_prefix(text, deadline)
@@ -153,7 +153,7 @@ def is_cidr(text: str) -> bool:
 
 
 def contains_ip(range_: CIDR, value: IP) -> bool:
-    """Return whether the address is in the range; False if one is IPv4 and the other IPv6."""
+    """Return whether the address is in the range; False for an address and a range of different IP versions."""
     address = value.address
     if address.version != range_.address.version:
         return False
@@ -172,7 +172,7 @@ def contains_ip_text(range_: CIDR, text: str) -> bool:
 
 
 def contains_cidr(range_: CIDR, other: CIDR) -> bool:
-    """Return whether every address of the other range is in this one."""
+    """Return whether every address of the second range is in the first."""
     return (
         other.address.version == range_.address.version
         and range_.bits <= other.bits
@@ -181,7 +181,7 @@ def contains_cidr(range_: CIDR, other: CIDR) -> bool:
 
 
 def contains_cidr_text(range_: CIDR, text: str) -> bool:
-    """Return whether every address of the range in the text is in this one."""
+    """Return whether every address of the range in the text is in the first range."""
     return contains_cidr(range_, parse_cidr(text))
 
 

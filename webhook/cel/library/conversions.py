@@ -201,8 +201,8 @@ def format_key_for_message(value: Any) -> str:
 
 
 _MOST_SHOWN: Final = 100
-"""The most elements of a list or map that an error message names. Naming all could take a tenth of a second in each
-iteration.
+"""The most elements of a list or map that an error message names. A message with all elements could take a tenth of a
+second in each iteration.
 """
 
 

@@ -47,7 +47,7 @@ def walk_cost(value: Any, times: float = STRING) -> int:
 
 
 def traversal_cost(value: Any, deadline: Deadline) -> int:
-    """Return the cost of walking over a value and everything inside it. The computation walks over all of it."""
+    """Return the cost of walking over a value and everything inside it; this walks over everything."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)

@@ -107,7 +107,7 @@ def find_implementation(overloads: Sequence[Overload], kinds: tuple[type, ...]) 
 
 
 def _implementation_with_deadline(overload: Overload, *, metered: bool) -> Callable[..., Any]:
-    """Return the implementation of a signature; it takes a Deadline first if the other signatures do."""
+    """Return the implementation of a signature; with `metered`, it takes the Deadline first."""
     implementation = overload.implementation
     return implementation if overload.metered == metered else lambda _, *values: implementation(*values)
 

@@ -17,7 +17,7 @@ list(list(T)).flatten() -> list(T)
     dyn({}).flatten() // error: no such overload
 
 list(dyn).flatten(int) -> list(dyn)
-    The list with so many levels of nesting less.
+    The list after flattening this number of times.
 
     [[[1]], [[2, 3]]].flatten(2) // [1, 2, 3]
     [[1]].flatten(0) // [[1]]
@@ -189,7 +189,7 @@ def numbers_below(deadline: Deadline, number: int) -> list[int]:
 PART: Final = 2_000
 """The number of keys that are sorted in one call of C, in less than a millisecond."""
 _DRAWN: Final = 500
-"""The number of sampled keys, which divide all keys into parts. A part with more than PART keys is divided again."""
+"""The number of random keys that divide all keys into parts. A part with more than PART keys is divided again."""
 
 
 _LONG: Final = 64
@@ -247,7 +247,7 @@ def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list
 def _partitioned_by_pivot(
     deadline: Deadline, keys: list[Any], places: list[int], pivot: Any
 ) -> list[tuple[list[int], bool]]:
-    """Divide the places into those with keys less than the pivot, equal to it and greater."""
+    """Divide the places by their keys: less than the pivot, equal to the pivot, and greater than the pivot."""
     before: list[int] = []
     equal: list[int] = []
     after: list[int] = []

@@ -5,7 +5,7 @@ string.format(list(dyn)) -> string
 
     %s  any text, number, bool, bytes, null, type, duration, timestamp, list or map
     %d  int or uint                 %b  int, uint or bool in binary
-    %f  double, %.3f with so many digits; thousands are separated
+    %f  double, %.3f with three digits after the point; thousands are separated
     %e  double in scientific notation; %.12e is a width here
     %x  int, uint, text or bytes in hexadecimal, %X in upper case; %o  int or uint in octal
     %%  a percent sign
@@ -53,7 +53,7 @@ REFUSALS = {
     "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
     "o": "octal clause can only be used on integers, was given {}",
 }
-"""The error text of each clause for an argument whose type it does not accept."""
+"""The error text of each clause for an argument of a type that the clause does not accept."""
 
 
 class FormatClause(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Formats texts and numbers as Go does for the results of CEL: strconv.Quote and golang.org/x/text/message's %f and %e.
 
-Kubernetes' CEL formats numbers with x/text in the en-US locale, including its oddities: thousands separators, `×10⁰⁴`,
-a precision that is a width in %e, and numbers stored in too few bits. Observed in k8s.io/apiserver v0.36.1 (cel-go
-v0.26.0, x/text v0.33), whose exact text expressions may compare.
+Kubernetes' CEL formats numbers with x/text in the en-US locale, including its oddities: thousands separators,
+`×10⁰⁴`, a precision that is a width in %e, and numbers stored in too few bits. Observed in k8s.io/apiserver v0.36.1
+(cel-go v0.26.0, x/text v0.33). The text must be exact, because an expression may compare it.
 """  # noqa: RUF002
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fixed_notation(value: float, precision: int) -> str:
     kept = precision & 0xFFFF  # x/text stores the precision as int16 for rounding
     text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest_decimal(value):,}"
     whole, _, fraction = text.partition(".")
-    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # and as uint8 for padding
+    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # x/text stores the precision as uint8 for padding
     if value == 0:
         whole = "0"
     return f"{whole}.{fraction}" if fraction else whole

@@ -123,7 +123,7 @@ def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address,
     """Return the address in a text as Go's netip.ParseAddr reads it, without its zone, and whether there was a zone.
 
     Raises:
-        ValueError: not an address; the error of ParseAddr.
+        ValueError: the text is not an address; the error's text is ParseAddr's.
     """
     address, percent, zone = text.partition("%")
     with suppress(AddressValueError):
@@ -143,7 +143,7 @@ def parse_ip(text: str, deadline: Deadline | None = None) -> IP:
     """Return the address in a text as the function ip() accepts it.
 
     Raises:
-        EvaluationError: not an address, or one of a form that is not allowed.
+        EvaluationError: the text is not an address, or its form is not allowed.
     """
     try:
         parsed, has_zone = parse_address(text, deadline)
@@ -224,7 +224,7 @@ _IPV4_AFTER_END = "too many hex fields to fit an embedded IPv4 at the end of the
 
 
 class _AddressMistake(Exception):
-    """The mistake in an address, and the rest of the text from the mistake on, which may be empty."""
+    """The mistake in an address, and the text from the mistake on, which may be empty."""
 
     def __init__(self, reason: str, rest: str = "") -> None:
         super().__init__(reason)
@@ -234,8 +234,8 @@ class _AddressMistake(Exception):
 def address_error(text: str, deadline: Deadline | None = None) -> str:
     """Return the error of Go's ParseAddr for a text that is not an address; "" when Go accepts the text.
 
-    The error names the first mistake from the left, and quotes the rest of the text if Go does. Source:
-    net/netip/netip.go of Go 1.26. At most some forty characters of a text are read.
+    The error names the first mistake from the left, and quotes the rest of the text if Go does. About forty
+    characters of the text are read at most. Source: net/netip/netip.go of Go 1.26.
     """
     try:
         _check_address(text)

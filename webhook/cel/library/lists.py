@@ -53,9 +53,10 @@ dyn.includes(dyn) -> bool                           since 1.37
     'model-a'.includes('model-a') // true
     (1 / 0).includes(1) // error: division by zero
 
-The module also records which lists have a different Go type in cel-go than list literals, for code that converts values
-to Go's. A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any with Go's own values; split,
-findAll and validate make a []string. Lists are recognized by identity, and only inside `record_origins`.
+The module also records which lists have a different Go type in cel-go than list literals, for code that converts
+values to Go types. A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any with Go's own
+values; split, findAll and validate make a []string. Lists are recognized by identity, and only inside
+`record_origins`.
 """
 
 from __future__ import annotations

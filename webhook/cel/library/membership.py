@@ -36,8 +36,9 @@ def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
     """Return the members of a constant list of numbers, texts and bools for `in`, by class and value.
 
     cel-go makes a set of such a list when it plans a program (v0.26.0 interpreter/decorators.go
-    maybeOptimizeSetMembership). A set also has a number in the other classes that it converts to, an int as the nearest
-    double: 9007199254740992.0 is in [9007199254740993], but 9007199254740993 not in [9007199254740992.0].
+    maybeOptimizeSetMembership). Such a set has each number in every class that the number converts to, and an int
+    converts to the nearest double. So 9007199254740992.0 is in [9007199254740993], but 9007199254740993 is not in
+    [9007199254740992.0].
     """
     members: dict[tuple[type, Any], None] = {}
     for value in values:

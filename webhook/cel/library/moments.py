@@ -46,13 +46,13 @@ _UNITS = {
 }
 _TERM = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]+)")
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}", re.ASCII)
-"""The name of a zone. Names in the IANA database have at most 32 characters, and a look-up takes time for each part."""
+"""The name of a zone. Names in the IANA database have at most 32 characters, and a lookup takes time for each part."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Return the timestamp in a text of RFC 3339 as Go reads it: any number of fractional digits after a point or a
-    comma, an hour of one digit.
+    """Return the timestamp in a text of RFC 3339 as Go reads it. Go accepts any number of fractional digits after a
+    point or a comma, and an hour of one digit.
     """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:

@@ -12,7 +12,7 @@ format.named(string) -> optional_type(kubernetes.NamedFormat)
     format.named(dyn(1)) // error: no such overload
 
 format.dns1123Label() -> kubernetes.NamedFormat
-    Every other name has such a function too: format.dns1123Subdomain(), format.uri() …
+    Every other name has a function, too: format.dns1123Subdomain(), format.uri() …
 
     format.dns1123Label() == format.named('dns1123Label').value() // true
     format.dns1123Label().validate(dyn(1)) // error: no such overload
@@ -69,7 +69,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 class NamedFormat(Struct, frozen=True, eq=False):
     """A format: its name upstream, the function that finds problems in a text, and the pattern length that costs count.
 
-    metered: its function takes the Deadline after the text; functions of other formats search for a pattern in C.
+    metered: the function takes the Deadline after the text; the functions of other formats search for a pattern in C.
     """
 
     cel_type: ClassVar[Type] = FORMAT
@@ -134,7 +134,7 @@ def base64_problems(text: str) -> list[str]:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a day of the calendar in the years 0 to 9999."""
+    """Return whether a text is a day in the years 0 to 9999."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False

@@ -40,7 +40,7 @@ optional_type(T).or(optional_type(T)) -> optional_type(T)
     optional.none().or(optional.of(1 / 0)) // error: division by zero
 
 optional_type(T).orValue(T) -> T
-    The value, or another one. Up to 1.36 a value that is not optional is returned unchanged.
+    The value of the optional, otherwise the argument. Up to 1.36 a value that is not optional is returned unchanged.
 
     {'a': 1}.?b.orValue(7) // 7
     {'a': 1}.?a.orValue(1 / 0) // 1
@@ -188,7 +188,7 @@ def last_element(values: list[Any]) -> Optional:
 
 
 def present_values(deadline: Deadline, optionals: list[Any]) -> list[Any]:
-    """Return the values of the optionals that have one."""
+    """Return the values of the optionals that have a value."""
     if optionals and type(optionals[0]) is not Optional:
         raise NoSuchOverload
     for item in deadline.charge_for_items(optionals):

@@ -29,7 +29,7 @@ _WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct,
 
 
 class Optional:
-    """optional.of(value), or NONE if `present` is False; its `value` is then None and has no meaning."""
+    """optional.of(value); NONE if `present` is False, where `value` has no meaning."""
 
     __slots__ = ("present", "value")
     cel_type: ClassVar[Type] = optional_of(DYN)
@@ -67,7 +67,7 @@ def check_key_type(key: Any) -> None:
     """Raise an error for a value that can be neither a key nor an index.
 
     Raises:
-        EvaluationError: it is something else.
+        EvaluationError: the value can be neither.
     """
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_type_name(type(key))}")
@@ -101,13 +101,13 @@ def value_or_absent_at(value: Any, key: Any) -> Any:
 
 
 def is_zero(value: Any) -> bool:
-    """Return whether the value is its type's zero; some types have none."""
+    """Return whether the value is its type's zero; some types have no zero."""
     kind = type(value)
     return not value if kind in _WITH_ZERO else value is None
 
 
 def value_or_absent(value: Any) -> Any:
-    """Return the value of an optional, ABSENT for one without a value; return any other value unchanged."""
+    """Return the value of an optional, or ABSENT if it has no value; return any other value unchanged."""
     if type(value) is not Optional:
         return value
     return value.value if value.present else ABSENT
@@ -130,7 +130,7 @@ def is_field_present(value: Any, field: str) -> bool:
         is_set = field in value
         if is_set or kind.__contains__ is not dict.__contains__:
             return is_set
-        # a map that computes its entries has the keys that a look-up finds
+        # a map that computes its entries has the keys that a lookup finds
         return hasattr(kind, "__missing__") and _has_key(value, field)
     refuse_unread_part(value)
     return False

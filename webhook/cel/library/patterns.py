@@ -1,4 +1,4 @@
-"""Compiles regular expressions to RE2 programs: policies' patterns once, users' patterns within bounds.
+"""Compiles regular expressions to RE2 programs: patterns of policies once, patterns of users within bounds.
 
 Nothing interrupts RE2 while it compiles or searches, and a pattern of ten characters may become a program of 8 MB. RE2
 limits the memory of a program, and stops as soon as it needs more. So a user's pattern is first compiled with little
@@ -32,7 +32,7 @@ _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
 """Seconds that RE2 needs to read a character of a pattern, with any amount of memory."""
 _COSTLY_S: Final = 1.5e-4
-"""Seconds to read a class of Unicode or a negated class, which have hundreds of ranges, or a count of up to 1,000."""
+"""Seconds to read a class of Unicode or a negated class, with hundreds of ranges, or a repetition of up to 1,000."""
 _COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
@@ -43,7 +43,7 @@ _MOST_CONSTANT: Final = 24 << 20
 """The most bytes that the constant patterns of one expression may take together; a worker has 44 MB."""
 
 _LONGEST_KEPT: Final = 64
-"""The most characters of a text with a cached result; a search costs ten times a look-up in the cache."""
+"""The most characters of a text with a cached result; a search costs ten times a lookup in the cache."""
 
 _COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
 _TOO_LARGE: Final = "pattern too large"
@@ -63,10 +63,10 @@ class Pattern:
     """A compiled pattern.
 
     Attributes:
-        search: RE2's match call; it takes `unanchored`, the text as bytes, and the places of begin and end.
-        unanchored: its first argument.
-        bytes: the most memory that it takes, including RE2's memory during a search.
-        step_s: the most seconds for a byte of a text; 0 for a pattern of a policy, which is trusted.
+        search: RE2's match call with `unanchored`, the text as bytes, the first place and the end.
+        unanchored: the first argument of `search`.
+        bytes: the most memory that the pattern takes, including RE2's memory during a search.
+        step_s: the most seconds for a byte of a text; 0 for a pattern of a policy, because policies are trusted.
         text: the pattern, unchanged.
     """
 
@@ -126,8 +126,8 @@ class PatternTable:
         """Return the compiled pattern for a text.
 
         Raises:
-            ValueError: not a pattern; the text is Go's.
-            TooLargeToCompile: it is too large, or all of them together are.
+            ValueError: the text is not a pattern; the error's text is Go's.
+            TooLargeToCompile: the pattern is too large, or all patterns together are too large.
             Exception: the deadline's, if there is no time to compile it.
         """
         pattern = self._found.get(text)
@@ -153,7 +153,7 @@ _KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 
 
 
 def compile_policy_pattern(text: str) -> Pattern:
-    """Return the compiled pattern of a policy, whose author is trusted.
+    """Return the compiled pattern of a policy.
 
     Raises:
         ValueError: the text is not a pattern, or the pattern is too large.
@@ -168,8 +168,8 @@ def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
     """Return the compiled pattern of a user, within small bounds of memory and time.
 
     Raises:
-        ValueError: not a pattern; the text is Go's.
-        TooLargeToCompile: it is too large to be compiled at all.
+        ValueError: the text is not a pattern; the error's text is Go's.
+        TooLargeToCompile: the pattern needs too much memory.
         Exception: the deadline's, if there is no time to compile it.
     """
     pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
@@ -195,7 +195,7 @@ def _compile_large_pattern(text: str, reading_s: float, deadline: Deadline) -> P
 
 
 class _NoMemoryError(ValueError):
-    """The error for a pattern that needs more memory than it was given."""
+    """The error for a pattern that needs more memory than it got."""
 
 
 def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:

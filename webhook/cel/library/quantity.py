@@ -1,7 +1,7 @@
 """Resource quantities: kubernetes.quantity, since 1.28.
 
-Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/quantity.go and pkg/cel/quantity.go. The arithmetic is
-webhook/apimachinery/quantity.py's.
+Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/quantity.go and pkg/cel/quantity.go.
+webhook/apimachinery/quantity.py has the arithmetic.
 
 quantity(string) -> kubernetes.Quantity
     Reads a quantity. A JSON number is not a quantity: write quantity(string(x)).
@@ -112,7 +112,7 @@ class Quantity:
 
 
 class ComputedQuantity(Quantity):
-    """The result of add and sub. In Go it is a pointer, so the API server rejects it on the right of `==`."""
+    """The result of add or sub. Go has it as a pointer, which the API server rejects on the right of `==`."""
 
     __slots__ = ()
     cel_equals: ClassVar[type] = Quantity

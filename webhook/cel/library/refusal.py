@@ -6,10 +6,10 @@ error names no arguments. It also does not name the function if the first value 
 timestamp or a duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go
 evalUnary and evalBinary, common/types/types.go.
 
-For a few calls, the function that counts the cost expects a list, and panics on any other value. It runs after every
-call, even if an argument failed: `object.spec.missing.distinct()` stops the whole evaluation, and no `||` absorbs this.
-This applies only if the checker left one signature, because other calls cost 1. Source: cel-go v0.26.0 ext/lists.go
-trackListSelfCompare, trackListFlatten.
+For a few calls, the function that counts the cost expects a list, and panics on any other value. The function runs
+after every call, even if an argument failed: `object.spec.missing.distinct()` stops the whole evaluation, and no `||`
+absorbs the panic. There is no panic if several signatures fit, because such a call costs 1. Source: cel-go v0.26.0
+ext/lists.go trackListSelfCompare, trackListFlatten.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
     "type": _ANY,
     "dyn": _ANY,
 }
-"""The functions with one implementation for all signatures, and the classes of the first value that it accepts. The
-static types of their arguments are ignored at run time.
+"""The functions with one implementation for all signatures, and the classes of the first value that the
+implementation accepts. The static types of the arguments are ignored at run time.
 """
 UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
 """Functions whose values are not checked against their signatures (decls.DisableTypeGuards)."""
@@ -80,7 +80,7 @@ def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
 
 
 def no_such_overload_error(name: str, kind: type) -> NoSuchOverload:
-    """Return the error of a function that does not check its values. It depends only on the first value's class."""
+    """Return the error of a function that does not check its values; only the class of the first value matters."""
     if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
         return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}")

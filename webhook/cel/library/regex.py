@@ -18,7 +18,7 @@ string.findAll(string) -> list(string)
     ['*'].map(p, 'abc'.findAll(p)) // error: Illegal regex: error parsing regexp: missing argument to repetition
 
 string.findAll(string, int) -> list(string)
-    At most so many matches; a negative number means all.
+    At most this number of matches; a negative number means all.
 
     '1 2 3'.findAll('[0-9]', 2) // ['1', '2']
     '1 2 3'.findAll('[0-9]', -1) // ['1', '2', '3']
@@ -39,18 +39,19 @@ from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 MAX_SCANNED = 500_000_000
-"""findAll stops after MAX_SECONDS if it has scanned more bytes than this, supposing that each match reads to the end of
-the text.
+"""findAll stops after MAX_SECONDS if it has scanned more bytes, where each match counts as a scan to the end of the
+text.
 """
 
 MAX_SECONDS = 1.0
-"""The most seconds for findAll after MAX_SCANNED. A text with many short matches stays far below the worst case."""
+"""The most seconds for a findAll that has scanned more than MAX_SCANNED. Many short matches take far less time."""
 
 MAX_STEPS = 40_000_000
-"""The most characters of a text times those of its pattern that the limit of 1,000,000 for an expression allows
-(apply_pattern).
+"""The most characters of a text, times the characters of its pattern, that the limit of 1,000,000 for an expression
+allows (apply_pattern).
 
-RE2 needs this number of steps if a pattern is too large for its automaton. A search that may need more is not started.
+RE2 needs this number of steps if a pattern is too large for its automaton. A search that may need more steps is not
+started.
 """
 
 

@@ -120,7 +120,7 @@ def parse_strictly(text: str, deadline: Deadline | None = None) -> Semver:
     """Return the version in a text, read strictly.
 
     Raises:
-        ValueError: not a version.
+        ValueError: the text is not a version.
     """
     if not text:
         raise ValueError("Version string empty")
@@ -187,7 +187,7 @@ def parse_leniently(text: str, deadline: Deadline | None = None) -> Semver:
     """Return the version in a text after removing a leading `v` and leading zeros, and adding missing numbers.
 
     Raises:
-        ValueError: still not a version.
+        ValueError: the result is still not a version.
     """
     parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:

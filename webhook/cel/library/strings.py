@@ -70,7 +70,7 @@ string.replace(string, string) -> string
     'a'.replace('a', dyn(1)) // error: no such overload
 
 string.replace(string, string, int) -> string
-    At most so many times; a negative number means every time.
+    At most this number of times; a negative number means every time.
 
     'hello hello'.replace('he', 'we', 1) // 'wello hello'
     'hello hello'.replace('he', 'we', -1) // 'wello wello'
@@ -84,7 +84,7 @@ string.split(string) -> list(string)
     'a'.split(dyn(1)) // error: no such overload
 
 string.split(string, int) -> list(string)
-    Into at most so many parts; a negative number means all parts, 0 none.
+    Into at most this number of parts. With a negative number there is no limit, and with 0 the list is empty.
 
     'a,b,c'.split(',', 2) // ['a', 'b,c']
     'a,b,c'.split(',', 0) // []
@@ -149,7 +149,7 @@ def char_at(text: str, place: int) -> str:
 
 
 def index_of(text: str, part: str, start: int = 0) -> int:
-    """Return the first index of the part from start on, as since 1.32."""
+    """Return the index of the first occurrence of the part from `start` on, as since 1.32."""
     if not part:
         return start
     if start < 0:
@@ -172,7 +172,7 @@ def index_of_clamped(text: str, part: str, start: int = 0) -> int:
 
 
 def last_index_of(text: str, part: str) -> int:
-    """Return the last index of the part."""
+    """Return the index of the last occurrence of the part."""
     return text.rfind(part)
 
 
@@ -296,9 +296,9 @@ def quote(deadline: Deadline, text: str) -> str:
 # ---- long texts piece by piece
 
 # Python splits and replaces in one call of C, which takes a tenth of a second for a few megabytes with a part at
-# every character. So long texts are handled in pieces, and the clock is read between them. A piece ends where the part
-# is found, so the pieces together give the same result. A part that can overlap itself, such as `aa`, is handled in one
-# call, because it occurs at most half as often.
+# every character. So long texts are handled in pieces, and the clock is read between the pieces. A piece ends where
+# the part is found, so the pieces together give the same result. A part that can overlap itself, such as `aa`, is
+# handled in one call, because it occurs at most half as often.
 
 
 _LONG: Final = 20_000

@@ -150,7 +150,7 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
         return host, port
 
     def query_parameters(self, deadline: Deadline) -> dict[str, list[str]]:
-        """Return the query's parameters; those that cannot be decoded are left out."""
+        """Return the query's parameters, except parameters that cannot be decoded."""
         values: dict[str, list[str]] = {}
         pieces = self.query.split("&")
         if len(pieces) > MAX_PARAMETERS:
@@ -198,7 +198,7 @@ def parse_request_url(deadline: Deadline, text: str) -> ParsedUrl:
     """Parse an absolute URI or an absolute path: url.ParseRequestURI, which treats `#` as an ordinary character.
 
     Raises:
-        BadUrl: neither.
+        BadUrl: the text is neither.
     """
     try:
         return ParsedUrl(**_parse_parts(deadline, text, via_request=True))
@@ -210,7 +210,7 @@ def parse_url(deadline: Deadline, text: str) -> ParsedUrl:
     """Parse a URL or a reference with its fragment: url.Parse.
 
     Raises:
-        BadUrl: not a URL.
+        BadUrl: the text is not a URL.
     """
     front, _, fragment = text.partition("#")
     try:
@@ -378,7 +378,7 @@ URL_TYPE = opaque_type("kubernetes.URL")
 
 
 class URL:
-    """A URL. Two are equal when they are written the same way."""
+    """A URL. Two URLs are equal if they are written the same way."""
 
     __slots__ = ("_written", "parts")
     cel_type: ClassVar[Type] = URL_TYPE

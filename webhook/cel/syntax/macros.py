@@ -21,7 +21,7 @@ _ONE_VARIABLE = frozenset({"map", "filter", "sortBy", "optMap", "optFlatMap", "b
 
 
 class MacroError(Exception):
-    """The error for a macro whose arguments do not fit it; `offset` is the position."""
+    """The error for a macro with arguments that do not fit; `offset` is the position."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)

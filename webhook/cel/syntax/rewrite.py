@@ -181,7 +181,7 @@ def variable_read_by(node: Node) -> str:
 
 
 def _lazy_child_indexes(node: Node) -> range:
-    """Return the indexes of the children that may not be evaluated, or whose failure another child may absorb."""
+    """Return the indexes of children that may not be evaluated, or with a failure that another child may absorb."""
     count = len(children(node))
     if isinstance(node, Macro):
         return range(1, count)

@@ -1,7 +1,7 @@
 """The syntax tree of an expression. Every node knows its offset in the source, in characters from 0.
 
-Macros stay macro nodes (they are not expanded to comprehensions): the compiler makes a loop of each, the checker
-types it, and the cost model counts what cel-go's expansion would have cost.
+Macros stay macro nodes: they are not expanded to comprehensions. The compiler makes a loop of a macro, the checker
+finds its type, and the cost model counts the cost of cel-go's expansion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Ident(Struct, frozen=True):
 
 
 class Select(Struct, frozen=True):
-    """operand.field; optional is `operand.?field`; offset is that of the dot."""
+    """operand.field. optional: it is `operand.?field`. offset: the place of the dot."""
 
     offset: int
     operand: Node
@@ -45,8 +45,8 @@ class Has(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """A function or operator. Operators have cel-go's names: `_&&_ _||_ !_ -_ _+_ _[_] _[?_] _?_:_ @in _==_` …
 
-    target is None for global functions. offset is that of the operator or of the opening parenthesis. A chain
-    `a && b && c` (or `||`) without parentheses is one call with all its operands as arguments.
+    target is None for global functions. offset is the place of the operator or of the opening parenthesis. A chain `a
+    && b && c` (or `||`) without parentheses is one call with all its operands as arguments.
     """
 
     offset: int
@@ -101,7 +101,8 @@ class Macro(Struct, frozen=True):
     transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, if that extension is on).
 
     variables has one or two names; arguments are the expressions after them (map and the transforms take an optional
-    filter first). offset is that of the opening parenthesis. The operand of bind is the value it names.
+    filter first). offset is the place of the opening parenthesis. The operand of bind is the value that gets the
+    name.
     """
 
     offset: int
