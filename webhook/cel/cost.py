@@ -3,8 +3,8 @@
 Two things are counted, and neither replaces the other:
 
 cost    in cel-go's units, exactly along the path that was evaluated (cel-go v0.26.0 interpreter/runtimecost.go with
-        k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. The same
-        on every machine. Sizes of limits: k8s.io/apiserver pkg/apis/cel/config.go.
+        k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. The
+        cost is the same on every machine. Sizes of limits: k8s.io/apiserver pkg/apis/cel/config.go.
 work    the parts of values that are walked, charged to the Deadline of the review (webhook/deadline.py). The Deadline
         reads the clock. Some calls cost next to nothing and walk far: `indexOf` over short texts, `isURL` of a long
         text, `==` of two objects.
@@ -43,7 +43,7 @@ OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 OVER_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 STEP = 1_000
-"""After this cost, over several expressions, the clock is read: about a hundred ordinary iterations of a loop."""
+"""The clock is read after this cost of one or several expressions: about a hundred ordinary iterations of a loop."""
 
 
 class LoopExceedsLimit(Exception):
@@ -57,11 +57,11 @@ class CostMeter:
     """Counts the cost of evaluations and stops them. One meter serves one thread, one expression after the other.
 
     Args:
-        limit: the most one expression may cost.
+        limit: the most that one expression may cost.
         budget: the remaining cost for all expressions together; below zero if it was overspent.
-        deadline: until when evaluation may run, or None.
+        deadline: the deadline of the evaluations, or None.
 
-    `due` is the budget at which the clock is read again.
+    `due` is the remaining budget at which the clock is read again.
     """
 
     __slots__ = ("budget", "cost", "deadline", "due", "limit", "spent")

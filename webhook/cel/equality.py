@@ -32,12 +32,12 @@ _EVERY_MAP = MAPS | {DictWithEmptyMaps}
 
 
 def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal by CEL's rules: false between types, numbers by value, null only with null.
+    """Return whether two values are equal by CEL's rules: numbers by value, all other values only within their type.
 
     Args:
         left: the value with the type that decides what can be compared.
         right: the other value.
-        deadline: it is charged for every entry of lists and maps.
+        deadline: the deadline that is charged for every entry of lists and maps.
 
     Raises:
         NoSuchOverload: an opaque value is compared with a value of another type.
@@ -141,7 +141,7 @@ def _maps_equal(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadline 
 
 
 def compare(left: Any, right: Any) -> int:
-    """Return -1, 0 or 1 for two values that have an order; fail with `no such overload` for others, and for NaN."""
+    """Return -1, 0 or 1 for two values that have an order. NaN has an own error, other values `no such overload`."""
     kind = type(left)
     if kind in NUMBERS and type(right) in NUMBERS:
         if math.isnan(left) or math.isnan(right):

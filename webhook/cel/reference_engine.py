@@ -71,7 +71,7 @@ _MESSAGES = (
 )
 
 
-# ---- what it cannot do
+# ---- what cel-python cannot do
 
 
 def unsupported_parts(checked: CheckedTree) -> list[tuple[int, str]]:
@@ -147,8 +147,8 @@ class CelpyProgram:
         """Return the value for these variables.
 
         Raises:
-            EvaluationError: the expression failed; BudgetExceeded when its cost, which the compiled engine counts, is
-                too high or it is too late.
+            EvaluationError: the expression failed; BudgetExceeded if the cost that the compiled engine counts is too
+                high, or the deadline has passed.
         """
         self._count_api_server_cost(activation, meter)
         variables = {name: to_celpy(activation[name]) for name in self.variable_names if name in activation}
@@ -228,7 +228,7 @@ def to_celpy(value: Any) -> Any:
     """Convert a value to cel-python's classes.
 
     Raises:
-        EvaluationError: cel-python has no class for it.
+        EvaluationError: cel-python has no class for the value.
     """
     from celpy import celtypes
 
@@ -292,7 +292,7 @@ def from_celpy(value: Any) -> Any:
     """Convert a value of cel-python's classes to ours.
 
     Raises:
-        EvaluationError: it is an error, or of a class that has no CEL type.
+        EvaluationError: the value is an error, or its class has no CEL type.
     """
     if isinstance(value, Exception):
         raise EvaluationError(_translate_celpy_error(value))
@@ -337,7 +337,7 @@ class CelpyEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> CelpyProgram:
-        """Compile an expression; the clock of `deadline` is read only before that.
+        """Compile an expression; the clock of `deadline` is read only before the compilation.
 
         Raises:
             CompileError: with all issues; also for an expression that needs what cel-python lacks.

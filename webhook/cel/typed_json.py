@@ -1,8 +1,8 @@
 """Reads and writes CEL values and types as JSON that distinguishes them: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
 int)`.
 
-The format of the conformance corpora (tests/data/cel/README.md). Opaque values can only be encoded, because they have
-no literal form.
+This is the format of the conformance corpora (tests/data/cel/README.md). Opaque values can only be encoded, because
+they have no literal form.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def decode_value(typed: JSON) -> Any:
     """Return the value of typed JSON.
 
     Raises:
-        ValueError: not typed JSON, or an opaque value.
+        ValueError: the value is not typed JSON, or is opaque.
     """
     if not isinstance(typed, dict) or len(typed) != 1:
         raise ValueError(f'expected an object with one key such as {{"int": "1"}}, found {json.dumps(typed)[:80]}')
@@ -80,7 +80,7 @@ def parse_type(text: str) -> Type:
     """Return the type with a name such as `map(string, list(int))`.
 
     Raises:
-        ValueError: brackets that do not fit.
+        ValueError: a name is missing, or brackets do not fit.
     """
     kind, rest = _parse_type_prefix(text.strip())
     if rest:

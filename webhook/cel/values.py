@@ -34,7 +34,7 @@ _YEAR_ONE = -62_135_596_800
 
 
 class UInt(int):
-    """uint, as a subclass of int. Arithmetic on it gives plain ints, so results must be wrapped again."""
+    """uint, as a subclass of int. Arithmetic on UInts gives plain ints, so results must be wrapped again."""
 
     __slots__ = ()
 
@@ -42,7 +42,8 @@ class UInt(int):
 class Timestamp:
     """A moment, in nanoseconds since 1970 UTC; years 1 to 9999.
 
-    `offset` is the zone in which it was written, in seconds east of UTC; only the printed form depends on it.
+    `offset` is the zone in which the timestamp was written, in seconds east of UTC. Only the printed form depends on
+    `offset`.
     """
 
     __slots__ = ("nanoseconds", "offset")
@@ -68,9 +69,7 @@ class Timestamp:
         return f"Timestamp({self})"
 
     def __str__(self) -> str:
-        """Return RFC 3339 in the zone it was written in, with as many fractional digits as needed (Go's
-        RFC3339Nano).
-        """
+        """Return RFC 3339 in the timestamp's own zone, with as many fractional digits as needed (Go's RFC3339Nano)."""
         year, month, day, hour, minute, second = civil_date_and_time(self.nanoseconds // NANOSECONDS + self.offset)
         fraction = self.nanoseconds % NANOSECONDS
         digits = f".{fraction:09d}".rstrip("0") if fraction else ""

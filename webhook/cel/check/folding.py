@@ -1,9 +1,10 @@
 """Finds the parts of an expression that cel-go evaluates as constants when it plans a program.
 
 Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
-computed once and cost nothing. A failure (a bad conversion, an invalid pattern, a missing key) then refuses the whole
-expression, even if `||` would absorb it. Source: cel-go v0.26.0 interpreter/decorators.go decOptimize and planner.go,
-which the API server turns on (OptOptimize). `quantity('zzz')` is not folded: it fails when it is evaluated.
+computed once and cost nothing. A failure (a bad conversion, an invalid pattern, a key of a wrong type) then refuses
+the whole expression, even if `||` would absorb the failure. Source: cel-go v0.26.0 interpreter/decorators.go
+decOptimize and planner.go, which the API server turns on (OptOptimize). `quantity('zzz')` is not folded: it fails
+when it is evaluated.
 """
 
 from __future__ import annotations

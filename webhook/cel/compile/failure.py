@@ -1,7 +1,8 @@
 """Turns Python's exceptions in generated code into CEL errors, and computes the cost to subtract for them.
 
-Every operation of generated code that can fail has a unique line number; the table of places has the operation of each
-line. Texts are cel-go v0.26.0's (interpreter/attributes.go resolutionError, common/types/err.go).
+Every operation of generated code that can fail has a unique line number; the table of places has the operation of
+each line. The texts of errors are those of cel-go v0.26.0 (interpreter/attributes.go resolutionError,
+common/types/err.go).
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class FailurePlaces:
         """Return the cost to subtract for a failed operation; note where it failed, and release its frames.
 
         Raises:
-            BudgetExceeded: nothing absorbs it.
-            EvaluationPanic: nothing absorbs it.
+            BudgetExceeded: `error` itself, because nothing absorbs it.
+            EvaluationPanic: `error` itself, because nothing absorbs it.
         """
         if isinstance(error, BudgetExceeded | EvaluationPanic):
             try:

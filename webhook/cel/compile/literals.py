@@ -83,7 +83,9 @@ def structure_code(compiler: ExpressionCompiler, node: StructNode) -> ValueCode:
 
 
 def _entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    """Return the code of a list of key and value pairs; a key of None means the entry's own key expression."""
+    """Return the code of a list of key and value pairs, from entries and the codes of their keys. None stands for the
+    code of the entry's own key expression.
+    """
     if not any(entry.optional for entry, _ in entries):
         return _plain_entry_pairs_code(compiler, entries)
     writer = compiler.writer

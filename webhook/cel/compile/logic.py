@@ -79,7 +79,7 @@ _NESTED = 8
 
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    """Return statements in which each operand is nested in the condition that earlier operands have not decided."""
+    """Return nested statements, in which each operand is evaluated only if earlier operands have not decided."""
     undecided = code.is_not_comparison_node(result, code.constant_node(decides))
     inner: list[ast.stmt] = []
     for body in reversed(bodies):

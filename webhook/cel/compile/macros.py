@@ -7,9 +7,9 @@ expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulat
     exists      4 each, 1 at the end        filter       13 each kept, 1 at the end
     exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
 
-The full cost of a loop is counted before it starts, and corrected if the loop ends early (code.CodeWriter, `exact`). So
-a loop of many iterations raises the cost at which the clock is next read (cost.py), reserves its time, and runs over a
-range that checks the clock. If the loop ends early, this cost is lowered again.
+The full cost of a loop is counted before it starts, and corrected if the loop ends early (code.CodeWriter, `exact`).
+So a loop of many iterations raises the cost at which the clock is next read (cost.py), reserves its time, and runs
+over a range that checks the clock. If the loop ends early, the clock is again read at a lower cost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compiles the operators on two values: `==` `!=`, `<` `<=` `>` `>=`, `+` `-` `*`, and `in`.
 
-Values of plain classes are compared and added by Python's own operators, others by the functions of the library. For
-`in` a constant list of plain values becomes a set, and a text is searched by Python's own `in`. Sources: cel-go v0.26.0
-interpreter/runtimecost.go, interpreter/decorators.go maybeOptimizeSetMembership, common/types/map.go.
+Python's own operators compare and add values of plain classes; functions of the library do so for all other values.
+For `in`, a constant list of plain values becomes a set, and Python's own `in` looks for a text. Sources: cel-go
+v0.26.0 interpreter/runtimecost.go, interpreter/decorators.go maybeOptimizeSetMembership, common/types/map.go.
 """
 
 from __future__ import annotations
@@ -141,9 +141,7 @@ def _tenth_rounded_up(length: int) -> int:
 
 
 def _refund_statements_for_shorter_text(compiler: ExpressionCompiler, value: ast.expr, length: int) -> list[ast.stmt]:
-    """Return statements that refund the cost of the missing characters when a value is shorter than the text next to
-    it.
-    """
+    """Return statements that refund the cost of the missing characters if a value is shorter than the constant text."""
     size = code.name_node(compiler.writer.new_variable_name())
     is_text = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), value), compiler.reference_to_object(str)
@@ -335,9 +333,7 @@ _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 
 
 def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of `a in b`. A constant list of plain values becomes a set; cel-go does not count the lookup in
-    it.
-    """
+    """Return the code of `a in b`. A constant list of plain values becomes a set, in which a lookup costs nothing."""
     left, right = node.arguments
     static = compiler.checked.type_of(right)
     if compiler.is_constant(right) and static.name == "list" and is_turned_into_set(compiler.constants[id(right)]):
@@ -388,7 +384,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def _may_be_opaque(compiler: ExpressionCompiler, term: ValueCode) -> bool:
-    """Return whether a value may have a type that JSON lacks; Python would compare such values differently."""
+    """Return whether a value may have a type that JSON lacks; Python's `==` differs from CEL's for these types."""
     static = term.type
     if static.kind == "opaque" or static.name == "bytes":
         return True

@@ -97,8 +97,8 @@ def _step_key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCo
 
 
 class _OptionalStep(Struct, frozen=True):
-    """Whether a step is the first of its path that may be absent, and the number of earlier steps that are not counted
-    yet.
+    """A step of a path. `is_first`: it selects from a value that is not optional. `before`: how many earlier steps
+    are not counted yet.
     """
 
     is_first: bool
@@ -154,7 +154,7 @@ def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -
 
 
 def code_of_has_value(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
-    """Return the code of optional.hasValue(); None if the operand may not be an optional."""
+    """Return the code of optional.hasValue(); None if no variable has the operand's value or ABSENT."""
     if term.raw is None:
         return None
     compiler.writer.add_fixed_cost(1)
@@ -215,7 +215,8 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
     """Remove the statement that counts the steps of a selection; return its parts for a present and for an absent
     value.
 
-    That statement is the last one. The code that reads the value next has a branch for each case.
+    The statement is the last one. The code that reads the value next has a branch for each case, and takes over the
+    parts.
     """
     if not term.steps:
         return [], []

@@ -2,7 +2,7 @@
 
 Formulas are looked up by overload, as in cel-go's libraries (v0.26.0 ext/lists.go, ext/sets.go), then by function, as
 in the API server (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go
-checker/cost.go functionCost). Any other call costs 1. Where Go's numbers wrap around, these stop at UNBOUNDED or 0.
+checker/cost.go functionCost). Any other call costs 1. Numbers that wrap around in Go stop at UNBOUNDED or 0 here.
 """
 
 from __future__ import annotations

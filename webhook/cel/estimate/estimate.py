@@ -44,8 +44,7 @@ _LIST, _MAP, _STRUCT = range_of_value(10), range_of_value(30), range_of_value(40
 
 
 def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
-    """Return the range of the cost of a checked expression; its `is_bounded` says whether the upper end is a real
-    bound.
+    """Return the range of the cost of a checked expression. sizes.is_bounded says whether `most` is a real bound.
 
     Args:
         checked: the expression.
@@ -79,7 +78,7 @@ class CostEstimator:
         return replace(estimated, size=Range(min(estimated.size_range.least, most), most))
 
     def estimate_operands(self, operands: Sequence[Node], *, is_true: bool) -> list[NodeEstimate]:
-        """Return the estimates of operands; each is evaluated only if all earlier operands are `is_true`."""
+        """Return the estimates of operands, where each is evaluated only if all earlier operands are `is_true`."""
         if not self.worst:
             return [self.estimate_node(each) for each in operands]
         before, estimated = self.guards, []
@@ -261,7 +260,7 @@ def _estimate_structure(estimator: CostEstimator, node: StructNode) -> NodeEstim
     return estimator.with_known_size(NodeEstimate(estimator.checked.type_of(node), cost))
 
 
-# ---- macros, by the loops and bindings that cel-go expands them to (check/node_types.py names its sources)
+# ---- macros, by the loops and bindings that cel-go expands them to (check/node_types.py names the sources)
 
 
 _NO_BINDING = _LIST
@@ -271,7 +270,7 @@ _NO_BINDING = _LIST
 class _LoopCosts(Struct, frozen=True):
     """The costs of a loop beyond its range and its steps: for its start, its condition and its result.
 
-    The accumulator of a list or map has no entries at first.
+    The accumulator of a list or map is empty at first.
     """
 
     start: Range

@@ -22,7 +22,8 @@ _MIRRORED: Final[Mapping[str, str]] = {"_>_": "_<_", "_>=_": "_<=_", "_<_": "_>_
 class SizeGuards(Struct):
     """The largest sizes of some parts of an expression, by the text of the part.
 
-    `names` are the identifiers in each part. Inside a macro that declares one of them, the size does not apply.
+    `names` are the identifiers in each part. Inside a macro that declares one of these names, the size of the part
+    does not apply.
     """
 
     most: dict[int, int] = field(default_factory=dict)

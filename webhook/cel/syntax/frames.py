@@ -30,8 +30,8 @@ class BracketFrame(Struct):
 
     shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished
     expressions (a map's keys and values alternate); operators and operands are the stacks of the current expression.
-    conditions are its ternaries: offset, condition, and the first branch after it is read. nesting counts the open
-    `relation` and `calc` rules of the grammar, including this frame's own.
+    conditions are the ternaries of the current expression: offset, condition, and first branch, None until it is
+    read. nesting counts the open `relation` and `calc` rules of the grammar, including this frame's own.
     """
 
     shape: str
@@ -79,7 +79,7 @@ class BracketFrame(Struct):
         return bool(self.conditions) and self.conditions[-1][2] is None
 
     def reduce_operators(self, precedence: int) -> None:
-        """Apply the pending operators that bind at least as tightly."""
+        """Apply the pending operators that bind at least as tightly as `precedence`."""
         operators, operands = self.operators, self.operands
         while operators and operators[-1][0] >= precedence:
             operator, function, offset = operators.pop()

@@ -37,7 +37,7 @@ def parse(source: str, environment: Environment | None = None) -> Node:
 
     Args:
         source: the text of the expression.
-        environment: decides which macros and which syntax exist; by default those of the default version.
+        environment: decides which macros and which syntax exist; by default, the environment of the default version.
 
     Raises:
         CompileError: with all issues found, in order of their place.
@@ -378,7 +378,7 @@ class _Parser:
         self._fail_at_token(missing_token_error(what, self._kinds[self._next], self._texts[self._next]))
 
     def _fail_for_unexpected_token(self) -> NoReturn:
-        """Report a token after an operand that is not allowed there."""
+        """Report a token that must not follow the operand before it."""
         frame, kind = self._frame, self._kinds[self._next]
         if frame.is_reading_branch() or frame.is_reading_key():
             self._fail_for_missing_token("':'")

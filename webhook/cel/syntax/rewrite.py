@@ -125,7 +125,7 @@ class VariableInliner:
         """Return the expression without variables.
 
         Raises:
-            TooLargeToCompile: the expression would become too long.
+            RewriteTooLong: the expression would become too long.
         """
         self._written = 0
         return self._inline_with_bound_names(node, _NONE)
