@@ -141,7 +141,7 @@ def _maps_equal(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadline 
 
 
 def compare(left: Any, right: Any) -> int:
-    """Return -1, 0 or 1 for two values that have an order. NaN has an own error, other values `no such overload`."""
+    """Return -1, 0 or 1 for two values that have an order. NaN and values without an order raise an error."""
     kind = type(left)
     if kind in NUMBERS and type(right) in NUMBERS:
         if math.isnan(left) or math.isnan(right):

@@ -114,7 +114,7 @@ def subtract_duration(left: Duration, right: Duration) -> Duration:
 
 
 def subtract_timestamp(left: Timestamp, right: Timestamp) -> Duration:
-    """Return timestamp - timestamp. Go scales the whole seconds first, which may overflow alone."""
+    """Return timestamp - timestamp. Go first converts whole seconds to nanoseconds, which may overflow."""
     to_int64((left.nanoseconds // NANOSECONDS - right.nanoseconds // NANOSECONDS) * NANOSECONDS)
     return Duration(left.nanoseconds - right.nanoseconds)
 

@@ -105,7 +105,7 @@ RESOURCE_CHECK = opaque_type("kubernetes.authorization.ResourceCheck")
 DECISION = opaque_type("kubernetes.authorization.Decision")
 
 CHECK_COST = 350_000
-"""Source: cost.go. Two checks fit within the limit of 1,000,000 for an expression."""
+"""The cost of a check (cost.go). Two checks fit within the limit of 1,000,000 for an expression."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

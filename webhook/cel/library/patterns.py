@@ -128,7 +128,7 @@ class PatternTable:
         Raises:
             ValueError: the text is not a pattern; the error's text is Go's.
             TooLargeToCompile: the pattern is too large, or all patterns together are too large.
-            Exception: the deadline's, if there is no time to compile it.
+            Exception: the exception of the deadline, if there is no time to compile the pattern.
         """
         pattern = self._found.get(text)
         if pattern is None:
@@ -170,7 +170,7 @@ def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
     Raises:
         ValueError: the text is not a pattern; the error's text is Go's.
         TooLargeToCompile: the pattern needs too much memory.
-        Exception: the deadline's, if there is no time to compile it.
+        Exception: the exception of the deadline, if there is no time to compile the pattern.
     """
     pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
     if pattern is not None:

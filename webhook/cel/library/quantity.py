@@ -136,7 +136,7 @@ def compare_quantities(left: Quantity, right: Quantity) -> int:
 
 
 def is_less(left: Quantity, right: Quantity) -> bool:
-    """Return whether the left quantity is less. For amounts of the same scale this is faster than compare()."""
+    """Return whether the left quantity is less. Amounts of the same scale are compared without a conversion."""
     mine, theirs = left.amount, right.amount
     return mine.unscaled < theirs.unscaled if mine.scale == theirs.scale else mine.compare(theirs) < 0
 
@@ -174,8 +174,8 @@ def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
 
 
 def sub_int(left: Quantity, right: int) -> ComputedQuantity:
-    """Return the quantity minus a whole number. As in Go, the least int64 is added if the sum fits, because it is its
-    own negative.
+    """Return the quantity minus a whole number. As in Go, the least int64 is added if the sum fits, because the least
+    int64 is its own negative.
     """
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:

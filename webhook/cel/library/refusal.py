@@ -147,7 +147,7 @@ def require_list(value: Any) -> Any:
     """Return the value if it is a list; panic as cel-go does otherwise.
 
     Raises:
-        EvaluationPanic: it is something else.
+        EvaluationPanic: the value is not a list.
     """
     kind = type(value)
     if kind is list:
@@ -160,7 +160,7 @@ def require_int(value: Any) -> Any:
     """Return the value if it is an int; panic as cel-go does otherwise.
 
     Raises:
-        EvaluationPanic: it is something else.
+        EvaluationPanic: the value is not an int.
     """
     if type(value) is int:
         return value
@@ -171,7 +171,7 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
     """Panic as cel-go does for an error instead of a list.
 
     Raises:
-        EvaluationPanic: always, except for errors that cannot be absorbed.
+        EvaluationPanic: always; if nothing absorbs `error`, `error` itself is raised instead.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:
@@ -185,7 +185,7 @@ def panic_for_failed_int(error: Exception) -> NoReturn:
     """Panic as cel-go does for an error instead of an int.
 
     Raises:
-        EvaluationPanic: always, except for errors that cannot be absorbed.
+        EvaluationPanic: always; if nothing absorbs `error`, `error` itself is raised instead.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:

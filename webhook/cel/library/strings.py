@@ -333,7 +333,7 @@ def _replace_in_pieces(deadline: Deadline, text: str, old: str, new: str) -> str
 
 
 def _may_overlap_itself(part: str) -> bool:
-    """Return whether two occurrences of a part can overlap. A long part occurs too rarely to matter."""
+    """Return whether two occurrences of a part can overlap. A long part counts; it occurs too rarely to matter."""
     return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
 
 
