@@ -1,4 +1,4 @@
-"""The types of jobset.x-k8s.io with the fields that checks read. Trainer's runtimes and patches have them inside."""
+"""The types of jobset.x-k8s.io with the fields that checks read. Trainer's runtimes and patches contain these types."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReplicatedJob(Typed):
 
     @property
     def parallelism(self) -> int:
-        """Return how many pods one replica has, as its template says."""
+        """Return the number of pods of one replica."""
         return self.template.spec.parallelism
 
     @property

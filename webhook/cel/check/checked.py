@@ -64,7 +64,7 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
         return self.types.get(id(node), DYN)
 
     def name_referred_to(self, node: Node) -> str | None:
-        """Return the full name of the variable, function or type that a node refers to; None when it refers to none."""
+        """Return the full name of the variable, function or type that a node refers to; None without such a name."""
         return self.references.get(id(node))
 
 

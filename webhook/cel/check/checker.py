@@ -129,7 +129,7 @@ class TypeChecker:
     # Fields
 
     def type_of_structure_field(self, structure: str, field: str, offset: int) -> Type:
-        """Return the type of a structure's field, or report that it has no field of that name."""
+        """Return the type of a structure's field, or report that the structure has no such field."""
         declared = self.environment.structure_named(structure)
         if declared is None:
             self.report_issue(f"unexpected failed resolution of '{structure}'", offset)

@@ -31,7 +31,7 @@ def fold_constants(checked: CheckedTree, source: str) -> Mapping[int, Any]:
     """Return the values of all constant nodes by `id(node)`.
 
     Raises:
-        CompileError: constants that fail.
+        CompileError: a constant fails.
     """
     folding = _ConstantFolder(checked, source)
     for node in _nodes_bottom_up(checked.node):

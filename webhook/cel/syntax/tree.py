@@ -26,7 +26,7 @@ class Ident(Struct, frozen=True):
 
 
 class Select(Struct, frozen=True):
-    """operand.field. optional: it is `operand.?field`. offset: the place of the dot."""
+    """operand.field. optional: whether the text is `operand.?field`. offset: the place of the dot."""
 
     offset: int
     operand: Node

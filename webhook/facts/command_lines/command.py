@@ -69,7 +69,8 @@ class LaunchedProgram(NamedTuple):
     """The programs that a command starts.
 
     Args:
-        by: the launcher; `python` for one program without a launcher, `several` for several launchers, "" for none.
+        by: the launcher; `python` for one program without a launcher, `several` for several launchers, "" for no
+            program.
         processes: processes on each node; None if only the running script knows.
         per_node: the number of processes on each node as written; `?` if the script computes it.
         nodes: the number of nodes as written; `?` if the script computes it.
@@ -82,7 +83,6 @@ class LaunchedProgram(NamedTuple):
         oversubscribed: whether mpirun may start more processes than there are slots.
         whole: whether every option is known, so that an absent option is certainly not set.
         is_inline: whether the command starts only a Python program that is written in the command itself.
-
     """
 
     by: str
@@ -253,7 +253,7 @@ class StartedPrograms:
 def programs_started_by(
     words: Sequence[str], environment: Environment, catalogue: LauncherCatalogue, deadline: Deadline
 ) -> StartedPrograms:
-    """Return the programs of a catalogue that some words start; none if no shell could read them."""
+    """Return the programs of a catalogue that some words start; no program if no shell could read the words."""
     reading = ReadingBudget(deadline)
     try:
         known = _certain_variables(environment.pairs(), reading)

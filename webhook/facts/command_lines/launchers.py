@@ -1,7 +1,8 @@
 """Which launcher a command runs: behind wrappers, in scripts inside the command, or as a Python module.
 
-The launchers and their options are data: launchers.yaml, read once. A launcher's name counts only as the name of a
-program. It does not count as the value of an option, or as an argument of a program that is known not to run it.
+The launchers and their options are data: launchers.yaml, read once. The name of a launcher counts only as the name of
+a program. The name does not count as the value of an option, or as an argument of a program that is known not to run
+launchers.
 """
 
 from __future__ import annotations
@@ -154,8 +155,8 @@ def commands_started_by(
 
 
 def _variables_before_program(words: Sequence[str], catalogue: LauncherCatalogue) -> Mapping[str, str]:
-    """Return the variables of the catalogue that words such as `env A=1` set; the others are `?` if env removes
-    variables.
+    """Return the variables of the catalogue that words such as `env A=1` set. If env removes variables, all other
+    variables of the catalogue are `?`.
     """
     if not catalogue.variables or not words:
         return {}

@@ -20,7 +20,7 @@ from webhook.deadline import Deadline
 from webhook.text.caches import cache_for_short_texts
 
 Operator: TypeAlias = str
-"""`\\n`, `;`, `&&`, `<<`, `(` and similar ones."""
+"""An operator of the shell, such as `\\n`, `;`, `&&`, `<<` and `(`."""
 _OPERATOR: Final = re.compile(r"&>>|<<<|<<-|;;&|&&|\|\||;;|;&|\|&|&>|>>|>\||>&|<&|<>|<<|[|&;()<>\n]")
 _PLAIN: Final = re.compile(r"[^ \t\r\f\v\n\\'\"`$|&;()<>]+")
 _ALONE: Final = re.compile(rf"(?!#){_PLAIN.pattern}(?=[ \t\n;])")
@@ -29,11 +29,11 @@ _QUOTED: Final = re.compile(r"[^\\\"`$]+")
 _NAME: Final = re.compile(
     r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)[^\s{}$`'\"\\]*)?\}|([0-9@*#?$!-]))"
 )
-"""A variable, without a default or with a plain one: `$NAME`, `${NAME}`, `${NAME:-4}`."""
+"""A variable without a default, or with a plain text as default: `$NAME`, `${NAME}`, `${NAME:-4}`."""
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""The most places of a single character that are tried. After these, a search for the whole text is as fast."""
+"""The most places of a single character that are tried. A search for the whole text is as fast after these tries."""
 _DEEPEST: Final = 40
 """The deepest nesting of quotes and parentheses that is read; people stop at three."""
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
@@ -46,7 +46,7 @@ _APART = frozenset(("|", "|&", "&"))
 _NO_SIGNS: Final = bytes(set(range(256)).difference(b"(){}'\"`\\"))
 """All bytes of UTF-8 except the signs that are read one by one inside parentheses."""
 _SIGN_S: Final = 3.5e-7
-"""Seconds to read one of these signs: 60 KB of `$(` and `)` take 14 ms."""
+"""Seconds to read a sign that is not in _NO_SIGNS: 60 KB of `$(` and `)` take 14 ms."""
 
 
 class WordPart(NamedTuple):

@@ -71,7 +71,7 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
 
 
 class VariableOwner(Struct, frozen=True, kw_only=True):
-    """An operator or plugin that sets variables in containers. `pod_sets`: the pod sets that get them; None for all."""
+    """An operator or plugin that sets variables in containers of `pod_sets`, where None stands for all pod sets."""
 
     variables: Collection[str]
     name: str
@@ -205,7 +205,7 @@ def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -> Iterator[Problem]:
-    """Report the problems of the command of a TrainJob; the caller sets their path."""
+    """Report the problems of the command of a TrainJob; the caller sets the paths of the problems."""
     if job.plugin == "torch":
         member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes)
         together = PodsTrainingTogether(

@@ -53,7 +53,7 @@ MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
 FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
     "launch/fewer-nodes-than-pods",
     title="The launcher counts fewer nodes than there are pods",
-    why="The additional pods are left out, train alone, or replace others.",
+    why="The additional pods are left out, train alone, or replace other pods.",
     function="parse_min_max_nnodes",
     fails="silent",
 )
@@ -73,7 +73,7 @@ _TASK: Final = re.compile(r'"task"\s*:')
 def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
     """Report nodes of torchrun that never find each other, because without another address they meet at 127.0.0.1."""
     launch = member.launch
-    if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # the others may meet at node 0
+    if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # the other nodes may meet at node 0
         return
     if member.has_other_env or not _ADDRESSES.isdisjoint(member.env):
         return

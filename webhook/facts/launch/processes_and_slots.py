@@ -1,11 +1,11 @@
 """Compares processes with the GPUs of a container, the devices and nodes of a trainer, or the slots of mpirun.
 
 torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE sets another number. Operators set the
-number for PyTorchJobs and TrainJobs, which have separate rules. NeMo, BioNeMo and others read options of PyTorch
-Lightning's Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI reads `--trainer.num_nodes=2`. Scripts use
-short names, which count only together with another option of the Trainer: `--num_nodes` may be nodes of a graph. Open
-MPI gives a host of --host one slot each time that the host is named, and starts no more ranks than slots. Volcano
-names each worker once in MPI_HOST. Kubeflow Trainer writes a hostfile in which each node has as many slots as
+number for PyTorchJobs and TrainJobs, which have separate rules. Frameworks such as NeMo and BioNeMo read options of
+PyTorch Lightning's Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI reads `--trainer.num_nodes=2`. Scripts
+use short names, which count only together with another option of the Trainer: `--num_nodes` may be nodes of a graph.
+Open MPI gives a host of --host one slot each time that the host is named, and starts no more ranks than slots.
+Volcano names each worker once in MPI_HOST. Kubeflow Trainer writes a hostfile in which each node has as many slots as
 processes.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py determine_local_world_size; Lightning-AI/pytorch-lightning 2.5
@@ -152,8 +152,8 @@ def _pod_count_with_verb(pods: int) -> str:
 
 
 def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
-    """Return the numbers of options that have only one value in the command; none for mpirun, which starts its program
-    in other pods.
+    """Return the numbers of options that have only one value in the command. A command with mpirun has no such
+    options, because mpirun starts the program in other pods.
     """
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:
@@ -167,7 +167,9 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
 
 
 class HostSlots(NamedTuple):
-    """The number of slots of a list of hosts (0 without a list), a clause about them, and the fix for too few slots."""
+    """The number of slots of a list of hosts (0 without a list), a clause about the slots, and the fix for too few
+    slots.
+    """
 
     number: int
     there: str
@@ -175,7 +177,7 @@ class HostSlots(NamedTuple):
 
 
 def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | None:
-    """Return the slots of the hosts that a command names (`a:4,b` has 5); None if it names no hosts, or a variable."""
+    """Return the slots of the hosts that a command names (`a:4,b` has 5); None without hosts, or with a variable."""
     if launch.by != "mpirun":
         return None
     slots = 0

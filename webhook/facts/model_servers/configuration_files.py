@@ -81,7 +81,7 @@ def with_variables_of_config_maps(server: StartedServer, container: Container, s
 
 
 def _data_of_config_map(name: Any, subject: Subject) -> Mapping[str, str]:
-    """Return the texts of a ConfigMap, none if it is not known."""
+    """Return the texts of a ConfigMap; an empty map if the ConfigMap is not known."""
     if not isinstance(name, str) or not name:
         return {}
     held = subject.cluster_view().get_without_noting(ConfigMap.gvk, subject.namespace, name)
@@ -90,7 +90,7 @@ def _data_of_config_map(name: Any, subject: Subject) -> Mapping[str, str]:
 
 
 def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: Subject) -> Mapping[Any, Any] | None:
-    """Return the content of a mounted file, None if it is not known."""
+    """Return the content of a mounted file; None if the file is not known."""
     mount = next((each for each in container.volume_mounts if path.startswith(f"{each.mount_path.rstrip('/')}/")), None)
     volume = next((each for each in spec.volumes if mount is not None and each.name == mount.name), None)
     if mount is None or volume is None or mount.sub_path or mount.sub_path_expr:

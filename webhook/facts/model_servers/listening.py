@@ -132,7 +132,7 @@ POOL_PORT: Final = MODEL_SERVER.rule(
 POOL_SELECTOR: Final = MODEL_SERVER.rule(
     "model-server/pool-selector",
     title="The selector of an InferencePool nearly matches the labels of the pods",
-    why="The pool sends requests only to pods with all labels of its selector. A label that is misspelt selects none.",
+    why="The pool sends requests only to pods with all labels of its selector. A misspelt label selects no pod.",
     refused_by="nothing; requests fail",
     source="kubernetes-sigs/gateway-api-inference-extension@ca3d9dd4 api/v1/inferencepool_types.go",
     level="advice",

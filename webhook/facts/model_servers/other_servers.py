@@ -148,7 +148,7 @@ def processes_of_nim(server: StartedServer) -> ServerProcesses:
 
 
 def triton_of_container(container: Container, subject: Subject) -> StartedServer | None:
-    """Return the server of Triton that mpirun starts in a container; None if it starts none."""
+    """Return the server of Triton that mpirun starts in a container; None without mpirun or Triton."""
     launch = cached_launch_of_container(container, subject)
     if launch.by != "mpirun" or launch.ranks is None or not container.runs(_TRITON_SERVER):
         return None

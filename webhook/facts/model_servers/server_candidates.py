@@ -36,7 +36,7 @@ class ServerCandidate(NamedTuple):
 
 
 def may_start_server(container: Container) -> bool:
-    """Return whether a container may start a model server. The test is fast, because most containers start none."""
+    """Return whether a container may start a model server. The test is fast, because most containers do not."""
     return container.contains_any(_NAMES, (container.image, *container.words))
 
 

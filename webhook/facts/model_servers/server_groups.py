@@ -66,7 +66,7 @@ SAME_NODE_RANK: Final = MODEL_SERVER.rule(
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
     "model-server/leader-without-gpu",
     title="vLLM starts on Ray in a pod without a GPU",
-    why="vLLM wants a GPU of the Ray node where it is started, and ends at once without one.",
+    why="vLLM wants a GPU of the Ray node where it is started, and ends at once without a GPU.",
     source="vllm-project/vllm vllm/v1/executor/ray_utils.py@0057add1",
     issues=("https://github.com/vllm-project/vllm/issues/29265", "https://github.com/ray-project/kuberay/issues/3436"),
 )
@@ -174,7 +174,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
 
 
 def _group_of_worker_set(member: ServerContainer, subject: Subject) -> PodsOfServer | None:
-    """Return the group of a LeaderWorkerSet that a server belongs to, None if it belongs to none."""
+    """Return the group of a LeaderWorkerSet that a server belongs to; None for a server outside LeaderWorkerSets."""
     return subject.once(pods_of_worker_set_groups).get(member.pod_set.path[:-1])
 
 

@@ -112,7 +112,7 @@ class StartedServer:
 
 
 def started_server(container: Container) -> StartedServer | None:
-    """Return the server that a container starts; None if it starts none, several, or if it is not known."""
+    """Return the server that a container starts; None if there is no server, several servers, or an unknown server."""
     catalogue = read_server_catalogue()
     by_image = _server_of_image(container) if not container.command else ""
     words = container.words
@@ -203,14 +203,14 @@ def image_name(image: str) -> str:
 
 
 def release_of_image(image: str) -> tuple[int, int, int] | None:
-    """Return the release that the tag of an image names; None if it names none."""
+    """Return the release that the tag of an image names; None for a tag that is not a release."""
     tag = image.split("@", 1)[0].rpartition(":")[2]
     match = _RELEASE.fullmatch(tag) if ":" in image and "/" not in tag else None
     return None if match is None else (int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def release_of_vllm(container: Container) -> tuple[int, int, int] | None:
-    """Return the release of vLLM in one of the project's own images; None if it is not known."""
+    """Return the release of vLLM in one of the project's own images; None if the release is not known."""
     container.charge_search(container.image)
     return release_of_image(container.image) if _VLLM_IMAGES.fullmatch(image_name(container.image)) else None
 

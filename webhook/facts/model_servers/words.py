@@ -168,8 +168,8 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
 
 
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Report the first shell variable that the server would get as text, and the number of others. If an image contains
-    `$`, the file is a template, so its variables are not reported.
+    """Report the first shell variable that the server would get as text, and the number of further variables. If an
+    image contains `$`, the file is a template, so its variables are not reported.
     """
     if not (container.mentions("$") or container.mentions("`")):
         return

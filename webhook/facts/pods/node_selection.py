@@ -32,7 +32,7 @@ NODE_POOLS: Final = frozenset(
 
 
 def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:
-    """Return whether a LabelSelector selects these labels; an empty one selects everything."""
+    """Return whether a LabelSelector selects these labels; an empty LabelSelector selects everything."""
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
     return all(labels_meet_requirement(labels, requirement) for requirement in selector.match_expressions)
@@ -67,7 +67,7 @@ def _meets_number_comparison(operator: str, given: JSON, values: Sequence[JSON])
 
 
 def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """Return the first taint that pods with these tolerations do not tolerate; None if there is none."""
+    """Return the first taint that keeps pods with these tolerations off a node; None if there is no such taint."""
     return next((taint for taint in taints if taint.effect in KEEPS_OUT and not is_tolerated(taint, tolerations)), None)
 
 

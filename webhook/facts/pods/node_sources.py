@@ -31,7 +31,7 @@ _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
-    """Return the source of new nodes in the cluster, such as `NodePool gpu`; "" if nothing shows one.
+    """Return the source of new nodes in the cluster, such as `NodePool gpu`; "" if nothing shows a source.
 
     In files, objects of every kind are read; in a live cluster, NodePools and the labels of nodes.
     """

@@ -283,7 +283,7 @@ class BrokenRule(Struct, frozen=True):
 
 
 def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | None:
-    """Return the first rule that an amount breaks by itself; None if it breaks none."""
+    """Return the first rule that an amount breaks by itself; None for a valid amount."""
     text = amounts.amount_as_string(value)
     return (_broken_pod_level_rule(name, text) if is_pod else None) or _broken_rule_of_amount(name, text)
 
@@ -305,7 +305,7 @@ def _broken_rule_of_amount(name: str, text: str) -> BrokenRule | None:
 
 
 def validate_resource_name(name: ResourceName) -> BrokenRule | None:
-    """Return the rule of validateContainerResourceName that a name breaks; None if it breaks none."""
+    """Return the rule of validateContainerResourceName that a name breaks; None for a valid name."""
     text = name.text
     full_name = "write a full name such as nvidia.com/gpu"
     if not name.is_qualified and "/" in text:
@@ -353,7 +353,7 @@ def validate_resource_quantity_value(name: ResourceName, text: str) -> BrokenRul
 
 
 def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: JSON) -> BrokenRule | None:
-    """Return the rule that a request breaks together with its limit; None if it breaks none."""
+    """Return the rule that a request breaks together with its limit; None for a valid request."""
     text, known = amounts.amount_as_string(value), amounts.parse_resource_name(name)
     if is_placeholder(name) or is_placeholder_for_non_text(text):
         return None

@@ -58,8 +58,8 @@ class PodSets(Struct, frozen=True):
     missing: tuple[MissingObject, ...] = ()
 
     def build_fact_result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
-        """Return a fact. All fields except `others` depend on the pod sets; `missing` are objects that other lookups
-        missed.
+        """Return a fact whose fields, except `others`, depend on the pod sets. `missing` are objects that other
+        lookups missed.
         """
         if not self.missing:
             return FactResult(value, missing)

@@ -86,12 +86,12 @@ class RayGpus:
     """The GPUs of each group of a Ray cluster.
 
     Args:
-        largest: the most GPUs that one pod has; None if it is not known.
-        total: the GPUs of all pods at the largest number of pods; None if it is not known.
-        hiding: the path of a num-gpus of 0 together with a GPU limit, None if there is none.
-        limit: this GPU limit.
+        largest: the most GPUs that one pod has; None if the number is not known.
+        total: the GPUs of all pods at the largest number of pods; None if the number is not known.
+        hiding: the path of a num-gpus of 0 in a group with a GPU limit; None without such a group.
+        limit: the GPU limit of the group with `hiding`.
         unread: the name of a container with GPUs that KubeRay does not read, because it is not the first container;
-            "" without one.
+            "" without such a container.
     """
 
     largest: int | None

@@ -1,1 +1,1 @@
-"""Objects of OpenSandbox and agent-sandbox, and the pods that their shards make."""
+"""Objects of OpenSandbox and agent-sandbox, and the pods of their shards."""

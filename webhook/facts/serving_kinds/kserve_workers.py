@@ -23,7 +23,7 @@ from webhook.typed.serving import InferenceService, Predictor, ServingRuntime
 WORKER_SPEC: Final = SERVING_KIND.rule(
     "serving-kind/worker-spec",
     title="An InferenceService with a workerSpec has a setting that KServe refuses",
-    why="With a workerSpec, KServe accepts fewer fields and resources, and refuses the others.",
+    why="With a workerSpec, KServe accepts fewer fields and resources.",
     function="validateMultiNodeVariables",
     issues=("https://github.com/kserve/kserve/issues/4226", "https://github.com/kserve/kserve/issues/4228"),
 )

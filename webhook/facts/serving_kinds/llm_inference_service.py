@@ -3,10 +3,10 @@
 The number of pods of a group is data divided by dataLocal, rounded down, and at least one. The shipped presets pass
 tensor, data and dataLocal to vLLM, but no preset passes pipeline.
 
-The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Later
-configurations override earlier ones, and the object itself overrides all. Containers are merged by their names. A
-configuration is in the namespace of the object, or in the namespace of KServe. All of these override KServe's own
-presets, which are not merged here.
+The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Each configuration
+overrides all earlier configurations, and the object itself overrides all configurations. Containers are merged by
+their names. A configuration is in the namespace of the object, or in the namespace of KServe. KServe's own presets,
+which have the lowest precedence, are not merged here.
 
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
 llm_inference_service_types_func.go GetSize; config/llmisvcconfig; kserve/kserve@00bd5d06

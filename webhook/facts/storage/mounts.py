@@ -29,7 +29,7 @@ class Volume(NamedTuple):
         podset: the pod set.
         value: the volume.
         path: the path of the volume in the object.
-        created_claim: the claim that a controller creates for the volume; not set if there is none.
+        created_claim: the claim that a controller creates for the volume; not set if no claim is created.
     """
 
     podset: PodSet
@@ -44,7 +44,7 @@ class Volume(NamedTuple):
 
     @property
     def claim_name(self) -> str:
-        """Return the PersistentVolumeClaim that the volume names; "" for none, and for a placeholder."""
+        """Return the PersistentVolumeClaim that the volume names; "" without a claim, and for a placeholder."""
         name = self.value.persistent_volume_claim.claim_name
         return "" if is_placeholder(name) else name
 

@@ -93,7 +93,7 @@ def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_memory_limit(pods: DevicePods, container: Container, volume: EmptyDir) -> Iterator[Problem]:
-    """Compare shared memory with the limit of the container, or of the pod if the container has none."""
+    """Compare shared memory with the limit of the container, or of the pod if the container has no limit."""
     for resources, who in ((container.resources, "container"), (pods.spec.resources, "pod")):
         limit = resources.limits.get("memory")
         if limit is None:

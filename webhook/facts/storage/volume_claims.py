@@ -1,13 +1,13 @@
-"""PersistentVolumeClaims of an object: whether they exist, and whether all of its pods can mount and write them.
+"""PersistentVolumeClaims of an object: whether the claims exist, and whether all pods can mount and write them.
 
 ReadWriteOnce and ReadWriteOncePod limit how many nodes and pods may mount a claim. A volume on the disk of one node
 exists only on that node. A ReadOnlyMany claim cannot be written. A claim that waits for a volume needs its
 StorageClass. A claim or a class counts as absent only in the view of a whole cluster; otherwise it is not known.
 
-The update of a Deployment of one pod may wait for the volume of the old pod. A rolling update makes the new pod before
-it removes the old one unless maxUnavailable, rounded down, is at least 1. A claim for one node forces the new pod
-onto the node of the old pod, where the old pod uses the devices. A volume that is read-only in the pod may be attached
-to several nodes.
+The update of a Deployment of one pod may wait for the volume of the old pod. A rolling update creates the new pod
+before it removes the old pod, unless maxUnavailable, rounded down, is at least 1. A claim for one node forces the new
+pod onto the node of the old pod, where the old pod uses the devices. A volume that is read-only in the pod may be
+attached to several nodes.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes,
 https://kubernetes.io/docs/concepts/storage/storage-classes/ and
@@ -316,7 +316,7 @@ def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
 
 
 def _rolling_update_problem(claims: Sequence[tuple[str, str, Sequence[VolumeMountInObject]]]) -> Problem:
-    """Return one problem for all claims of the Deployment, about a ReadWriteOncePod claim if there is one."""
+    """Return one problem for all claims of the Deployment; the problem names a ReadWriteOncePod claim first."""
     name, mode, mounting = next((each for each in claims if each[1] == "ReadWriteOncePod"), claims[0])
     others = ", ".join(f"`{each}`" for each, _, _ in claims if each != name)
     is_mode = f"is {mode} (likewise {others})" if others else f"is {mode}"

@@ -173,7 +173,7 @@ def _apply_resources(
     for node in of.node_containers if asked else ():
         before = node.get("resources", {})
         node["resources"] = _merged_resources(before, asked.json, release)
-        if not node["resources"].get("claims"):  # Trainer keeps all claims or none
+        if not node["resources"].get("claims"):  # Trainer keeps all claims, or drops all claims
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
                 merged.problems.append(lost_claim_problem(claim.get("name", ""), asked, runtime, release))
@@ -344,7 +344,7 @@ class MergedTrainJob:
 
     @property
     def scheduler(self) -> str:
-        """Return the gang scheduler of the pods: `volcano`, `coscheduling` or "" for none."""
+        """Return the gang scheduler of the pods: `volcano`, `coscheduling`, or "" without a gang scheduler."""
         return next(iter(self.runtime.spec.pod_group_policy.schedulers), "")
 
     @cached_property

@@ -247,9 +247,7 @@ class MergedJobSet(Struct):
     processes: ProcessesPerNode = UNKNOWN_PROCESSES
 
     def add_labels_and_annotations(self, metadata: Metadata, at: FieldPath) -> None:
-        """Add labels and annotations of the JobSet, with the path of each annotation. Later values replace earlier
-        ones.
-        """
+        """Add labels and annotations of the JobSet, with the path of each annotation. They replace earlier values."""
         if not metadata:
             return
         self.labels |= metadata.labels

@@ -60,7 +60,8 @@ class ReplicatedJobPods(Struct):
         count: the number of pods.
         step: the step that the label of the job names, "" without the label.
         given: the unchanged job.
-        settled: the container that already has the final variables of spec.trainer; None if there is none.
+        settled: the container that already has the final variables of spec.trainer; None if no container has them
+            yet.
     """
 
     job: JSON
@@ -88,7 +89,7 @@ class ReplicatedJobPods(Struct):
 
     @property
     def node_containers(self) -> list[dict[str, Any]]:
-        """Return the containers `node`; a valid runtime has one."""
+        """Return the containers with the name `node`; a valid runtime has one such container."""
         return [container for container in self.containers if container.get("name") == "node"]
 
     @property
@@ -384,7 +385,7 @@ def _installer_image(making: PluginInput) -> str:
 
 
 def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
-    """Add the variables of `env`, then of `then` (UpsertEnvVars). Return whether `then` replaces none of `env`."""
+    """Add the variables of `env`, then of `then` (UpsertEnvVars). Return whether `then` keeps all those of `env`."""
     return _upsert_entries(container, "env", env, "name", then)
 
 
@@ -410,8 +411,8 @@ def upsert_port(container: dict[str, Any], port: int) -> None:
 def _upsert_entries(
     into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
 ) -> bool:
-    """Add entries, and return whether `then` replaces none of `added`. If all keys are new, entries are appended
-    without a search, because an environment may have hundreds of variables.
+    """Add the entries of `added`, then of `then`. Return whether `then` keeps all entries of `added`. If all keys are
+    new, entries are appended without a search, because an environment may have hundreds of variables.
     """
     before: Sequence[Mapping[str, JSON]] = into.get(field, ())
     asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)

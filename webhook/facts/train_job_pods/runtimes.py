@@ -56,7 +56,7 @@ class ReferencedRuntime(Struct, frozen=True, kw_only=True):
 
     @property
     def replicated_jobs(self) -> Items[ReplicatedJob]:
-        """Return the replicated jobs of the runtime; none if it was not found."""
+        """Return the replicated jobs of the runtime; an empty list if the runtime was not found."""
         return self.spec.template.spec.replicated_jobs
 
     def __str__(self) -> str:
@@ -90,7 +90,9 @@ _ROWS: Final = (
 
 
 def shipped_runtime(name: str, release: Release) -> JSON | None:
-    """Return the runtime that a release ships under a name, None for none. Later releases count as the newest."""
+    """Return the runtime that a release ships under a name, or None. Later releases than the newest count as the
+    newest.
+    """
     return _RUNTIMES.get((name, min(release, WHOLE_JOBSET)))
 
 

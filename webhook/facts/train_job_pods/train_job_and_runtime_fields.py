@@ -100,7 +100,7 @@ class ObjectShape(Struct):
         )
 
     def find_or_create_shape(self, path: str) -> ObjectShape:
-        """Return the shape at a path inside it, and create it if there is none."""
+        """Return the shape at a path inside this shape, and create the shape if it does not exist."""
         name, _, rest = path.partition(".")
         shape = self.inner.setdefault(name.removesuffix("[]"), ObjectShape())
         return shape.find_or_create_shape(rest) if rest else shape

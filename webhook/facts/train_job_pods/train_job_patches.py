@@ -229,7 +229,7 @@ def _without_empty_pod_lists(job: ReplicatedJob) -> ReplicatedJob:
 
 
 def _overlays_of_pod_template_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
-    """Yield the overrides of 2.1: the path of each, with one overlay per target job."""
+    """Yield for each override of 2.1 the path of the override, and an overlay for each target job."""
     for override in spec.pod_template_overrides:
         template = {name: value for name, value in override.json.items() if name != "targetJobs"}
         overlays = [_overlay_of_override(template, target, override.spec) for target in override.target_jobs]
@@ -237,7 +237,9 @@ def _overlays_of_pod_template_overrides(spec: TrainJobSpec) -> Iterator[tuple[Fi
 
 
 def _overlays_of_pod_spec_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
-    """Yield the overrides of 2.0, which are PodSpecs: the path of each, with one overlay per target job."""
+    """Yield for each override of 2.0, which is a PodSpec, the path of the override, and an overlay for each target
+    job.
+    """
     for override in spec.pod_spec_overrides:
         pod_spec = {name: value for name, value in override.json.items() if name != "targetJobs"}
         pod = PodSpec(pod_spec, override.at, override.reading)

@@ -1,6 +1,6 @@
 """The groups of rules about TrainJobs and runtimes, typed views of these kinds, and the lookups.
 
-A field that a release does not have is dropped first (train_job_and_runtime_fields.py).
+Before an object is read, train_job_and_runtime_fields.py drops the fields that the release does not have.
 
 Source: kubeflow/trainer pkg/apis/trainer/v1alpha1, branches release-2.0 to release-2.3, and 8c0f5059bd51.
 """
@@ -215,7 +215,7 @@ class FluxPolicy(Typed):
 
 
 class MLPolicy(Typed):
-    """The plugin of a runtime, and its number of nodes."""
+    """The plugin and the number of nodes of a runtime."""
 
     num_nodes = OptionalNumber()
     torch = Part(TorchPolicy)

@@ -192,8 +192,8 @@ def advise_processes(subject: Subject, claims: Sequence[NodeDeviceClaim]) -> Ite
 
 
 def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterator[Problem]:
-    """Yield resourcesPerNode without the GPUs of the runtime: before 2.3 pods lose them, since then they are not
-    counted.
+    """Yield resourcesPerNode without the GPUs of the runtime. Before 2.3 pods lose these GPUs; since 2.3 Trainer does
+    not count them.
     """
     resources = job.trainer.resources_per_node
     if not resources or gpus_of_node_in_runtime(job) == 0 or job.counted_gpus[0] > 0 or _has_gpu_amount(resources):
@@ -233,7 +233,9 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several resources with `gpu` in their names. Trainer counts only one, in a random order."""
+    """Yield several resources with `gpu` in their names. Trainer counts only one of these resources, in a random
+    order.
+    """
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
@@ -338,7 +340,7 @@ def sentence_about_unset_processes(
 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
-    """Return the rest of that sentence for dropped claims, with the number that is right once a release keeps them."""
+    """Return the rest of the sentence for dropped claims. The number is right for a release that keeps the claims."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     assumed = "" if is_named else " (the assumed release)"
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"

@@ -356,7 +356,7 @@ def validate_pod_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iter
 
 
 def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
-    """Return the policy that the operator sets in pods. ExitCode becomes Never; without a policy, the kind has one."""
+    """Return the policy that the operator sets in pods. ExitCode becomes Never; without a policy, the kind decides."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
     is_retried = job.kind in ("PyTorchJob", "PaddleJob") or (job.is_beta and role.name == "Launcher")

@@ -174,7 +174,7 @@ KINDS: Final[Mapping[str, TrainingJobKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJobOfKind:
-    """One job.
+    """A job of the Training Operator or of the MPI Operator.
 
     Args:
         kind: one of KINDS.
@@ -275,15 +275,15 @@ def _read_roles(kind: str, job: AnyJob, subject: Subject) -> Entries[RoleOfJob]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleOfJob:
-    """One role.
+    """A role of a job.
 
     Args:
         name: Master, Worker, Launcher, PS …
         path: the path of the role.
         is_given: whether the role sets replicas.
         replicas: the number of replicas, with the operator's default; None for a placeholder.
-        restart_policy: the restart policy of the role, "" without one.
-        pod_restart_policy: the restart policy of the pod template, "" without one.
+        restart_policy: the restart policy of the role, or "".
+        pod_restart_policy: the restart policy of the pod template, or "".
         containers: the containers of the pod template.
         is_open: whether a part is a placeholder, so that there may be other containers or values.
         has_main: whether the container that trains exists, or may be a container with a placeholder as its name.

@@ -25,7 +25,7 @@ _PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage", "storage", "pod
 
 
 def amounts_in_thousandths(written: Entries[Amount]) -> Amounts:
-    """Return written quantities in thousandths; invalid ones are left out."""
+    """Return written quantities in thousandths; invalid quantities are left out."""
     read = ((name, quantity.read_quantity_or_none(value)) for name, value in written.items())
     return {name: amount.milli_value() for name, amount in read if amount is not None}
 

@@ -3,8 +3,8 @@
 svc names its variables and files after the tasks, with `_` for `-`. pytorch sets rank 0 in every pod of the master. ray
 finds containers by name, and replaces their commands with `ray start`.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go and pkg/controllers/job/plugins, OnPodCreate
-of each, distributed-framework among them.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go; pkg/controllers/job/plugins, the function
+OnPodCreate of each plugin, also in distributed-framework.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ _LISTED: Final = re.compile(
     rf"(?:{_HOST_OPTION}|\b([A-Z_][A-Z0-9_]*)=\"?)"
     r"(?:`|\$\()\s*cat\s+/etc/volcano/([A-Za-z0-9_.-]+)\.host\s*\|\s*tr\s[^|`)]*[`)]"
 )
-"""Matches hosts of a file joined with commas, as an argument or in a variable: `cat …/worker.host | tr " "
-","`.
-"""
+"""Matches hosts of a file joined with commas, as an argument or in a variable: `cat …/worker.host | tr " " ","`."""
 _HOST_VARIABLE: Final = re.compile(rf"{_HOST_OPTION}\$\{{?([A-Z_][A-Z0-9_]*)")
 _ASSIGNED: Final = re.compile(r"\b([A-Z_][A-Z0-9_]*)\+?=")
 _SEVERAL: Final = 2

@@ -106,8 +106,8 @@ JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier",
     title="No HyperNode is of a tier that the gang allows",
     why=(
-        "A gang with a hard network topology is placed within one HyperNode, of at most the highest tier that it "
-        "allows. If no HyperNode has such a tier, the gang waits for ever."
+        "A gang with a hard network topology is placed within one HyperNode, with at most the highest tier of the "
+        "topology. If all HyperNodes have higher tiers, the gang waits for ever."
     ),
     refused_by="nothing; the job stays pending",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",

@@ -1,8 +1,8 @@
 """Rules for PodGroups: size, queue, network topology, gangs that are never placed, and Pods that name a PodGroup.
 
 The queue must exist, be open, have no queues below it, and have enough capacity. The webhook validates a PodGroup
-only when it is created. Unlike a Job, a PodGroup is accepted in a queue that has queues below it. hyper_node.py
-compares tiers. A Pod must name an existing PodGroup, in the annotation that the scheduler reads.
+only when it is created, and accepts a PodGroup in a queue with queues below it. hyper_node.py compares tiers. A Pod
+must name an existing PodGroup, in the annotation that the scheduler reads.
 
 The pods of a PodGroup are counted in files: Pods, and the workloads that create them. In a live cluster the number is
 not known, because a live view has no pods, and a new PodGroup has no pods yet.
@@ -146,7 +146,7 @@ POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/unknown-resource",
     title="No node can have this resource",
-    why="Kubernetes has only a few resources without a domain. No node has others, such as gpu.",
+    why="Kubernetes has only a few resources without a domain. No node has `gpu`, for example.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
     severity="high",
 )

@@ -2,9 +2,9 @@
 
 The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf. The scheduler reads it loosely: it
 drops a misspelt key, logs an unknown plugin, and keeps the old configuration if an action is unknown. The folder of
---plugins-dir may have more plugins, named like their files. So if a configuration names a plugin that is unlike all
-of Volcano's plugins, it may be for another distribution. Its plugins and actions are then not checked for names that
-Volcano does not have. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf,
+--plugins-dir may have more plugins, named like their files. So a configuration with a plugin whose name is unlike all
+names of Volcano's plugins may be for another distribution. In this case, unknown plugins and actions are not
+reported. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf,
 conf/scheduler_conf.go, plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
 """
 
@@ -265,7 +265,7 @@ def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iter
     yield from _check_unknown_keys(conf, _KEYS, at)
     plugins = {option.name for option in conf.plugin_options()}
     near = {name: _probably_meant_plugin(name) for name in plugins if name not in PLUGINS}
-    is_own = not all(near.values())  # such a plugin may do what any plugin of Volcano does
+    is_own = not all(near.values())  # an unknown plugin may do what any plugin of Volcano does
     for option in conf.plugin_options():
         yield from _check_misspelled_plugin(option.name, "" if is_own else near.get(option.name, ""), at)
         yield from _check_unknown_keys(option, _OPTION_KEYS, at)

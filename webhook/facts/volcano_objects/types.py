@@ -50,7 +50,7 @@ SPECS: Final[Mapping[tuple[str, str], FieldPath]] = {
     CRON_JOB: ("spec", "jobTemplate", "spec"),
     JOB_TEMPLATE: ("spec",),
 }
-"""The path of a Job's spec in each kind that has one."""
+"""The path of the spec of a Job, in each kind that contains such a spec."""
 KINDS: Final = frozenset((JOB, CRON_JOB, JOB_TEMPLATE, JOB_FLOW, QUEUE, POD_GROUP, HYPER_NODE))
 SCHEDULER: Final = "volcano"
 """The default name of Volcano's scheduler; `--scheduler-name` sets another name."""
@@ -117,7 +117,7 @@ class PartitionPolicy(Typed):
 
 
 class DependsOn(Typed):
-    """The tasks that a task waits for: for all of them, or for any."""
+    """The tasks that a task waits for. `iteration` says whether it waits for all of these tasks, or for any."""
 
     names = Texts(name="name")
     iteration = Text()
