@@ -49,7 +49,7 @@ OPTIONS: Final = {
 """The options of each launcher for the number of nodes and for the rank of a node."""
 _KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
-"""Variables that the Training Operator appends to those of a container, so that the operator's values count."""
+"""Variables that the Training Operator appends to a container's variables, so that the operator's values count."""
 _PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
 _OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
 _UNSURE: Final = re.compile(r"[$`?]")

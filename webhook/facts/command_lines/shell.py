@@ -33,7 +33,7 @@ _NAME: Final = re.compile(
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""The most places of a single character that are tried. A search for the whole text is as fast after these tries."""
+"""The most places of a single character that are tried. A search for the whole text is as fast as more tries."""
 _DEEPEST: Final = 40
 """The deepest nesting of quotes and parentheses that is read; people stop at three."""
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))

@@ -1,8 +1,8 @@
 """The containers of an object that start training processes, with the number of their GPUs and pods.
 
-Each pod set has a member for each container that keeps running. The containers of a TrainJob are those of its
-trainer, merged with the runtime. The module also has the group of rules of this package, and the kinds that it reads in
-addition to pod templates.
+Each pod set has a member for each container that keeps running. For a TrainJob, the members are the containers of the
+trainer step, merged with the runtime. The module also has the group of rules of this package, and the kinds that the
+package reads in addition to pod templates.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 processes.py compares processes with GPUs, and refused_arguments.py reports refused arguments. This module checks:
 
-- GPUs that the container hides from itself, and GPUs of other pods that it sees. Variables of the container and of its
-  command set this (gpu/visible_devices.py).
+- GPUs that the container hides from itself, and GPUs of other pods that the container sees. Variables of the
+  container and of its command decide which GPUs are visible (gpu/visible_devices.py).
 - Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
   between processes use /dev/shm, and often need no more if GPUs are connected directly.
 - How the server ends, and where its model comes from.

@@ -260,7 +260,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
-    """Return how many pods may join a server; None if this is not known, or if pods of other objects may join."""
+    """Return how many pods may join a server; None for an unknown number, or if pods of other objects may join."""
     if subject.group_kind not in _WITH_ALL_PODS:
         return None
     counts = [each.pods for each in subject.once(pod_sets).all]

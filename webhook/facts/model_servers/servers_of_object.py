@@ -1,4 +1,4 @@
-"""The model servers of an object: each container that starts one, with its GPUs and the pods of its group.
+"""The containers of an object that start model servers, with the GPUs of each container and the pods of its group.
 
 Whole pod templates are read here; parts_of_pods.py reads containers that a controller merges.
 """

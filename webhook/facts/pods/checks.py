@@ -42,7 +42,7 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
 def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of fields outside pod templates that a controller copies into the resources of a container.
 
-    The fields of a TrainJob are checked in the pods that Trainer creates. A Pod has no such fields.
+    The fields of a TrainJob are checked in the pods that Trainer creates. A Pod has no fields of this kind.
     """
     table, paced = subject.table, subject.deadline.items_with_clock_checks
     inner = (

@@ -112,7 +112,7 @@ def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContai
 
 
 def _pod_level_amounts(resources: Resources) -> Amounts:
-    """Return the amounts of the pod as a whole, which replace those of its containers."""
+    """Return the amounts of the pod as a whole, which replace the amounts of its containers."""
     both = (
         {**amounts_in_thousandths(resources.limits), **amounts_in_thousandths(resources.requests)} if resources else {}
     )

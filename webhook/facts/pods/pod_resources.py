@@ -204,7 +204,7 @@ class ResourcesOfPart(NamedTuple):
 
     @property
     def is_of_sidecar(self) -> bool:
-        """Return whether the resources are those of a sidecar."""
+        """Return whether the resources belong to a sidecar."""
         return self.holder is not None and self.holder.restart_policy == "Always"
 
 
@@ -222,7 +222,7 @@ def resources_in_pod(pod: PodSpec) -> Items[ResourcesOfPart]:
         for container in holders
         if container.json.get("resources") and container.resources.json
     ]
-    if pod.has("resources") and pod.resources:  # a controller makes a container with these
+    if pod.has("resources") and pod.resources:  # a pod without containers gets a container with these resources
         listed.append(_resources_of_part("pod" if containers else "containers", pod))
     if pod.has("overhead") and pod.overhead:
         listed.append(ResourcesOfPart("overhead", pod.path("overhead"), pod.overhead, {}))
@@ -425,7 +425,7 @@ def validate_pod_resource_consistency(places: Items[ResourcesOfPart]) -> Iterato
 
 
 def _validate_sums(pod: ResourcesOfPart, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
-    """Yield sums of the containers' requests above those of the pod; for hugepages, also sums of limits."""
+    """Yield sums of the containers' requests above the requests of the pod; for hugepages, also sums of limits."""
     limit, request = _amount_in_thousandths(pod.limits, name), _amount_in_thousandths(pod.requests, name)
     is_huge = name.startswith(HUGE)
     pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]

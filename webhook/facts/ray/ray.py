@@ -2,9 +2,10 @@
 
 The operator refuses an object in an event after the object is stored. Names of RayJobs and RayServices must be
 shorter by the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator,
-or on fault tolerance, are left out. KubeRay passes rayStartParams to `ray start`. If these do not set num-gpus,
-KubeRay sets it from the limits of the first container. If num-gpus is below the GPUs of the container, above all if
-it is 0, Ray places too few tasks on a node. Since 1.5 a group's own `resources` replace rayStartParams.
+or on fault tolerance, are left out. KubeRay passes rayStartParams to `ray start`. If rayStartParams do not set
+num-gpus, KubeRay sets num-gpus from the limits of the first container. If num-gpus is below the GPUs of the
+container, and above all if num-gpus is 0, Ray places too few tasks on a node. Since 1.5 a group's own `resources`
+replace rayStartParams.
 
 Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go;
 ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go addWellKnownAcceleratorResources and

@@ -1,6 +1,6 @@
-"""The fields of serveConfigV2 that Ray Serve refuses, and those that Ray drops.
+"""The fields of serveConfigV2 that Ray Serve refuses, and the fields that Ray drops.
 
-KubeRay passes the text to Ray when the cluster runs. If Ray refuses it, the RayService never becomes ready. Ray
+KubeRay passes the text to Ray when the cluster runs. If Ray refuses the text, the RayService never becomes ready. Ray
 silently drops unknown fields. user_config and args belong to the application, so they are not checked.
 
 Source: PyPI ray 2.60.0 ray/serve/schema.py and ray/serve/config.py; ray-project/kuberay@feeaf72f

@@ -1,11 +1,11 @@
 """What the controller of BatchSandboxes rejects or ignores, and the checks of all kinds of this package.
 
-Rules for the claims of a Sandbox's containers and for Windows sandboxes are here too. Any field of a BatchSandbox may
-be null, because the controller writes fields without omitempty. The CRDs of Sandbox and SandboxTemplate identify the
-claims of a container by name; Kubernetes identifies them by name and request. So a container of a Pod may name a claim
-twice, and a container of a Sandbox may not. A Windows sandbox is a Linux pod in which QEMU runs Windows; the name of a
-volume shows this. Windows needs 2 CPUs, 4 GB of memory and 64 GB of disk; QEMU needs 2 GiB more memory. RAM_SIZE,
-CPU_CORES and DISK_SIZE are variables of dockur/windows.
+This module also has rules for Windows sandboxes and for the claims of a Sandbox's containers. Any field of a
+BatchSandbox may be null, because the controller writes fields without omitempty. The CRDs of Sandbox and
+SandboxTemplate identify the claims of a container by name; Kubernetes identifies them by name and request. So a
+container of a Pod may name a claim twice, and a container of a Sandbox may not. A Windows sandbox is a Linux pod in
+which QEMU runs Windows; a volume with a special name marks the pod. Windows needs 2 CPUs, 4 GB of memory and 64 GB of
+disk; QEMU needs 2 GiB more memory. RAM_SIZE, CPU_CORES and DISK_SIZE are variables of dockur/windows.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go,
 strategy/{pool,task_scheduling}_strategy_default.go, server/opensandbox_server/services/k8s/windows_profile.py and

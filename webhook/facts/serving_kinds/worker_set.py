@@ -112,7 +112,7 @@ def _refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount:
 
 
 def _groups_of_amount(amount: Any, replicas: int, *, rounds_up: bool = False) -> int | None:
-    """Return the number of groups that a number or a percentage means; None if it is neither."""
+    """Return the number of groups that a number or a percentage means; None for any other value."""
     if isinstance(amount, int):
         return amount
     if not isinstance(amount, str) or not _PERCENTAGE.fullmatch(amount):

@@ -225,7 +225,7 @@ def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
 
     Args:
         breach: the value and the kind of the mistake.
-        rule: the rule to report; None for the rule of object-shape about this kind of mistake.
+        rule: the rule to report; None for the rule that object-shape has for the kind of the mistake.
     """
     match breach.what:
         case "missing":

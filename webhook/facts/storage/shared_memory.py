@@ -1,7 +1,7 @@
 """Shared memory of containers in which PyTorch uses several GPUs.
 
 A container runtime gives /dev/shm 64 MiB, which NCCL and data loaders exhaust:
-https://github.com/NVIDIA/nccl/issues/525. training_jobs/roles.py reports PyTorchJobs that have only this much.
+https://github.com/NVIDIA/nccl/issues/525. training_jobs/roles.py reports PyTorchJobs with only 64 MiB.
 """
 
 from __future__ import annotations

@@ -341,7 +341,7 @@ def _starts_new_pod_first(settings: RollingUpdate) -> bool:
 
 def _rolling_limit_for_one_pod(written: JSON, default: int = 0) -> int | None:
     """Return the number of pods that a setting of a Deployment with one pod means. Percentages of maxUnavailable are
-    rounded down, those of maxSurge (`default` 1) up.
+    rounded down, and percentages of maxSurge (`default` 1) are rounded up.
     """
     if written is None:
         return default

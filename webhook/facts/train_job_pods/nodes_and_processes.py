@@ -226,7 +226,7 @@ class MergedJobSet(Struct):
 
     Args:
         spec: the spec of the JobSet.
-        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it; paths are those of
+        patched: the spec of the runtime with the patches, before Trainer and its plugins change it; paths begin at
             the runtime.
         labels, annotations: labels and annotations of the JobSet. annotated: the path of each annotation.
         problems: the problems of parts that were refused, dropped, appended or replaced.

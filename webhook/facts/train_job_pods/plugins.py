@@ -318,7 +318,7 @@ def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value
 
 
 def entrypoint_config_map_name(name: str) -> str:
-    """Return the name of the ConfigMap with the scripts; its volume has the same name."""
+    """Return the name of the ConfigMap with the scripts, which is also the name of the volume."""
     return f"{name}-flux-entrypoint"
 
 

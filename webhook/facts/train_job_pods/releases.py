@@ -1,8 +1,8 @@
 """The installed release of Kubeflow Trainer, and the releases that changed something.
 
-ConfigMap `trainer` in the namespace of claimgate names the release for all policies about TrainJobs: it is their param.
-The param of another policy may name a release for that policy. Without both, the image of Trainer's Deployment names
-the release. Four forms of patches share one API version, and releases merge them differently.
+ConfigMap `trainer` in the namespace of claimgate, which is the param of all policies about TrainJobs, names the
+release. The param of another policy may name a release for that policy. Without a param, the image of Trainer's
+Deployment names the release. Four forms of patches share one API version, and releases merge them differently.
 
 Source: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for later changes.
 """

@@ -171,9 +171,10 @@ def check_fields_exist_in_release(
 ) -> Iterator[Problem]:
     """Yield every field that the release does not have.
 
-    `is_sent`: an API server sent the object. The server drops unknown fields before, so a field that is still there
-    shows that the release in the params is wrong. `is_named`: a user named the release. If the release is assumed, a
-    file with a field of an older release may be for that older release, unless it also has a newer field.
+    `is_sent`: an API server sent the object, without the fields that its CustomResourceDefinition lacks. So a field
+    that the release does not have shows that the release in the params is wrong. `is_named`: a user named the
+    release. If the release is assumed, a file with a field of an older release may be for that older release, unless
+    the file also has a newer field.
     """
     shape = read_field_table().kinds.get(kind)
     if shape is None:
@@ -236,7 +237,7 @@ def pruned_value_at(value: JSON, at: FieldPath, kind: str, release: Release, dea
 
 
 class _FieldPruner(NamedTuple):
-    """Removes dropped fields. `is_bare`: the value has neither nulls nor directives, as nearly every value."""
+    """Removes dropped fields. `is_bare`: the value has no nulls and no directives, which is the usual case."""
 
     release: Release
     deadline: Deadline

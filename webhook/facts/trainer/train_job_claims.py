@@ -153,9 +153,9 @@ class NodeDeviceClaim(NamedTuple):
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
     """Return the device claims of a training node; call it through `Subject.once`.
 
-    These are the claims that the container `node` refers to, with or without resourcesPerNode. If the container
-    refers to no claim, these are the claims that no container refers to. Both include claims of patches that the
-    release drops. `devices` is None for a claim with missing objects, which are not reported here.
+    The result has the claims that the container `node` refers to, with or without resourcesPerNode. If the container
+    refers to no claim, the result has the claims that no container refers to. Claims of patches that the release
+    drops are included. `devices` is None for a claim with missing objects, which are not reported here.
     """
     job = subject.once(merge_train_job)
     if not job.object:
@@ -190,7 +190,7 @@ def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedCl
     if job.node_job is None:
         return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
     pods = [replicated for replicated in job.replicated_jobs if replicated.name == job.node_job.name]
-    if len(pods) > 1:  # jobs of the same name; no API server accepts this
+    if len(pods) > 1:  # no API server accepts two jobs with one name
         return _resolved_claims(job.node_job.pod_template.json, subject)
     return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
 
@@ -212,7 +212,7 @@ def _claims_not_merged(job: MergedTrainJob) -> Collection[PodClaim]:
 
 
 def _claims_dropped_by_api_server(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
-    """Return claims of the TrainJob that the API server drops, except those that the pods have under the same name."""
+    """Return claims of the TrainJob that the API server drops, without claims whose names the pods already have."""
     if job.release >= KEEPS_CLAIMS:
         return ()
     written = job.object if job.object.json is subject.object else subject.typed(TrainJob)

@@ -95,7 +95,7 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
-    """Return whether a missing role Worker is an error. In a PaddleJob, this is so only if no limit is set."""
+    """Return whether a missing role Worker is an error. In a PaddleJob it is an error only if no limit is set."""
     is_said = (
         job.value_at(*at) is not None or job.is_placeholder_at(*at)
         for at in (("elasticPolicy", each) for each in _LIMITS)

@@ -221,7 +221,7 @@ def _slots_per_worker(job: TrainingJobOfKind) -> int:
 
 
 def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
-    """Return how many hosts give mpirun slots; 0 if this is not known, or if the implementation ignores slots."""
+    """Return how many hosts give mpirun slots; 0 for an unknown number, or if the implementation ignores slots."""
     worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
     if any(job.is_placeholder_at(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
         return 0
@@ -235,7 +235,9 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
 
 
 def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
-    """Return the command of the launcher; None if it is not mpirun, is not known, or sets hosts or slots itself."""
+    """Return the command of the launcher; None for an unknown command, without mpirun, or with its own hosts or
+    slots.
+    """
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
     if told is None or told.by not in MPI or not told.whole or told.hosts or told.oversubscribed:
@@ -246,7 +248,7 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
 def _may_start_processes(launcher: RoleOfJob) -> bool:
     """Return whether each rank may start one process for each GPU, as torchrun does.
 
-    A command with a shell script may do this, and a container with a variable such as NPROC_PER_NODE.
+    A command with a shell script may start processes, and so may a container with a variable such as NPROC_PER_NODE.
     """
     return any(
         any(word.endswith(".sh") for word in container.words)

@@ -1,8 +1,8 @@
 """Rules for the roles of a job: names, replicas, containers, variables and shared memory.
 
-The operators refuse some jobs only after these are stored. The API server refuses a container without name or image
-when the pod is created. Each operator appends variables to the variables of the container. Shared memory matters in
-pods with several GPUs.
+The operators refuse some jobs only after the jobs are stored. The API server refuses a container without name or
+image when the pod is created. Each operator appends variables to the variables of the container. Shared memory
+matters in pods with several GPUs.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs,
 pkg/apis/kubeflow.org/v1, pkg/controller.v1/tensorflow for chief and parameter servers,
@@ -50,7 +50,7 @@ IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
 ONE_CHIEF: Final = TRAINING_JOB.rule(
     "training-job/one-chief",
     title="The TFJob has both a chief and a master",
-    why="Both names mean the same role, and the webhook refuses a job with two.",
+    why="Both names mean the same role, and the webhook refuses a job with both.",
     function="validateReplicaSpecs",
 )
 CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
@@ -119,7 +119,7 @@ MAIN_CONTAINER: Final = TRAINING_JOB.rule(
 OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/operator-variable",
     title="The container sets a variable that the operator overwrites",
-    why="The operator adds its own variable after those of the container, and the last value counts.",
+    why="The operator adds its own variable after the variables of the container, and the last value counts.",
     function="setPodEnv",
     severity="low",
 )

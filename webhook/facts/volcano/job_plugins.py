@@ -4,7 +4,7 @@ If a plugin cannot read an argument, the controller logs this and uses defaults 
 webhook refuses the plugin mpi without a master task. svc names its variables and files after the tasks, with `_` for
 `-`.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins, OnPodCreate of each, and
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins, the function OnPodCreate of each plugin, and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
 """
 

@@ -109,8 +109,8 @@ POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier",
     title="No HyperNode is of a tier that the PodGroup allows",
     why=(
-        "A gang with a hard network topology is placed within one HyperNode, of at most the highest tier that it "
-        "allows. If no HyperNode has such a tier, the gang waits for ever."
+        "A gang with a hard network topology is placed within one HyperNode, with at most the highest tier of the "
+        "topology. If all HyperNodes have higher tiers, the gang waits for ever."
     ),
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
     function="isEligibleHyperNode",

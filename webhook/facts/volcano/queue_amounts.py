@@ -1,4 +1,4 @@
-"""Compares capability, deserved amounts and guarantee of a queue with those of its parents, siblings and children.
+"""Compares capability, deserved amounts and guarantee of a queue with its ancestors, siblings and children.
 
 The children of a queue together may not have more than the queue.
 
@@ -155,7 +155,7 @@ def _limits_of_capability(queue: Queue) -> Iterator[tuple[str, Quantity]]:
 
 
 def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield deserved amounts of children that together exceed those of their queue (validateSiblingsSum)."""
+    """Yield deserved amounts of children that together exceed the amount of their queue (validateSiblingsSum)."""
     if excess := first_excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
         message, fix = excess.explain(parent, queue)
         yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
@@ -175,7 +175,7 @@ def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
 
 
 def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield guarantees of children that together exceed those of their queue (validateSiblingsSum)."""
+    """Yield guarantees of children that together exceed the guarantee of their queue (validateSiblingsSum)."""
     shares = (child.spec.guarantee.resource for child in children)
     if excess := first_excess("guarantee", shares, parent.spec.guarantee.resource):
         message, fix = excess.explain(parent, queue)

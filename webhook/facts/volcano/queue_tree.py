@@ -51,7 +51,7 @@ class QueueTree:
 
     Args:
         all: the queues by name.
-        is_whole: whether these are all queues, with current states.
+        is_whole: whether the view has all queues of the cluster, with current states.
         children: for each queue with children, the names of its children.
         deadline: the deadline that loops over queues are charged to.
         view: the view of the cluster that has the queues.
@@ -64,7 +64,7 @@ class QueueTree:
     view: ClusterView
 
     def describe_origin(self, name: str) -> str:
-        """Return the file of a queue as part of a sentence, such as " in queues.yaml"; "" if it is not from a file."""
+        """Return the file of a queue as part of a sentence, such as " in queues.yaml"; "" without a file."""
         return self.view.file_of_object_as_text(self.all[name].json) if name in self.all else ""
 
     def is_leaf(self, name: str) -> bool:
