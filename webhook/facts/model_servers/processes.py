@@ -39,8 +39,8 @@ PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-may-exceed-gpus",
     title="The parallel sizes of a server are above the GPUs of the pod",
     why=(
-        "The server starts a process for each rank. It may run several processes on one GPU, wait, or end, which "
-        "depends on its engine, its release, or on the image."
+        "The server starts a process for each rank. Depending on its engine, its release and the image, it runs "
+        "several processes on one GPU, waits, or ends."
     ),
     source="NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py",
     level="advice",

@@ -50,7 +50,10 @@ ALL_GPUS_VISIBLE: Final = MODEL_SERVER.rule(
 SHARED_MEMORY: Final = MODEL_SERVER.rule(
     "model-server/shared-memory",
     title="A model server with several GPUs has only 64 MiB of shared memory",
-    why="NCCL and the queues between the processes use /dev/shm. The server may fail with a bus error when it is full.",
+    why=(
+        "NCCL and the queues between the processes use /dev/shm. The server may fail with a bus error when /dev/shm is "
+        "full."
+    ),
     source="https://github.com/vllm-project/vllm/issues/7466",
     level="advice",
     issues=("https://github.com/vllm-project/production-stack/issues/276",),

@@ -60,7 +60,7 @@ NO_ADDRESS: Final = MODEL_SERVER.rule(
 SAME_NODE_RANK: Final = MODEL_SERVER.rule(
     "model-server/same-node-rank",
     title="Several pods of a model server have one node rank",
-    why="All pods of a template have the same arguments, so no node has one of the other ranks.",
+    why="All pods of a template have the same arguments, so every node has the same rank.",
     refused_by="nothing; the server waits and ends",
 )
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(

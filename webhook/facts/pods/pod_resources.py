@@ -77,7 +77,7 @@ RESOURCE_CASE: Final = POD_RESOURCES.rule(
 PAGE_SIZE: Final = POD_RESOURCES.rule(
     "pod-resources/page-size",
     title="The hugepages resource does not name a page size",
-    why="The page size is a part of the name, as in hugepages-2Mi. The API server refuses the pod without it.",
+    why="The page size is a part of the name, as in hugepages-2Mi. The API server refuses the pod without a page size.",
     function="validateResourceQuantityHugePageValue",
 )
 QUANTITY: Final = POD_RESOURCES.rule(
@@ -119,8 +119,8 @@ LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
     "pod-resources/limit-left-to-autopilot",
     title="The device has no limit outside GKE Autopilot",
     why=(
-        "GKE Autopilot sets limits to the requests before the API server checks a pod. Every other cluster refuses the "
-        "pods."
+        "GKE Autopilot sets missing limits to the requests before the API server checks a pod. All other clusters "
+        "refuse the pods."
     ),
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests",
     level="advice",

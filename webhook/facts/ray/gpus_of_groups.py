@@ -53,7 +53,7 @@ HIDDEN_FROM_RAY: Final = RAY.rule(
 ENTRYPOINT_GPUS: Final = RAY.rule(
     "ray/entrypoint-gpus",
     title="No pod of a Ray cluster has the GPUs or CPUs of the entrypoint",
-    why="Ray places the entrypoint in one pod, waits 900 s for it, and the job fails.",
+    why="Ray places the entrypoint in one pod. If no pod has enough resources for 900 s, the job fails.",
     refused_by="Ray, after 900 s",
     source="PyPI ray 2.60.0 ray/dashboard/modules/job/job_manager.py",
     fails="start",

@@ -37,8 +37,8 @@ NAME: Final = RAY.rule(
     "ray/name",
     title="The name of the Ray object is invalid or too long",
     why=(
-        "KubeRay accepts the object, then refuses a longer name, or a name that is not a DNS label, in an event, "
-        "and makes no pod."
+        "KubeRay accepts the object. Then it makes no pod, and an event says that the name is too long, or is not a "
+        "DNS label."
     ),
     function="ValidateRayClusterMetadata",
 )
@@ -64,7 +64,10 @@ TTL: Final = RAY.rule(
 REPLICA_BOUNDS: Final = RAY.rule(
     "ray/replica-bounds",
     title="minReplicas of a Ray group is above maxReplicas",
-    why="KubeRay 1.6 and later make no pods for such bounds, or for negative bounds. Older releases ignore one.",
+    why=(
+        "KubeRay 1.6 and later make no pods for such bounds, or for negative bounds. Older releases ignore one of the "
+        "bounds."
+    ),
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",
 )
@@ -95,7 +98,10 @@ NUM_GPUS: Final = RAY.rule(
 GPUS_WITHOUT_REQUEST: Final = RAY.rule(
     "ray/gpus-without-request",
     title="Ray counts GPUs but the container requests none",
-    why="Ray starts tasks for these GPUs, but Kubernetes gives the container none, and may choose a node without GPUs.",
+    why=(
+        "Ray starts tasks for these GPUs, but Kubernetes gives the container no GPU, and may choose a node without "
+        "GPUs."
+    ),
     refused_by="",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
     function="updateRayStartParamsResources",

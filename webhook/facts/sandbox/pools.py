@@ -43,7 +43,7 @@ POOL_TEMPLATE: Final = SANDBOX.rule(
 BUFFER_RANGE: Final = SANDBOX_ADVICE.rule(
     "sandbox/buffer-range",
     title="bufferMin is above bufferMax",
-    why="The controller then uses half of the sum of both.",
+    why="The controller uses half of the sum of both numbers instead.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
@@ -90,7 +90,7 @@ LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
 REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
     "sandbox/reference-exists",
     title="The Pool, template or warm pool does not exist",
-    why="No pod is created until it exists.",
+    why="No pod is created until the object exists.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
     fails="pending",
 )

@@ -81,7 +81,7 @@ WINDOWS_DEVICE: Final = SANDBOX_ADVICE.rule(
 WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-size",
     title="The Windows sandbox is too small",
-    why="Windows does not install or start with fewer resources.",
+    why="Windows needs more resources to install and to start.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_common.py",
     fails="start",
 )

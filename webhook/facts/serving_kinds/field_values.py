@@ -20,8 +20,8 @@ FIELD_VALUE: Final = SERVING_KIND.rule(
     "serving-kind/field-value",
     title="A field of a kind that serves models has a value that is refused",
     why=(
-        "The CustomResourceDefinition declares types, ranges and closed sets, and the webhook some more. The object is "
-        "refused when you create it."
+        "The CustomResourceDefinition declares types, ranges and allowed values, and the webhook has more rules. The "
+        "object is refused when you create it."
     ),
     refused_by="the API server, when the object is created",
     source="kubernetes-sigs/lws@060ab4d config/crd/bases; kserve/kserve@aaac4e294 config/crd/full",

@@ -27,8 +27,8 @@ WORKER_SET: Final = SERVING_KIND.rule(
     "serving-kind/worker-set",
     title="A LeaderWorkerSet has a name, size, subgroup or update that its webhook refuses",
     why=(
-        "The webhook refuses groups without pods, an update strategy without any room, and subgroups that do not "
-        "divide a group."
+        "The webhook refuses groups without pods, updates that may neither add nor stop a group, and subgroups that do "
+        "not divide a group."
     ),
     refused_by="LeaderWorkerSet's webhook",
     source="kubernetes-sigs/lws@060ab4d pkg/webhooks/leaderworkerset_webhook.go",

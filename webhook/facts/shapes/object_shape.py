@@ -123,7 +123,7 @@ FRACTION: Final = OBJECT_SHAPE.rule(
 OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
     "object-shape/wrong-type",
     title="A value has the wrong type",
-    why=("The API server refuses the object. Other rules are not evaluated for it."),
+    why="The API server refuses the object. Other rules are not evaluated for the object.",
 )
 POD_KIND: Final = frozenset({("", "Pod")})
 _MOST_NAMED: Final = 4

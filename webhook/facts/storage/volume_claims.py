@@ -88,7 +88,10 @@ READ_ONLY: Final = STORAGE.rule(
 READ_ONLY_CLAIM: Final = STORAGE.rule(
     "storage/read-only-claim",
     title="A ReadOnlyMany claim is mounted without readOnly",
-    why=("Some drivers do not mount such a volume unless the mount is read-only. Others mount it read-only anyway."),
+    why=(
+        "Some drivers do not mount such a volume unless the mount is read-only. Other drivers mount the volume "
+        "read-only anyway."
+    ),
     level="advice",
     fails="start",
 )
@@ -114,7 +117,7 @@ CLASS_EXISTS: Final = STORAGE.rule(
 CLAIM_EXISTS: Final = STORAGE.rule(
     "storage/claim-exists",
     title="The PersistentVolumeClaim does not exist",
-    why="The pods stay Pending. The other pods of a training hold their GPUs and wait for them.",
+    why="The pods stay Pending. The other pods of a training hold their GPUs while they wait.",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
     function="PreFilter",
 )

@@ -78,7 +78,7 @@ LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
 LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/lost-toleration",
     title="The patch removes tolerations of the runtime",
-    why="Tolerations have no merge key, so a patch replaces all of them.",
+    why="Tolerations have no merge key, so a patch replaces all tolerations.",
     fails="pending",
 )
 _STEPS: Final = {

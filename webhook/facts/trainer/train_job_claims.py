@@ -65,7 +65,10 @@ CLAIM_COUNT: Final = TRAIN_JOB.rule(
 CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
     "train-job/claim-feature-gate",
     title="Trainer's feature gate for claims is off",
-    why="Trainer refuses the fields while the gate is off. If it is on, set param dynamicResourceAllocation to true.",
+    why=(
+        "Trainer refuses the fields while the gate is off. If the gate is on, set param dynamicResourceAllocation to "
+        "true."
+    ),
     source="https://github.com/kubeflow/trainer/pull/3540",
 )
 RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(

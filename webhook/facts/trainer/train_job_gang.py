@@ -57,7 +57,7 @@ PRIORITY_CLASS: Final = TRAIN_JOB.rule(
 )
 _NEEDS_A_POD: Final = "coscheduling"
 """The scheduler with PodGroups in which spec.minMember is at least 1: kubernetes-sigs/scheduler-plugins v0.33.5
-apis/scheduling/v1alpha1/types.go. In a PodGroup of Volcano it may be 0: volcano-sh/volcano@ed72c7c8
+apis/scheduling/v1alpha1/types.go. In a PodGroup of Volcano, minMember may be 0: volcano-sh/volcano@ed72c7c8
 scheduling.volcano.sh_podgroups.yaml.
 """
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"

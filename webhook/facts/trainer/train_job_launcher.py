@@ -34,8 +34,8 @@ LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-processes",
     title="The launcher's number of processes differs from the node's GPUs",
     why=(
-        "The number in the command overrides PET_NPROC_PER_NODE. With fewer processes GPUs stay idle, with more some "
-        "fail or share a GPU."
+        "The number in the command overrides PET_NPROC_PER_NODE. With too few processes, GPUs stay idle. With too "
+        "many processes, some fail or share a GPU."
     ),
     source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
     function="env",
@@ -115,7 +115,7 @@ def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
 
 
 def _process_option(started: LaunchedProgram) -> str:
-    """Return the option that sets the number of processes, "" without one."""
+    """Return the option that sets the number of processes; "" without such an option."""
     if started.by == "torchrun" and (started.processes or started.per_node in ("gpu", "auto")):
         return "--nproc_per_node"
     if started.processes is None:

@@ -76,7 +76,7 @@ LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
     title="resourcesPerNode drops the GPUs of the runtime",
     why=(
         "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since 2.3 the pods keep the GPUs, but "
-        "Trainer starts processes as if there were none."
+        "Trainer starts processes as if there were no GPUs."
     ),
     source="https://github.com/kubeflow/trainer/pull/3974",
     issues=(
@@ -87,18 +87,18 @@ LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
 PROCESSES_PER_GPU: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/processes-per-gpu",
     title="numProcPerNode differs from the GPUs of a node",
-    why="With fewer processes GPUs stay idle, with more some processes fail or share a GPU.",
+    why="With too few processes, GPUs stay idle. With too many processes, some fail or share a GPU.",
 )
 AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ambiguous-gpus",
     title="Trainer cannot tell which resource counts the GPUs",
-    why="Trainer counts the first such resource that it finds, and the order changes from run to run.",
+    why="Trainer counts the first resource with `gpu` in its name, and the order of resources changes from run to run.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go",
     function="GetNumGPUPerNode",
 )
 NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-gpu",
-    title="A TrainJob for GPUs requests none",
+    title="A TrainJob for GPUs requests no GPU",
     why="Without a GPU torch starts as many processes as CPUs and trains on them.",
     source="https://github.com/NVIDIA/aicr/issues/2280",
 )

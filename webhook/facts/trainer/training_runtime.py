@@ -128,7 +128,7 @@ ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
 ONE_POLICY: Final = TRAINING_RUNTIME.rule(
     "training-runtime/one-policy",
     title="The runtime has several machine learning policies",
-    why="Each policy is a plugin that sets up the nodes differently, so Trainer accepts only one.",
+    why="Each policy is a plugin that sets up the nodes differently, so Trainer accepts only one policy.",
 )
 ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/ml-policy",
@@ -152,7 +152,7 @@ TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
 PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/plugin-variable",
     title="The runtime sets a variable that the torch plugin overwrites",
-    why="The torch plugin sets PET_NNODES, PET_NODE_RANK and others for each TrainJob, over the values of the runtime.",
+    why="The torch plugin overwrites variables such as PET_NNODES and PET_NODE_RANK for each TrainJob.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
     function="EnforceMLPolicy",
     severity="low",

@@ -40,7 +40,7 @@ ONE_LAUNCHER: Final = TRAINING_JOB.rule(
 MPI_WORKERS: Final = TRAINING_JOB.rule(
     "training-job/mpi-workers",
     title="The MPIJob has no workers",
-    why="The MPI Operator counts 0 workers if replicas is not set, and refuses a Worker role with 0.",
+    why="The MPI Operator counts 0 workers if replicas is not set, and refuses a role Worker with 0 replicas.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateWorkerReplicaSpec",
     fails="controller",
@@ -58,7 +58,7 @@ SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
 MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
     "training-job/mpi-implementation",
     title="The MPI Operator does not know this MPI implementation",
-    why="The operator compares names letter by letter and refuses others.",
+    why="The operator compares names letter by letter, and refuses unknown names.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIJobSpec",
     fails="controller",
@@ -67,7 +67,10 @@ MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
 SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/slots-for-ranks",
     title="mpirun starts more ranks than there are slots",
-    why="By default Open MPI starts at most as many ranks as the hostfile has slots. With more, mpirun exits at once.",
+    why=(
+        "By default Open MPI starts at most as many ranks as the hostfile has slots. With more ranks, mpirun exits at "
+        "once."
+    ),
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/base/rmaps_base_map_job.c",
     function="orte_rmaps_base_map_job",
@@ -81,7 +84,10 @@ SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
 SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
     "training-job/slots-per-node",
     title="mpirun starts more ranks on a node than it has slots",
-    why="By default Open MPI starts at most as many ranks on a node as it has slots. With more, mpirun exits at once.",
+    why=(
+        "By default Open MPI starts at most as many ranks on a node as it has slots. With more ranks, mpirun exits at "
+        "once."
+    ),
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
     function="ppr_mapper",

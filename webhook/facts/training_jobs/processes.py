@@ -108,7 +108,10 @@ ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
 PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-awaited",
     title="WORLD_SIZE counts more processes than start",
-    why="Python without a launcher is one process. The process waits for the others, and training never begins.",
+    why=(
+        "Python without a launcher is one process. The process waits for processes that never start, and training "
+        "never begins."
+    ),
     function="setPodEnv",
     fails="waiting",
     issues=(

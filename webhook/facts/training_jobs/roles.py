@@ -37,13 +37,16 @@ ROLES_REQUIRED: Final = TRAINING_JOB.rule(
 ROLE_NAME: Final = TRAINING_JOB.rule(
     "training-job/role-name",
     title="The operator does not know this role",
-    why="The operator compares names of roles letter by letter and refuses others.",
+    why="The operator compares names of roles letter by letter, and refuses unknown names.",
     function="validateReplicaSpecs",
 )
 IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/ignored-role",
     title="The operator ignores this role",
-    why="The MPI Operator starts no pods of other roles. In a TFJob other roles do not count for success or failure.",
+    why=(
+        "The MPI Operator starts no pods of an unknown role. In a TFJob, such a role does not count for success or "
+        "failure."
+    ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/tensorflow/tfjob_controller.go",
     function="UpdateJobStatus",
 )

@@ -69,7 +69,7 @@ QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
 NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/not-negative",
     title="A deadline, retry count or TTL is negative",
-    why="A negative deadline is over before the job starts. The MPI Operator refuses all three.",
+    why="A negative deadline is over before the job starts. The MPI Operator refuses all three fields.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
     fails="controller",
@@ -78,7 +78,7 @@ NOT_NEGATIVE: Final = TRAINING_JOB.rule(
 MIN_AVAILABLE: Final = TRAINING_JOB.rule(
     "training-job/min-available",
     title="minAvailable is above the number of pods",
-    why="The scheduler waits for more pods than there will be, so none starts.",
+    why="The scheduler waits for more pods than there will be, so no pod starts.",
     refused_by="the scheduler, which waits",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/job.go",
     function="ReconcileJobs",
@@ -88,7 +88,7 @@ MIN_AVAILABLE: Final = TRAINING_JOB.rule(
 CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
     "training-job/clean-pod-policy",
     title="The MPI Operator does not know this cleanPodPolicy",
-    why="The operator compares names letter by letter and refuses others.",
+    why="The operator compares names letter by letter, and refuses unknown names.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateRunPolicy",
     fails="controller",
@@ -113,9 +113,8 @@ MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-change",
     title="managedBy was changed while the job runs",
     why=(
-        "The old controller stops, and the new one starts its own pods while the old pods still run. The API server "
-        "allows "
-        "the change for these kinds."
+        "The old controller stops, and the new controller starts its own pods while the old pods still run. The API "
+        "server allows the change for these kinds."
     ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
     function="ValidateUpdate",

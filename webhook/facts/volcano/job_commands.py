@@ -35,7 +35,7 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/partial-gang",
     title="minAvailable is below the number of pods that train together",
     why=(
-        "With a smaller minAvailable the first pods start and wait on their devices for others that may never get a "
+        "With a smaller minAvailable the first pods start and wait on their devices for pods that may never get a "
         "place."
     ),
     refused_by="nothing; pods wait for each other",

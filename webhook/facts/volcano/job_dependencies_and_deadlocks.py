@@ -51,7 +51,7 @@ DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
 
 
 def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
-    """Return the names that wait for themselves, directly or indirectly, and the names that wait for these, in order.
+    """Return the names in cycles of waiting, and the names that wait for a cycle, in order.
 
     Args:
         targets: the names that each name waits for; all are keys of the mapping, and a repetition counts once.

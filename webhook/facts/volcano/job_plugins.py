@@ -75,14 +75,14 @@ PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
 PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-role",
     title="The plugin does not know this task",
-    why="A plugin finds tasks by name and does not set up the others.",
+    why="A plugin finds tasks by name, and does not set up tasks with other names.",
     refused_by="nothing; the plugin leaves tasks out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
 )
 PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-one-pod",
     title="The master, head or chief has several pods",
-    why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
+    why="Plugins set up one pod of these roles. A second pod gets the same rank, or starts the work again.",
     refused_by="nothing; the pods get in each other's way",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
     function="OnPodCreate",
@@ -204,7 +204,7 @@ def fix_for_role_without_task(role: str, wanted: str) -> str:
 
 
 def warn_of_plugin_arguments_and_tasks(job: Job) -> Iterator[Problem]:
-    """Yield arguments that a plugin cannot read, and tasks that it does not find."""
+    """Yield arguments that a plugin cannot read, and tasks that the plugin does not find."""
     for name, arguments in job.spec.plugins.items():
         if name in PLUGINS and name != "env" and not any(map(is_placeholder, arguments)):
             flags = job.spec.plugin_flags[name]
@@ -223,7 +223,7 @@ def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFla
 
 
 def _check_ssh_key_pair(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
-    """Yield a private or a public key without the other (ssh.go OnJobAdd, withUserProvidedRsaKey)."""
+    """Yield a private key without a public key, or the reverse (ssh.go OnJobAdd, withUserProvidedRsaKey)."""
     private, public = (bool(flags.values.get(f"ssh-{side}-key")) for side in ("private", "public"))
     path = job.spec.path("plugins", "ssh")
     if private and not public:
@@ -264,7 +264,7 @@ def _plugin_role_problem(name: str, wanted: Mapping[str, str], job: Job) -> Prob
 
 
 def _explain_argument_with_missing_task(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
-    """Return the message and the fix for an argument that names a missing task; None if no argument does."""
+    """Return the message and the fix for an argument that names a missing task; None without such an argument."""
     tasks = job.spec.tasks_by_name
     named = {role: wanted[role] for role, default in PLUGINS[name].tasks.items() if wanted[role] != default}
     absent = {role: task for role, task in named.items() if task not in tasks}

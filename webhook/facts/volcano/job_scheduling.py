@@ -31,8 +31,8 @@ OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/other-scheduler",
     title="A task uses another scheduler than its Job",
     why=(
-        "A pod template that names another scheduler takes its pods out of the gang, which then starts without them "
-        "or never."
+        "A pod template that names another scheduler takes its pods out of the gang. The gang then starts without "
+        "these pods, or never."
     ),
     refused_by="nothing; the gang is incomplete",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
@@ -137,7 +137,7 @@ JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
 JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
     "volcano-job/highest-tier",
     title="The highest tier is given both by number and by name",
-    why="The number and the name could contradict each other, so Volcano accepts only one.",
+    why="The number and the name could contradict each other, so Volcano accepts only one of the two.",
     function="validateNetworkTopology",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )

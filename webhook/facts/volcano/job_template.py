@@ -80,7 +80,7 @@ VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
 CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/claim-twice",
     title="The PersistentVolumeClaim is mounted at two paths",
-    why="Volcano mounts a claim only at its first path and ignores the others.",
+    why="Volcano mounts a claim only at its first path, and ignores all other paths.",
     refused_by="nothing; the volume is not mounted",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="createJobPod",

@@ -140,7 +140,7 @@ POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/highest-tier",
     title="The highest tier is given both by number and by name",
-    why="The number and the name could contradict each other, so Volcano accepts only one.",
+    why="The number and the name could contradict each other, so Volcano accepts only one of the two.",
     function="validateNetworkTopology",
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
@@ -160,7 +160,7 @@ SUB_GROUPS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/task-members",
     title="minMember is below the sum of minTaskMember",
-    why="The scheduler reads minTaskMember only if minMember is at least its sum.",
+    why="The scheduler reads minTaskMember only if minMember is at least the sum of minTaskMember.",
     refused_by="nothing; minTaskMember has no effect",
     function="CheckTaskValid",
     fails="silent",
@@ -190,9 +190,7 @@ MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/partial-gang",
     title="minMember is below the number of pods that train together",
-    why=(
-        "With a smaller minMember the first pods start and wait on their devices for others that may never get a place."
-    ),
+    why="With a smaller minMember the first pods start and wait on their devices for pods that may never get a place.",
     refused_by="nothing; pods wait for each other",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
     function="OnSessionOpen",
@@ -202,8 +200,8 @@ GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
     "volcano-pod/group-annotation",
     title="The Pod names its PodGroup by an annotation that Volcano does not read",
     why=(
-        "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
-        "the gang of a pod."
+        "Volcano also declares scheduling.volcano.sh/group-name, but the scheduler does not read that annotation to "
+        "find the gang of a pod."
     ),
     refused_by="nothing; the pod is not part of the gang",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
@@ -212,7 +210,7 @@ GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
 GROUP_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/group-exists",
     title="The PodGroup does not exist",
-    why="Volcano creates no PodGroup for a Pod that names one, and the Pod waits until the PodGroup exists.",
+    why="Volcano creates no PodGroup for a Pod that names a PodGroup, and the Pod waits until the PodGroup exists.",
     refused_by="nothing; the pod stays pending",
 )
 POD_GROUP_QUEUE_RULES: Final = QueueRules(

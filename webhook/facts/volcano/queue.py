@@ -39,7 +39,7 @@ from webhook.yamltext.placeholders import is_placeholder
 QUANTITY: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/quantity",
     title="An amount of the queue is not a valid quantity",
-    why="Amounts are not negative, and a device is given whole.",
+    why="An amount must not be negative, and a number of devices must be whole.",
     function="validateResourceQuantityOfQueue",
 )
 VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
@@ -111,7 +111,7 @@ PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-default",
     title="The default queue cannot be a parent",
     why="Volcano puts Jobs that name no queue into the default queue, and refuses Jobs in a queue that has children.",
-    refused_by="Volcano's webhook, all jobs that name no queue",
+    refused_by="Volcano's webhook, for every job that names no queue",
     level="warn",
     severity="high",
     fails="controller",
