@@ -1,9 +1,9 @@
 """One watch: a thread that lists the objects of an interest and follows their changes.
 
-Works as the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last
-resourceVersion, list again on 410, back off on errors. Each object is reduced to the fields that are read as soon as it
-is decoded. An object that cannot be read is noted by its name, and the watch continues: the author of one object must
-not end the watch of all.
+It works like the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last
+resourceVersion, list again on 410, back off on errors. Each object is reduced to the fields that are read right after
+it is decoded. If an object cannot be read, its name is noted and the watch continues, so that no user can end the
+watch with one object.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 
 PAGE: Final = "500"
-"""How many objects one page of a list has: client-go's default."""
+"""The number of objects in one page of a list, as in client-go."""
 
 
 NOT_INSTALLED: Final = "not installed"
-"""The cause of kinds that the API server does not serve; clusters have few of all kinds."""
+"""The cause for kinds that the API server does not serve. This is common: no cluster has all controllers."""
 SERVER_AWAY: Final = "server away"
 UNAUTHORIZED: Final = f"code {HTTPStatus.UNAUTHORIZED}"
 CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
-"""Causes that affect all kinds, so it does not matter which kind meets them first."""
+"""Causes that affect all kinds, so messages name no kind."""
 
 
 def cause_of_error(error: LookupFailed) -> str:
-    """Return the common cause of failures of several kinds: the code of a refusal, because its text names one kind.
+    """Return the cause of a failure, equal for all kinds with this cause. The text of a refusal names a kind, so its
+    code is used.
 
-    A broken stream has no cause: the next try says whether anything is wrong.
+    A broken stream has no cause: only a failing next try means that something is wrong.
     """
     if isinstance(error, StreamBroken):
         return ""
@@ -60,10 +61,11 @@ def cause_of_error(error: LookupFailed) -> str:
 class Reflector:
     """The objects of one interest, and the thread that keeps them up to date.
 
-    `failure` is why nothing is known, and `cause` is the same for all kinds that fail for one reason. `before` is a
-    reflector of an earlier interest in the same objects. It answers until the first list of this one is complete.
-    `heard_at` is the time of the last message of the API server about the objects, on the monotonic clock; `listed_at`
-    is the time of the last complete list. `memory` bounds what all watches of the view keep.
+    `failure` says why the last try failed, and `cause` is the cause of this failure (`cause_of_error`). `before` is
+    the reflector of an earlier interest in the same objects: it answers lookups until the first list of this
+    reflector is complete. `heard_at` is the time of the last message from the API server about the objects, on the
+    monotonic clock; `listed_at` is the beginning of the last list. `memory` bounds the objects of all watches of the
+    view.
     """
 
     interest: Interest
@@ -97,7 +99,7 @@ class Reflector:
         threading.Thread(target=self._list_and_watch, name=f"watch-{self.interest.gvk.kind}", daemon=True).start()
 
     def stop(self) -> None:
-        """Tell the thread to end, and close its stream."""
+        """Make the thread end, and close its stream."""
         self._stopped.set()
         self.settled.set()
         if (lines := self._lines) is not None:
@@ -114,12 +116,14 @@ class Reflector:
 
     @property
     def was_never_installed(self) -> bool:
-        """Return whether the API server does not serve the kind, and has not served it since the start."""
+        """Return whether the API server has never served the kind since the start."""
         return bool(self.failure) and self.cause == NOT_INSTALLED and not self.heard_at
 
     @property
     def age_s(self) -> float:
-        """Return the seconds since the API server sent what lookups return; 0 before the first list."""
+        """Return the seconds since the last message from the API server about the objects; 0 before the first
+        list.
+        """
         return monotonic() - self._answering_reflector.heard_at if self.is_synced else 0.0
 
     @property
@@ -129,14 +133,16 @@ class Reflector:
 
     @property
     def change_count(self) -> int:
-        """Return how many changes there were to the objects that lookups return."""
+        """Return the number of changes of the objects that lookups return."""
         before = self.before
         return self._store.changes + (before.change_count if before is not None else self._earlier)
 
     def version(self) -> object:
-        """Return a value that stays equal while lookups have the same answers; the caller has the memory's lock."""
+        """Return a value that stays equal while lookups have the same answers. The caller holds the lock of the
+        memory.
+        """
         before = self.before
-        failure = "" if self._store.is_listed else self.failure  # listed objects answer, even if the watch failed since
+        failure = "" if self._store.is_listed else self.failure  # after the first list, a failure changes no answer
         return self, self.change_count, failure, self.resource, before.version() if before is not None else None
 
     def get(self, namespace: str, name: str) -> JSON | None:
@@ -153,8 +159,8 @@ class Reflector:
         return held.read() if isinstance(held, PackedObject) else held
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace or of all. Raises LookupFailed, also if one of the objects cannot be
-        read.
+        """Return the objects of a namespace; None means all. Raises LookupFailed, also if one of the objects cannot
+        be read.
         """
         answering = self._answering_reflector
         where = namespace if answering.is_namespaced else None
@@ -163,7 +169,7 @@ class Reflector:
         return listed
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of a namespace or of all that an index has under a key, in no order. Raises as `list`."""
+        """Return the objects that an index has under a key, in a namespace or in all, unsorted. Raises as `list`."""
         answering = self._answering_reflector
         if index != BY_NAME and index not in answering.interest.indexes:
             raise LookupFailed(f"{self.interest.gvk.kind} list: not indexed by {index.name}")
@@ -174,13 +180,11 @@ class Reflector:
 
     @property
     def dropped_namespaces(self) -> frozenset[str]:
-        """Return the namespaces with existing objects that the view does not keep; "" means objects without a
-        namespace.
-        """
+        """Return the namespaces that lost their objects in the view; "" means objects without a namespace."""
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
     def unreadable_objects(self, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return some existing objects that the view leaves out because they cannot be read or are too large."""
+        """Return some existing objects that are not in the view because they cannot be read or are too large."""
         return self._answering_reflector._store.unreadable_objects(None, most)  # noqa: SLF001 - of the same class
 
     @property
@@ -189,7 +193,7 @@ class Reflector:
         return self._answering_reflector._store.unreadable_count  # noqa: SLF001 - of the same class
 
     def _require_complete_list(self, namespace: str | None) -> None:
-        """Raise LookupFailed if an object of the namespace (None: of any namespace) may exist and is not held."""
+        """Raise LookupFailed if the view may lack an object of the namespace (None: of any namespace)."""
         if not self._store.is_listed:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         self._require_complete_namespace(namespace)
@@ -197,14 +201,14 @@ class Reflector:
             raise self._unreadable_object_error(place, unreadable)
 
     def _require_complete_namespace(self, namespace: str | None) -> None:
-        """Raise LookupFailed if the objects of the namespace (None: of any namespace) exist and are not held."""
+        """Raise LookupFailed if the namespace (None: any namespace) lost its objects in the view."""
         missing = self._store.not_held
         if missing and (namespace is None or namespace in missing):
             most = f"{(self.memory.most_bytes or 0) >> 20}Mi"
             which = min(missing) if namespace is None else namespace
             where = f"of namespace `{which}`" if which else "of the cluster"
-            has_most = "it has most of the objects" if which else "the objects without a namespace"
-            told = f"{has_most} that policies look up, and all together take more than {most}"
+            shared = f"all objects that policies look up take more than {most}, most of them in this namespace"
+            told = shared if which else f"the objects without a namespace that policies look up take more than {most}"
             fix = "delete some of them, bound them by a ResourceQuota, or raise --view-memory"
             raise LookupFailed(f"{self.interest.gvk.kind} {where} are not in the view: {told}; {fix}")
 
@@ -213,11 +217,11 @@ class Reflector:
 
     @property
     def is_namespaced(self) -> bool:
-        """Return whether objects of the kind have namespaces; true until the API server has answered."""
+        """Return whether objects of the kind have namespaces; True before the API server has answered."""
         return self.resource is None or self.resource.is_namespaced
 
     def _list_and_watch(self) -> None:
-        """List and watch until stopped; after every failure, wait and try again."""
+        """List and watch until the reflector is stopped. After each failure, wait and try again."""
         while not self._stopped.is_set():
             try:
                 self.resource = self.discovery.find_resource(self.interest.gvk)
@@ -232,49 +236,47 @@ class Reflector:
                 )
 
     def _note_failure_and_wait(self, error: LookupFailed) -> None:
-        """Note a failure and wait before the next try."""
         if not self._stopped.is_set():
             self._note_failure(error)
             self._wait_before_next_try()
 
     def _wait_before_next_try(self) -> None:
-        """Wait before the next try, twice as long after every failure in a row."""
+        """Wait before the next try, twice as long after each further failure."""
         first, longest = self.backoff_s
         self._wait_s = min(self._wait_s * 2, longest) or first
         self._stopped.wait(self._wait_s * random.uniform(1, 2))  # noqa: S311 - spreads load, hides nothing
 
     def _note_failure(self, error: LookupFailed) -> None:
-        """Note a failure; if the kind is not served or forbidden, stop waiting for it."""
+        """Note a failure. If the API server does not serve the kind, or refuses, a start need not wait for it."""
         cause = cause_of_error(error)
         is_same = self.cause == cause if isinstance(error, ServerRefused) else self.failure == str(error)
-        is_new = not (self.failure and is_same)  # a lost role first fails a watch, then a list
+        is_new = not (self.failure and is_same)  # a lost role fails a watch, then a list
         self.failure, self.cause = str(error), cause
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
-        else:  # a kind that is not installed does not count: the server asks every half a minute
+        else:  # a kind that is not installed does not count as a failure: it is requested every half minute
             self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()
         self.failure_log.note_failure(self, self.interest.gvk, error, is_new=is_new)
 
     def _log_watch_too_old(self, error: ServerRefused) -> None:
-        """Log that all objects are listed again, with the status that the API server sent."""
+        """Log that all objects will be listed again, and the error of the API server."""
         gvk = self.interest.gvk
         with suppress(OSError, ValueError):  # a failure to write the log must not end this thread
             self.log.info("watch too old", group=gvk.group, kind=gvk.kind, code=error.code, error=str(error))
 
     def _reset_failures(self) -> None:
-        """Reset the failures and the wait after a success."""
         self.failure, self._wait_s = "", 0.0
         self.heard_at = monotonic()
         self.failure_log.note_success(self, self.interest.gvk)
 
     def _drop_previous_reflector(self) -> None:
-        """Drop the previous reflector, because this reflector can now answer without it."""
+        """Drop the previous reflector, because this reflector now answers lookups itself."""
         before = self.before
         if before is not None:
-            self._earlier = before.change_count  # first, so that a count at this moment counts them once
+            self._earlier = before.change_count  # first, so that another thread never counts less
             self.before = None
             before.stop()
 
@@ -285,7 +287,7 @@ class Reflector:
         return by_name | ({"labelSelector": scope.labels} if scope.labels else {})
 
     def _list_and_replace(self, resource: ServedResource) -> str:
-        """List everything, page by page, replace the objects, and return the resourceVersion to watch from."""
+        """List all objects in pages, replace the stored objects, and return the resourceVersion for the watch."""
         self.listed_at = monotonic()
         self._store.begin_list()
         path, selectors = resource.path(self.interest.scope.namespace), {**self._query_of_scope(), "limit": PAGE}
@@ -313,11 +315,11 @@ class Reflector:
         return not self.interest.only or self.interest.includes(*place)
 
     def _watch_from_version(self, resource: ServedResource, version: str) -> None:
-        """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410), or when
-        objects that did not fit may fit by now.
+        """Watch from a resourceVersion on, and resume a broken stream. Return if the version is too old (410), or if
+        it is time to list again objects that did not fit into the view.
 
-        A list without a watch does not count as success: a server that may list and not watch would list everything
-        once a second.
+        Failures are reset only after a watch has begun. With the right to list but not to watch, claimgate would
+        otherwise list everything each second.
         """
         is_first = True
         while not self._stopped.is_set() and not self._should_retry_dropped_objects():
@@ -342,7 +344,7 @@ class Reflector:
         return self._store.has_dropped_objects and monotonic() - self.listed_at > self.times.retry_s
 
     def _open_watch(self, resource: ServedResource, version: str) -> tuple[LineStream, int]:
-        """Open a watch, and return its lines and its requested duration in seconds."""
+        """Open a watch; return the stream and the requested duration in seconds."""
         query = {
             **self._query_of_scope(),
             "watch": "true",
@@ -357,7 +359,6 @@ class Reflector:
         return lines, lasting_s
 
     def _events_of_watch(self, lines: LineStream, lasting_s: int) -> Iterator[Event]:
-        """Yield the events of one watch."""
         begun = self.heard_at = monotonic()
         count = -1
         try:
@@ -372,7 +373,6 @@ class Reflector:
             self._wait_before_next_try()  # otherwise a server that ends every watch at once would get endless requests
 
     def _apply_event(self, event: Event) -> None:
-        """Apply one event to the store."""
         if event.type in CHANGES and self._is_in_scope(event.place):
             if event.type == "DELETED":
                 self._store.drop(event.place)
