@@ -1,9 +1,8 @@
 """Converts events of an API server's audit log to the requests that a webhook would have got.
 
-For a create or an update, the request has the object that the user sent, which a log of level Request also has. A patch
-is not an object, so the request has the object that the API server answered, after admission and with its defaults. An
-event does not have the object before an update, so the request has the new object as the old object. Rules about
-changes find no change.
+For a create or an update, the request has the object that the user sent, which needs a log of level Request. A patch
+is not an object, so the request has the object of the answer, which has the defaults and passed admission. An event
+lacks the object before an update, so the new object is also the old object: rules about changes find no change.
 Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go Event, pkg/endpoints/handlers.
 """
 
@@ -23,7 +22,7 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
 _READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))
 _NAMESPACES: Final = b'"namespaces"'
-"""The fields of a line of an event about a Namespace."""
+"""The name of the resource, which every line of an event about a Namespace has."""
 _CREATED: Final = 201
 _REFUSED: Final = 400
 
@@ -31,7 +30,7 @@ _REFUSED: Final = 400
 class EventWithoutRequest(Exception):
     """The error for an audit event from which no admission request can be made; the text gives the reason.
 
-    is_read: the request only reads, so leaving it out loses nothing. is_stored: the API server stored what was sent.
+    is_read: the request only reads, so it needs no review. is_stored: the API server stored the object that was sent.
     """
 
     def __init__(self, why: str, *, is_read: bool = False, is_stored: bool = True) -> None:
@@ -70,7 +69,7 @@ class _AuditEvent(msgspec.Struct, rename="camel"):
 
 
 class _EventWithValues(_AuditEvent, rename="camel"):
-    """An event that msgspec cannot decode, with its objects as values."""
+    """An event with its objects as parsed JSON, for events that msgspec cannot decode."""
 
     request_object: Any = None
     response_object: Any = None
@@ -83,8 +82,8 @@ def request_of_audit_event(line: bytes) -> Attributes:
     """Return the request of one line of an audit log.
 
     Raises:
-        EventWithoutRequest: it is a read, has no object, or was refused by the API server.
-        ValueError: it is not an event of audit.k8s.io.
+        EventWithoutRequest: the event is a read, has no object, or was refused by the API server.
+        ValueError: the line is not an event of audit.k8s.io.
     """
     event = _decode_event(line)
     if event.kind != "Event" or not event.api_version.startswith("audit.k8s.io/"):
@@ -94,7 +93,7 @@ def request_of_audit_event(line: bytes) -> Attributes:
 
 def namespace_of_audit_event(line: bytes) -> tuple[str, JSON] | None:
     """Return the name of the Namespace that a line of an audit log changes, and the Namespace after the change. The
-    Namespace is None if the event does not have it, and for other lines.
+    second is None if the event has no object. The result is None for a line that changes no Namespace.
     """
     if _NAMESPACES not in line:
         return None
@@ -126,7 +125,6 @@ def _decode_event(line: bytes) -> _AuditEvent:
 
 
 def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
-    """Return the attributes of an event about an object."""
     reference = event.object_ref or _ObjectReference()
     group, _, version = str(obj.get("apiVersion")).rpartition("/")
     metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
@@ -153,7 +151,6 @@ def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
 
 
 def _decode_object(written: Any) -> JSON:
-    """Return the object of an event, None if it has none."""
     if not isinstance(written, msgspec.Raw):
         return written
     text = bytes(written)
@@ -171,7 +168,7 @@ def _decode_request_of_event(review: JSON) -> Attributes:
 
 
 def _admitted_object(event: _AuditEvent) -> dict[str, Any]:
-    """Return the object that admission saw, or for a patch its result."""
+    """Return the object that admission reviewed, or for a patch the object of the answer."""
     if event.verb in _READS or event.stage != "ResponseComplete":
         raise EventWithoutRequest("reads, and events of other stages", is_read=True)
     if event.verb not in _OPERATIONS:

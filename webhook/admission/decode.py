@@ -1,8 +1,8 @@
 """Decodes AdmissionReviews from bytes, or from parsed JSON, to Attributes, and converts Attributes back to a review.
 
-Knows which fields of the envelope a review needs. A wrong field is refused with its path, what was found and what was
-expected. Never looks into the objects beyond metadata.name, except for integers outside int64: runs of digits are
-looked for in the bytes, at a nanosecond each, and only objects that may hold such an integer are walked.
+Knows which fields of the envelope a review needs. The error about a wrong field names the path, what was found and
+what was expected. Of an object, only metadata.name is read. Integers outside int64 are an exception: the bytes are
+searched for runs of digits, at a nanosecond a byte, and an object that may hold such an integer is walked.
 
 Source: k8s.io/api v0.36 admission/v1/types.go, and the reviews that kube-apiserver 1.36 sends.
 """
@@ -36,13 +36,14 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
-"""The bytes within which kube-apiserver has named everything but the objects: a user may send a name of 3 MB."""
+"""The first bytes, which have all fields before the objects: a name can have up to 3 MB."""
 _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
-"""The key before the object. A name may end in the same letters, but no colon follows it."""
+"""Matches the key of the object. A text can contain these letters too, but no colon follows there."""
 _WHOLE_BYTES: Final = 1024 * 1024
-"""The largest body that is skimmed as a whole if its objects come first, which takes some milliseconds."""
+"""The largest body that is decoded as a whole if its objects come first; this takes some milliseconds."""
 _SLOW_S_PER_BYTE: Final = 5e-7
-"""Seconds for each byte that msgspec does not take, at most: brackets alone, or escaped characters."""
+"""The most seconds for a byte if msgspec refuses the body; the slowest bodies consist of brackets or escaped
+characters."""
 Names = TypeVar("Names", bound=tuple[str, ...])
 _LONGEST_NAME: Final = 253
 """The most characters of a name: no API server serves a group, kind, resource or namespace with a longer one."""
@@ -52,13 +53,14 @@ _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attributes:
     """Return the request of one AdmissionReview from its bytes.
 
-    msgspec decodes nearly all of them. It refuses bytes that are not UTF-8, halves of surrogate pairs and numbers that
-    no double holds; an API server stores all three, and sends them. Nothing may recurse into 10,000 levels.
+    msgspec decodes nearly all reviews. It refuses bytes that are not UTF-8, halves of surrogate pairs and numbers
+    that no double holds, but an API server stores and sends all three. A body may have 10,000 levels, too many for
+    recursion. A slower decoder reads these bodies.
 
     Raises:
-        CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks a field that every
+        CallError: 400 if the body is not JSON, not an AdmissionReview of version v1, or lacks a field that every
             request has.
-        Exception: the deadline's, when it would pass while the body is read slowly.
+        Exception: that of the deadline, if the slower decoder would need more time than is left.
     """
     if is_deeper_than(MAX_DEPTH, body):
         return _decode_slowly(body, deadline)
@@ -85,10 +87,10 @@ def _decode_slowly(body: bytes, deadline: Deadline | None) -> Attributes:
 
 def decode_request_without_objects(body: bytes) -> Attributes | None:
     """Return the request without its objects and without the groups and extra of its user; None if that is not
-    possible. The cost does not grow with these parts.
+    possible. These parts are not decoded.
 
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
-    Use it for the uid, the user and the operation of a review if the objects are not decoded, or not yet.
+    Use it for the uid, the user and the operation of a review with objects that are not decoded yet, or never.
     """
     key = _OBJECT_KEY.search(body, 0, _HEAD_BYTES)
     if key is not None:
@@ -112,7 +114,6 @@ def _decode_head_or_none(text: bytes) -> Attributes | None:
 
 
 def _is_answered(review: wire.ReviewHead) -> bool:
-    """Return whether a review is of the version that is answered, as far as its beginning says."""
     return review.kind in (None, wire.KIND) and review.api_version in (None, wire.API_VERSION)
 
 
@@ -188,12 +189,14 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
         old_object=request.old_object,
         options=request.options,
         dry_run=bool(request.dry_run),
-        is_decoded=True,  # a recorded review came from an API server
+        is_decoded=True,  # a review comes from an API server
     )
 
 
 def _request_name_from_object(request: wire.Request, operation: Operation) -> str:
-    """Return the name of a request that names none: that of the deleted object of deletecollection, else ""."""
+    """Return metadata.name of the object, for a request without a name: a create, or a delete of a collection; else
+    "".
+    """
     named = request.old_object if operation is Operation.DELETE else request.object
     metadata = named.get("metadata") if named else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -215,7 +218,7 @@ def _group_version_resource(resource: wire.Resource | None, path: str) -> GroupV
 
 
 def _check_name_lengths(names: Names, path: str) -> Names:
-    """Return the names after checking that none is too long, because policies are looked up by them."""
+    """Return the names if none is too long for a key of the index of policies."""
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
         raise _bad_request_error(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
@@ -234,7 +237,7 @@ def _user_info(user: wire.User | None) -> UserInfo:
 
 
 def _shortened_value(given: str | None) -> str:
-    """Return a shortened text of a wrong value, because a message with 2 MB of it would be logged and sent."""
+    """Return a wrong value, shortened because it can have 2 MB and the message is logged and sent."""
     return shorten_text(given or "", _LONGEST_NAME)
 
 
@@ -265,12 +268,14 @@ _SIGNS: Final = {**dict.fromkeys(b"0123456789", ord("0")), **dict.fromkeys(b"-:[
 _DIGITS: Final = bytes(_SIGNS.get(byte, ord("x")) for byte in range(256))
 """Maps digits to 0, and the characters before an integer in a list or an object to a colon."""
 _LONG_NUMBER: Final = b":" + b"0" * 19
-"""The fewest digits of an integer outside int64, after a colon; texts seldom have so many digits there."""
+"""The fewest digits of an integer outside int64, after a colon. Texts seldom contain this."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
 def has_long_number(body: bytes) -> bool:
-    """Return whether there may be an integer outside int64; searches block by block, without a copy of a large body."""
+    """Return whether there may be an integer outside int64. A large body is searched block by block, because a copy
+    costs time.
+    """
     if len(body) <= _BLOCK:
         return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1
@@ -282,19 +287,20 @@ _EXPONENTS: Final = bytes(
     {**dict.fromkeys(b"0123456789-+", ord("0")), **dict.fromkeys(b"eE", ord("e"))}.get(byte, ord("x"))
     for byte in range(256)
 )
-"""Digits and signs as 0, the letter before an exponent as e, so that one search finds every exponent."""
+"""Maps digits and signs to 0, and both letters of an exponent to e, so that one search finds every exponent."""
 _NUMBER_WITH_EXPONENT: Final = re.compile(rb"[-:[,\s][0-9][0-9.]*[eE][-+]?[0-9]")
 _MOST_EXPONENTS: Final = 300
 _QUICK_BYTES: Final = 8 * 1024
-"""The numbers of so few bytes take at most 12 ms; a search for them would cost each ordinary review 12 us."""
+"""Bodies of at most this size are not searched: decoding the slowest takes 12 ms, and a search costs an ordinary
+review 12 us."""
 
 
 def takes_long_to_decode(body: bytes) -> bool:
-    """Return whether numbers of a body that is larger than usual may take more than 3 ms to decode.
+    """Return whether numbers of a body above 8 KiB may take more than 3 ms to decode.
 
-    A double near the largest or the smallest one, as 1e308, takes 6 to 10 us where others take 20 ns: 127 KB of them
-    took 190 ms, and nothing interrupts a decoder. Only an exponent writes such a number in few bytes, so exponents are
-    counted, at two nanoseconds a byte.
+    A double near the largest or the smallest, such as 1e308, takes 6 to 10 us to decode, and other numbers take 20
+    ns. 127 KB of such doubles took 190 ms, and a decoder cannot be interrupted. Only with an exponent are such
+    numbers short, so exponents are counted, at two nanoseconds a byte.
     """
     if len(body) <= _QUICK_BYTES:
         return False
@@ -308,7 +314,7 @@ def convert_large_integers_to_doubles(values: Iterable[JSON]) -> None:
     """Change integers outside int64 to doubles, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
 
     Raises:
-        OverflowError: no double can hold one.
+        OverflowError: an integer is too large for a double.
     """
     for value in values:
         pending: list[JSON] = [value]

@@ -1,12 +1,13 @@
 """Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
 
 An installation can limit the action of failures: deny, only warn, or only audit. A platform team first looks at what
-would be denied, then warns its users, then enforces. The policies stay the same. Evaluates nothing. A long text ends
-between two sentences; only a text that a foreign policy or a user made too long is cut earlier.
+would be denied, then warns its users, then enforces. The policies stay the same. Evaluates nothing. A long text is
+shortened after a whole sentence. Only a single sentence that is too long, from another author's policy or from a
+user, is cut inside.
 
-Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go for the decision that denies by its
-binding's actions, and for the API server's own text in `api_server_text`, which quotes objects as they are. Our own
-texts escape what a terminal would obey or hide: kubectl prints the text of a denial unchanged.
+Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go for the actions of a binding, and
+for the wording with `api_server_text`, which quotes objects unchanged. Our own texts escape the characters that a
+terminal executes or hides, because kubectl prints the text of a denial unchanged.
 """
 
 from __future__ import annotations
@@ -37,33 +38,34 @@ from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 WITHHELD_KEYS: Final[Mapping[str, str]] = {"deny": "would-deny", "warn": "would-warn"}
-"""The keys of the annotations with the rules that would deny or warn if the installation did not limit actions."""
+"""The keys of the annotations that list rules which deny or warn without the limit of the installation."""
 NOT_APPLIED: Final = "not-applied"
-"""The key, after the name of a mutating policy, of the annotation about a change that was not applied."""
+"""The key of the annotation about a change that was not applied; it follows the name of the mutating policy."""
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 APPLIED: Final = "applied"
-"""The key, after the name of a mutating policy, of the annotation about the fields that it changed."""
+"""The key of the annotation that lists the changed fields; it follows the name of the mutating policy."""
 MAX_WARNING = 256
-"""Characters of one warning once they are many (k8s.io/apiserver v0.36 pkg/endpoints/filters/warning.go)."""
+"""Characters of one warning if all warnings together exceed 4096 (k8s.io/apiserver v0.36
+pkg/endpoints/filters/warning.go)."""
 MAX_WARNINGS = 4096
 """Characters of all warnings together (as above)."""
 MAX_MESSAGE = 8192
 """Characters of a denial's text. The API server and kubectl pass on any text. A controller copies the text into
-conditions, which accept 32,768 characters (metav1.Condition), at worst of four bytes each. This is about a hundred
-lines, more than a person reads. The longest single message of a policy that Kubernetes allows, 5 KiB, fits."""
+conditions, which accept 32,768 characters (metav1.Condition). 8192 characters are about a hundred lines, more than a
+person reads. The longest message that Kubernetes allows for a validation, 5 KiB, fits."""
 MAX_ANNOTATION = 10 * 1024
-"""Characters of one audit annotation, all its values joined: what the API server leaves of one value
+"""Characters of one audit annotation with all values joined; the API server shortens one value to this length
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
 _QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
 _LONGEST_FIELD = 1024
-"""Characters of the path of a cause; a path with the name of a label and its domain is shorter."""
+"""Characters of the path of a cause; a path that ends with the key of a label is shorter."""
 _MOST_PATHS = 3  # how many of the changed fields a warning names
 _BAD_REQUEST = 400
 _FROM_VALIDATING_PHASE = " ({count} of them from checks that run later)"
 _SUFFIX = 512  # room for the name of the rule, of up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
 _LINE_OF_SOURCE: Final = re.compile(r"\n(?= \| |ERROR: <input>:)")
-"""Matches the beginning of an error of an expression, and of a line of its source, as cel-go prints them."""
+"""Matches the line break before an error of an expression, or before a line of its source, as cel-go prints them."""
 
 
 def verdict_of_decisions(
@@ -73,11 +75,12 @@ def verdict_of_decisions(
     further: Sequence[Decision] = (),
     api_server_text: bool = False,
 ) -> Verdict:
-    """Return the verdict of decisions, in their order; the first denial gives code and reason.
+    """Return the verdict of decisions.
 
-    `further` are decisions that a denial also reports; they decide nothing.
+    `further`: decisions that a denial reports in addition, without any effect on the verdict.
 
-    Our own text has all denials, so a value that cannot be read gives the code 400, also if there are other problems.
+    With `api_server_text`, code and reason are those of the first denial. Otherwise the text reports all denials, and
+    a denial with code 400, for a value that cannot be read, takes precedence.
     """
     # a list is faster here than any()
     if not [each for each in decisions if each.evaluation != "admit" or each.audit_annotations]:
@@ -119,7 +122,7 @@ def _messages_as_sentences(decisions: Iterable[Decision]) -> Iterator[str]:
 
 
 def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Return the warnings of decisions in our own words."""
+    """Return the warnings of decisions, in claimgate's wording."""
     return fit_warnings_to_api_server_limits(
         [
             *_messages_as_sentences(_decisions_that_only_warn(decisions)),
@@ -131,8 +134,8 @@ def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
 def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descriptions: Mapping[str, str]) -> Verdict:
     """Return the verdict with a warning and an annotation for each policy that changed the object.
 
-    They name the fields, never their values, and say why with the first sentence of the policy's description. The
-    warnings are the last: if there are too many, those about mistakes stay.
+    Both name the changed fields, never values. The warning also has the first sentence of the policy's description.
+    These warnings come after those about mistakes, so they are dropped first if there are too many.
     """
     changes: dict[str, dict[str, None]] = {}
     for each in mutations:
@@ -151,7 +154,9 @@ def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descripti
 
 
 def _text_about_changes(changed: Sequence[str], root: JSON) -> str:
-    """Return `changed A, B, C and 2 more fields`, with as many of the first fields of an object as have short paths."""
+    """Return a text such as `changed A, B, C and 2 more fields`; after the first field, only fields with short paths
+    are named.
+    """
     first, *others = (paths.path_as_text(paths.path_of_json_pointer(each, root)) for each in changed[:_MOST_PATHS])
     shown = [text.shorten_text(first, MAX_WARNING)]
     for path in others:
@@ -170,7 +175,7 @@ def _warning_of_changes(said: str, policy: str, description: str) -> str:
 def status_of_denials(
     denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()
 ) -> DenialStatus:
-    """Return the status with every denial and its rule, and problems that did not deny; shortened when there are many.
+    """Return the status with every denial and its rule, and with the problems of `further`; a long list is shortened.
 
     Problems that users can fix themselves come first, the most severe first. The message has a line for each problem,
     and `kubectl` shows it with every reason except Invalid. The causes are for programs, and `kubectl` shows them with
@@ -206,15 +211,15 @@ def _messages_for_users_first(decisions: Iterable[Decision]) -> Iterable[_Denial
 
 
 def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCause:
-    """Return the cause of a denial; its field is the kind for the object as a whole, because `kubectl` prints
-    it first. Message and field may hold what a user wrote, and are shortened.
+    """Return the cause of a denial. A problem of the whole object has the kind as its field, because `kubectl` prints
+    the field first. Message and field may contain a text of a user, so both are shortened.
     """
     field = _escaped(told.field, _LONGEST_FIELD) or attributes.kind.kind
     return DenialCause(field=field, message=_escaped(told.message, MAX_MESSAGE), reason=told.rule)
 
 
 def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
-    """Return the texts, escaped until they are longer than this together: the others are counted and not shown."""
+    """Return the texts, escaped as far as `longest` characters can show them: later texts are only counted."""
     escaped: list[str] = []
     left = longest
     for each in texts:
@@ -225,7 +230,9 @@ def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
 
 
 def _escaped(said: str, longest: int) -> str:
-    """Return a text of at most this length with visible escapes; lines of an expression remain lines."""
+    """Return a text of at most `longest` characters with visible escapes; only line breaks around an expression
+    stay.
+    """
     lines = _LINE_OF_SOURCE.split(text.shorten_text(said, longest))
     return text.shorten_text("\n".join(map(one_line, lines)), longest)
 
@@ -236,9 +243,9 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
 
 
 class _DenialMessage(Struct, frozen=True):
-    """The message of one problem: as a sentence with its rule, and with the field apart.
+    """The message of one problem: as one sentence with the rule, and split into field and message.
 
-    `about` is the problem; without one, `said` is the message without the field.
+    `about` is the problem. If it is None, `said` is the message without the field.
     """
 
     text: str
@@ -250,18 +257,17 @@ class _DenialMessage(Struct, frozen=True):
 
     @property
     def is_for_administrators(self) -> bool:
-        """Return whether only an administrator can do what it says."""
         return self.about is not None and self.about.is_for_administrators
 
     @property
     def message(self) -> str:
-        """Return the message without its field; few of those of a long list are shown."""
+        """Return the message without the field; long lists in it are shortened."""
         said = text.sentence_without_path(self.about) if self.about else self.said
         return f"{said} (claimgate: {self.named})"
 
 
 def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMessage]:
-    """Yield the messages of decisions, one for each problem, the most severe decision first."""
+    """Yield one message for each problem of decisions, the most severe decision first."""
     for decision in sorted(decisions, key=lambda decision: severity_rank(decision.severity)):
         for problem in decision.problems:
             yield _DenialMessage(
@@ -283,7 +289,7 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMess
 
 
 def denial_text_in_api_server_words(decision: Decision, attributes: Attributes) -> str:
-    """Return the text of the first denial in the API server's own words."""
+    """Return the text of a denial in the wording of API servers."""
     if decision.code == 500:
         return f"Internal error occurred: {decision.message}"
     denied = f"denied request: {decision.message}"
@@ -306,7 +312,7 @@ def _object_name_for_denial(attributes: Attributes) -> str:
 
 
 def warning_in_api_server_words(decision: Decision) -> str:
-    """Return a warning in the API server's own words."""
+    """Return a warning in the wording of API servers."""
     return (
         f"Validation failed for ValidatingAdmissionPolicy '{decision.policy}' with binding '{decision.binding}': "
         f"{decision.message}"
@@ -314,7 +320,7 @@ def warning_in_api_server_words(decision: Decision) -> str:
 
 
 def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
+    """Return different warnings, as many as an API server passes on; the API server itself shortens each."""
     kept: list[str] = []
     remaining = MAX_WARNINGS
     for said in dict.fromkeys(texts):
@@ -326,10 +332,10 @@ def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return warnings that an API server passes on unchanged: one line each, 4096 characters together, none twice.
+    """Return warnings that an API server passes on unchanged: different ones of one line, 4096 characters together.
 
-    The last warning gives the number of the others. Beyond 4096 characters the API server would cut each warning at
-    256.
+    If warnings are left out, the last warning gives their number. If all together exceeded 4096 characters, the API
+    server would cut each warning at 256.
     """
     lines = [line for line in _warnings_on_one_line(dict.fromkeys(texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:
@@ -347,10 +353,10 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each warning on one line, with visible escapes: an API server would drop one with a control character.
+    """Yield each warning on one line, with visible escapes: an API server drops a warning with a control character.
 
-    Only the beginning of a text that is far too long is read, because a user chooses the names in it. Warnings beyond
-    the limit are counted and not shown, so nothing is escaped in them.
+    A text may contain names that a user made very long, so at most the first 16,384 characters are read. Warnings
+    beyond the limit are only counted, so they are not escaped.
     """
     left = MAX_WARNINGS
     for each in texts:
@@ -360,8 +366,8 @@ def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
-    """Return `policy/key` with the values that policies publish, each failure under an Audit action, and the rules that
-    would deny or warn if the installation did not limit actions.
+    """Return audit annotations: the values that policies publish as `policy/key`, the failures with action Audit, and
+    the rules that would deny or warn without the limit of the installation.
     """
     published: dict[str, dict[str, None]] = {}
     failures: list[JSON] = []
@@ -390,7 +396,7 @@ def _audit_annotation_of_failure(decision: Decision) -> JSON:
 
 
 def _json_as_go_writes(value: JSON) -> str:
-    """Return JSON as Go's encoding/json writes it: compact, with <, > and & escaped for HTML."""
+    """Return JSON in the form of Go's encoding/json: compact, with <, > and & escaped for HTML."""
     encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         encoded = encoded.replace(character, f"\\u{ord(character):04x}")
@@ -400,8 +406,9 @@ def _json_as_go_writes(value: JSON) -> str:
 def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
     """Return the decisions, none with a stricter action than `most`.
 
-    A denial becomes a warning, and both become audit annotations. A failed mutation denies under failurePolicy Fail,
-    with any binding: here it becomes a warning, or is not reported. `withheld` says what a decision would do.
+    With `warn`, a denial becomes a warning. With `audit`, denials and warnings become audit annotations. A failed
+    mutation under failurePolicy Fail denies without actions of a binding: it becomes a warning, or is not reported.
+    `withheld` is the action that the limit prevents.
     """
     return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
 
@@ -427,8 +434,8 @@ def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
 
 
 def without_patch(verdict: Verdict) -> Verdict:
-    """Return the verdict without its patch, and with an annotation for each policy that would have changed
-    something.
+    """Return the verdict without a patch. An annotation for each mutating policy says that it would have changed the
+    object.
     """
     annotations = dict(verdict.audit_annotations)
     for decision in verdict.decisions:

@@ -1,9 +1,9 @@
-"""Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break. Removes
-the rules that `--rule` and `--skip` leave out.
+"""Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break.
+Removes the decisions that `--rule` and `--skip` leave out.
 
-An exception is a decision, too, so that reports show that it was used. Knows decisions; which exceptions there are is
-known in webhook/manifests. PolicyExceptions are looked up as every other object, so each command that knows objects of
-the cluster knows them, too. They are looked up only for an object that breaks a rule.
+A decision about an excepted rule stays in the list and lets the object pass, so reports show the exception.
+webhook/manifests reads the exceptions; this module applies them to decisions. PolicyExceptions are looked up in the
+view of the cluster, and only for an object that breaks a rule.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfi
 
 
 def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels | None:
-    """Return the labels of a namespace, None if they are not known."""
+    """Return the labels of a namespace, or None if they are unknown."""
     try:
         obj = cluster.get(NAMESPACE, "", namespace)
     except LookupFailed:
@@ -68,7 +68,7 @@ def with_exceptions_applied(
     cluster: Cluster,
     deadline: Deadline,
 ) -> tuple[Decision, ...]:
-    """Return the decisions; those about excepted rules let the object pass."""
+    """Return the decisions. Decisions about excepted rules let the object pass."""
     if configuration is EMPTY:
         return tuple(decisions)
     obj = attributes.object if attributes.object is not None else attributes.old_object
@@ -91,9 +91,9 @@ def with_exceptions_applied(
 
 
 _SORT_S = 0.000_02
-"""Seconds to find the place of one of the objects of a namespace in their order."""
+"""Seconds for each PolicyException of a namespace, to sort them by age."""
 _MOST_TOLD = 5
-"""How many PolicyExceptions without an effect are named."""
+"""The most PolicyExceptions without an effect that are reported."""
 
 
 def _policy_exceptions(
@@ -103,9 +103,11 @@ def _policy_exceptions(
     cluster: Cluster,
     deadline: Deadline,
 ) -> tuple[Sequence[PolicyException], str]:
-    """Return the PolicyExceptions of the namespace of an object that breaks a rule, or why they are not known.
+    """Return the PolicyExceptions of the namespace of an object that breaks a rule, or the reason why they are
+    unknown.
 
-    A Namespace has its own name as its namespace, and is no object of its owner; nor is an object of claimgate.dev.
+    Not for a Namespace, although its request has its name as the namespace: the owner of a namespace may not make
+    exceptions for the Namespace object itself, nor for objects of claimgate.dev.
     """
     if not configuration.policy_exceptions or not attributes.namespace:
         return (), ""
@@ -170,7 +172,6 @@ def _excepted_decision(decision: Decision, why: str) -> Decision:
 
 
 def _warn_of_annotation_mistake(mistake: str) -> Iterable[Decision]:
-    """Yield a warning about an annotation that has no effect."""
     if mistake:
         place = f'metadata.annotations["{ANNOTATION}"]'
         yield _warning(f"{place}: {mistake}", place)
@@ -194,7 +195,7 @@ def _name_of_object(attributes: Attributes) -> str:
 
 
 def decisions_about_chosen_rules(decisions: Sequence[Decision], options: ReviewOptions) -> Sequence[Decision]:
-    """Return the decisions without the rules that the options leave out; decisions that admit stay."""
+    """Return the decisions without those about rules that the options leave out; decisions that admit stay."""
     if not options.rules and not options.skip:
         return decisions
     return tuple(kept for each in decisions for kept in _about_chosen_rules(each, options))

@@ -1,8 +1,8 @@
 """Reads reviews that did not come from an API server: AdmissionReviews, bare requests and plain objects in files, each
 with its view of the cluster.
 
-Knows how to distinguish the three forms and what the API server would send for a plain object; the workload table gives
-the resource names and scopes that cannot be guessed. Opens no files.
+Distinguishes the three forms, and knows what an API server would send for a plain object. The workload table has the
+resource names and scopes that cannot be guessed. Opens no files.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from webhook.text.wording import shown
 from webhook.workloads.plurals import plural_of_kind
 
 DEFAULT_NAMESPACE: Final = "default"
-"""The namespace that kubectl takes for an object without one."""
+"""The namespace that kubectl uses for an object without a namespace."""
 
 
 class KindRow(Protocol):
-    """What the workload table knows about a kind."""
+    """The entry of a kind in the workload table."""
 
     @property
     def resource(self) -> str:
@@ -59,7 +59,7 @@ class KindRow(Protocol):
 _BETA: Final = f"{wire.GROUP}/v1beta1"
 
 RowOf = Callable[[str, str], KindRow | None]
-"""Returns what is known about a group and kind; `Table.row` is one such function."""
+"""Returns the entry of a group and kind, as `Table.row` does; None for a kind without an entry."""
 
 
 def is_review(value: JSON) -> bool:
@@ -68,12 +68,12 @@ def is_review(value: JSON) -> bool:
 
 
 def is_request(value: JSON) -> bool:
-    """Return whether this is the bare `request` of a review: it has an operation and no apiVersion itself."""
+    """Return whether this is the bare `request` of a review: it has an operation and no apiVersion."""
     return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
 
 
 def is_review_or_request(value: JSON) -> bool:
-    """Return whether this is a review or a request, which hold an object, and not an object itself."""
+    """Return whether this is a review or a bare request, and not a plain object."""
     return is_review(value) or is_request(value)
 
 
@@ -96,13 +96,13 @@ def attributes_of_fixture(
 
     Args:
         value: an AdmissionReview, a bare request or a plain object, parsed.
-        row: returns the table's row of a kind; without it plurals are guessed.
+        row: returns the entry of a kind in the workload table; without it plurals are guessed.
         operation: the operation for a plain object; a review keeps its own.
         namespace: the namespace for a plain object without one.
         fills_defaults: whether a plain object gets the defaults of an API server.
 
     Raises:
-        CallError: 400 when it is none of the three, or one that cannot be read.
+        CallError: 400 if the value has none of the three forms, or cannot be decoded.
     """
     if is_review(value):
         return decode_review(_completed_review(value, row))
@@ -112,9 +112,9 @@ def attributes_of_fixture(
 
 
 def note_on_v1beta1_review(value: JSON) -> str:
-    """Return a note for the user about a fixture; mostly "".
+    """Return a note for the user if a fixture is a review of version v1beta1; "" for other fixtures.
 
-    k8s.io/api/admission/v1beta1 has the fields of v1, and means the same by them.
+    The fields of k8s.io/api/admission/v1beta1 have the names and the meaning of those of v1.
     """
     if not (is_review(value) and _is_v1beta1(value)):
         return ""
@@ -126,7 +126,9 @@ def _is_v1beta1(review: Mapping[str, Any]) -> bool:
 
 
 def _key_in_parentheses(value: JSON) -> str:
-    """Return the first key in parentheses at any depth, which no object has; "" if there is none."""
+    """Return a key in parentheses, from any depth; "" without one. Assertions of Chainsaw have such keys, objects do
+    not.
+    """
     left = [value]
     while left:
         each = left.pop()
@@ -149,22 +151,22 @@ def attributes_of_object(
     namespace: str = DEFAULT_NAMESPACE,
     fills_defaults: bool = True,
 ) -> Attributes:
-    """Return the attributes that the API server would send for this object, as far as they follow from the object.
+    """Return the attributes that an API server would send for this object, as far as the object determines them.
 
-    The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object goes
-    into `old_object`. Objects of Kubernetes' own kinds are written as an API server writes them, with its defaults. If
-    an API server cannot decode one, it stays unchanged. Every object with a namespace names it.
+    The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object
+    goes into `old_object`. An object of a built-in kind gets the form and the defaults that an API server gives it;
+    an object that an API server cannot decode stays unchanged. metadata.namespace is filled in for namespaced kinds.
 
     Args:
         value: an object with apiVersion and kind.
-        row: as in `attributes`.
+        row: as in `attributes_of_fixture`.
         operation: CREATE, UPDATE, DELETE or CONNECT.
         old_object: the stored object, for UPDATE; without it the object itself.
         namespace: where a namespaced object without a namespace goes.
         fills_defaults: whether the defaults of an API server are filled in.
 
     Raises:
-        CallError: 400 when it has no apiVersion or kind.
+        CallError: 400 if the object has no apiVersion or kind, or is an assertion of Chainsaw.
     """
     kind = group_version_kind_of_object(value)
     if key := _key_in_parentheses(value):
@@ -212,14 +214,16 @@ def with_defaults_filled_in(recorded: Attributes) -> Attributes:
 def _objects_as_sent(
     value: JSON, old: JSON, kind: GroupVersionKind, *, fills_defaults: bool
 ) -> tuple[JSON, JSON, bool]:
-    """Return both objects as an API server sends them, and whether that was possible."""
+    """Return both objects as an API server sends them, and True; both unchanged and False if one cannot be
+    decoded.
+    """
     now = _object_as_sent(value, kind, fills_defaults=fills_defaults)
     before = now if old is value else _object_as_sent(old, kind, fills_defaults=fills_defaults)
     return (value, old, False) if now is None or before is None else (now, before, True)
 
 
 def _object_in_namespace(obj: JSON, namespace: str) -> JSON:
-    """Return an object with the namespace of the request, which an API server writes into an object without one."""
+    """Return an object with metadata.namespace; an API server fills in the namespace of the request."""
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or metadata.get("namespace"):
         return obj
@@ -232,10 +236,10 @@ def _object_as_sent(value: JSON, kind: GroupVersionKind, *, fills_defaults: bool
 
 
 def group_version_kind_of_object(value: JSON) -> GroupVersionKind:
-    """Return the kind of an object by its apiVersion and kind.
+    """Return group, version and kind from the apiVersion and kind of an object.
 
     Raises:
-        CallError: 400 when one of them is missing.
+        CallError: 400 if the value is not an object, or a field is missing.
     """
     if not isinstance(value, dict):
         expected = "expected an AdmissionReview, a request or an object"
@@ -250,7 +254,7 @@ def group_version_kind_of_object(value: JSON) -> GroupVersionKind:
 
 
 def _completed_review(review: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    """Return a review in version v1; a hand-written one is completed from its object."""
+    """Return a review in version v1; missing fields of a hand-written review are derived from its object."""
     request = review.get("request")
     completed = (
         {"request": _completed_request(request, row)} if isinstance(request, dict) and request.get("operation") else {}
@@ -259,7 +263,7 @@ def _completed_review(review: Mapping[str, Any], row: RowOf | None) -> Mapping[s
 
 
 def _completed_request(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    """Return a hand-written request with kind, resource, namespace and uid from its object if they are missing."""
+    """Return a request; if kind, resource, namespace or uid are missing, they are derived from its object."""
     if all(request.get(key) for key in ("uid", "kind", "resource")):
         return request
     held = request.get("object") or request.get("oldObject")
@@ -284,17 +288,17 @@ def _metadata_text(metadata: Mapping[str, Any], key: str) -> str:
 
 
 class SubmittedObject(Struct, frozen=True):
-    """An object as the API server would send it, with the view of its cluster."""
+    """The request for an object, as an API server would send it, with the view of the cluster for its file."""
 
     attributes: Attributes
     cluster: Cluster
 
 
 class Submissions:
-    """The objects of files, each with its view; objects of one file in one namespace share theirs."""
+    """The objects of files, each with a view of the cluster. Objects of one file in one namespace share a view."""
 
     def __init__(self, files: FileTree, row: RowOf, *, namespace: str = "", fills_defaults: bool = True) -> None:
-        """Args: the files; what is known of kinds; the namespace that a person names for objects without one; whether
+        """Args: the files; the workload table; the namespace from the command line for objects without one; whether
         plain objects get the defaults of an API server.
         """
         self._files = files
@@ -304,11 +308,10 @@ class Submissions:
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
     def of(self, document: documents.InputDocument) -> SubmittedObject:
-        """Return the submitted object of one document: an object, or a recorded review, which has certain names and
-        namespace.
+        """Return the submitted object of one document: a plain object, or a recorded review.
 
         Raises:
-            CallError: the document is neither.
+            CallError: the document is neither, or cannot be decoded.
         """
         file, value = document.source, document.value
         if is_review_or_request(value):
@@ -325,16 +328,16 @@ class Submissions:
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
 
     def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:
-        """Return the namespace of the attributes if it is only assumed, because no file and no person states it; else
-        "".
+        """Return the namespace of the attributes if it is only an assumption; "" if a file or the command line states
+        it.
         """
         is_written = bool(get(written, ("metadata", "namespace")))
         is_stated = self._files.knows_namespace(file) if is_written else bool(self._namespace)
         return "" if is_stated or attributes.kind == NAMESPACE else attributes.namespace
 
     def _view(self, file: str, unsaid: str) -> Cluster:
-        """Return the view of the cluster for a file; the views of the last file are kept, because the objects of a file
-        follow each other.
+        """Return the view of the cluster for a file. Only the views of the last file are cached, because the objects
+        of a file come one after the other.
         """
         if self._views[0] != file:
             self._views = file, {}
@@ -345,7 +348,7 @@ class Submissions:
 
 
 def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
-    """Return the object of a recorded review in the namespace of the request; another object unchanged."""
+    """Return the object with the namespace of the request if it has none and comes from a recorded review."""
     namespace = get(review, (*object_path(review)[:-1], "namespace")) if is_review_or_request(review) else None
     metadata = obj.get("metadata")
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
@@ -354,12 +357,12 @@ def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
 
 
 def is_complete(inputs: documents.InputDocuments) -> bool:
-    """Return whether every file was read. Then an object that seems to be absent is in no unread file."""
+    """Return whether every file was read. Only then is an object absent if no file has it."""
     return not inputs.problems and not inputs.templates
 
 
 def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
-    """Yield what a person should know of the context, after the objects were reviewed."""
+    """Yield notes for the user about the context files, after the review of all objects."""
     if settings.context_is_whole and not files.is_whole:
         yield (
             "--context-is-whole: is ignored because files are not read, or are named in several ways by "

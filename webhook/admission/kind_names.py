@@ -1,4 +1,4 @@
-"""Finds misspelled kinds and wrong groups. For these, no policy for the right kind is evaluated.
+"""Finds misspelled kinds and wrong groups. Policies for the right kind do not match such an object.
 
 The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs
 also have a kind and an apiVersion: a kubeconfig, or a version that no API server could serve. These are not mistakes.
@@ -17,7 +17,7 @@ from webhook.workloads.table import Table
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 """Matches versions of Kubernetes: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
 _CORE: Final = "v1"
-"""The only version of the core group; files of Talos have `v1alpha1`."""
+"""The only version of the core group. Files of other programs, such as Talos, have `v1alpha1`."""
 _OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
 """Kinds of the core group that only programs read: kubectl, and formerly kube-apiserver and kube-scheduler."""
 

@@ -1,7 +1,7 @@
-"""Runs one request through the admission phases, in this process or through another.
+"""Runs one request through the admission phases, in this process or in a server.
 
-`auto` is what the API server does: the mutating phase on the object as submitted, then the validating phase on the
-object as it came out. Knows no policy; asks a door twice.
+`auto` does the same as an API server: the mutating phase on the submitted object, then the validating phase on the
+mutated object.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class ReviewAnswerer(Protocol):
 
 
 class LocalAnswerer(Struct, frozen=True, kw_only=True):
-    """Answers with the core in this process. `timeout_s` bounds one review, as the API server's default for a webhook
-    does.
+    """Answers with the core in this process. `timeout_s` bounds one phase; the default is that of API servers for a
+    webhook.
 
-    `explains`: verdicts say why each policy decided or did not apply.
+    `explains`: verdicts explain for each policy why it denies, admits or does not apply.
     """
 
     policies: PolicySet
@@ -46,7 +46,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
     timeout_s: float = 10.0
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """Return the verdict on this request; a part that is not evaluated in time fails as it would in a cluster."""
+        """Return the verdict on this request. A policy that is not evaluated in time fails, as in a cluster."""
         return answer_request(
             attributes,
             self.policies,
@@ -59,9 +59,9 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
 
 
 class PhasesOutcome(Struct, frozen=True, kw_only=True):
-    """The combined result of the requested phases, as one webhook would give it.
+    """The combined result of the requested phases.
 
-    `further` has the decisions of the validating phase about a request that the mutating phase denied.
+    `further`: after a denial in the mutating phase, the decisions that its message also reports.
     """
 
     verdict: Verdict
@@ -91,7 +91,9 @@ def _object_after_patch(attributes: Attributes, verdict: Verdict) -> JSON:
 
 
 def _combine_verdicts_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> PhasesOutcome:
-    """Return several phases as one verdict: the last decides, the first changes, warnings are not repeated."""
+    """Return several phases as one verdict. The last phase decides, the first has the patch, and equal warnings are
+    joined.
+    """
     first, last = answered[0][1], answered[-1][1]
     joined = Verdict(
         allowed=last.allowed,

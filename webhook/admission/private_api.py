@@ -16,7 +16,9 @@ _SHAPE: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)
 
 
 class TypeMismatch(NamedTuple):
-    """The type mismatch in an error of msgspec: both types in its words, and the path, "$" for the whole."""
+    """The type mismatch in an error of msgspec: both types in the words of msgspec, and the path, "$" for the
+    root.
+    """
 
     wanted: str
     given: str
@@ -30,10 +32,10 @@ def type_mismatch_in_error(error: msgspec.ValidationError) -> TypeMismatch | Non
 
 
 def check_installed_version() -> None:
-    """Check that the installed msgspec words its errors as expected.
+    """Check that the errors of the installed msgspec have the expected wording.
 
     Raises:
-        DependencyChanged: its errors are worded in another way.
+        DependencyChanged: the errors have another wording.
     """
     try:
         msgspec.json.decode(b'{"a": [1]}', type=dict[str, list[str]])

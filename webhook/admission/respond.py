@@ -1,9 +1,9 @@
 """Encodes a verdict as the AdmissionReview that answers the request.
 
-Knows what the API server checks in an answer, and how its audit log names annotations. Decides nothing. Where the site
-has published the documentation, each rule gets the address of its page. A sentence about a rule ends with its id in
-brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`. Shipped checks have pages; policies of a
-site have none. Every denial ends with the address of the page for users with a denied object.
+Knows what API servers check in an answer, and which keys of annotations their audit log accepts. Decides nothing. If
+the configuration has the address of the documentation, messages link to the pages of rules. A sentence about a rule
+ends with its id in brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`. Only rules of
+shipped checks have pages. Every denial ends with the address of the page for users with a denied object.
 
 Source: kube-apiserver 1.36, k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go and
 errors/statuserror.go.
@@ -31,12 +31,12 @@ MAX_KEY: Final = 63
 """Characters in the name part of a qualified name (apimachinery pkg/util/validation, IsQualifiedName)."""
 _HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
 _SUFFIX: Final = 8
-"""How many characters at the end of a long key are kept free for the number of an equal key."""
+"""Characters at the end of a long key that a number may replace, to distinguish equal keys."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def json_of_unread_part(part: Any) -> msgspec.Raw:
-    """Return the JSON of a part that was not read, for an encoder of msgspec."""
+    """Return the original JSON of a part that is nested too deeply to be decoded, for an encoder of msgspec."""
     if not isinstance(part, Unread):
         raise TypeError(type(part).__name__)
     return msgspec.Raw(part.text.encode())
@@ -48,8 +48,8 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Operation.CREATE) -> bytes:
     """Return the whole AdmissionReview v1 as compact JSON.
 
-    A patch goes out only with its type, only if the request is allowed, only in the mutating phase, and never on
-    DELETE. In all other cases the API server fails the call, with any failurePolicy.
+    The answer has a patch, with its type, only if the mutating phase allows a request that is not a DELETE. An API
+    server fails the call for any other patch, with any failurePolicy.
     """
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
@@ -84,12 +84,12 @@ def _details_as_json(details: DenialDetails) -> dict[str, Any]:
 
 
 def encode_failure_status(status: DenialStatus) -> bytes:
-    """Return a whole metav1.Status as JSON, which the API server shows for an answer that is not a review."""
+    """Return a whole metav1.Status as JSON. API servers show it if an answer is not a review."""
     return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status_as_json(status)})
 
 
 def sanitize_audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations with keys that the audit log accepts, each key once."""
+    """Return the annotations with different keys that the audit log accepts."""
     kept: dict[str, str] = {}
     last: dict[str, int] = {}
     for key, value in given.items():
@@ -100,7 +100,7 @@ def sanitize_audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def next_free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
-    """Return the name, or the name with the next free number; `last` holds the numbers given out."""
+    """Return the name, or the name with the next free number. `last` has the last number of each name."""
     candidate, stem = name, name[: MAX_KEY - _SUFFIX]
     while candidate in taken:
         last[stem] = number = last.get(stem, 1) + 1
@@ -110,7 +110,6 @@ def next_free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) ->
 
 
 def _status_of_verdict(verdict: Verdict) -> DenialStatus:
-    """Return the verdict's status; without one, a status with code 400."""
     if verdict.status is None:
         return DenialStatus(code=400, reason="BadRequest", message="denied without explanation")
     return verdict.status
@@ -119,7 +118,7 @@ def _status_of_verdict(verdict: Verdict) -> DenialStatus:
 def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) -> Verdict:
     """Return the verdict with the addresses of the pages of its rules, and of the page about denials.
 
-    Warnings stay unchanged if with addresses they would be longer than an API server passes on.
+    Warnings get no addresses if the result would be longer than an API server passes on.
     """
     if verdict.status is None and not verdict.warnings:
         return verdict

@@ -1,16 +1,16 @@
 """The core: gives the verdict on one request, from the policies and the view of the cluster. All commands call this
 function.
 
-Pure and synchronous: the same arguments give the same verdict. In the mutating phase the validating policies of that
-phase see the object as submitted, then the mutating ones change it; a denial leaves no patch. In the validating phase
+Pure and synchronous: the same arguments give the same verdict. In the mutating phase, the validating policies of that
+phase see the submitted object, then the mutating policies change it. A denial has no patch. In the validating phase,
 the validating policies see the object as it will be stored.
 
-The API server does not ask for the validating phase once the mutating phase has denied, and users would learn of one
-mistake after the other. So a denial also reports what the validating phase finds in the object with the changes that
-could be made. These problems decide nothing.
+After a denial in the mutating phase, an API server does not ask for the validating phase, so users would learn of one
+mistake after the other. Such a denial therefore also reports the problems that the validating phase finds in the
+mutated object. These problems decide nothing.
 
-An object that an API server has decoded is not decoded again. For an object from elsewhere, fields of wrong types are
-reported, as for every other kind.
+A built-in object in a request of an API server has the right types, so they are not checked again. In an object from
+elsewhere, fields of wrong types are reported.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def answer_request(
         options: what the caller needs in addition to the verdict.
 
     Returns:
-        The verdict; it never raises for a policy's fault. Our own bug in a policy is an error of that policy: the
+        The verdict. An error of a policy raises nothing. Our own bug in a policy is an error of that policy: the
         other policies are evaluated.
     """
     until = deadline or Deadline()
@@ -105,7 +105,7 @@ def _review_in_context(context: RequestContext, phase: Phase) -> Verdict:
 
 
 def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], context: RequestContext) -> Verdict:
-    """Return the verdict of the mutating phase, from its verdict before any mutation."""
+    """Return the verdict of the mutating phase. `verdict` is that of the validating policies of this phase."""
     attributes, policies, deadline = context.attributes, context.policies, context.deadline
     most, api_server_text = context.options.enforcement_action, context.options.api_server_text
     was_denied = not verdict.allowed
@@ -139,7 +139,7 @@ def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], con
 
 
 def _decisions_with_site_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:
-    """Return the decisions with the site's exceptions, none stricter than what the caller asks for."""
+    """Return the decisions about the chosen rules, with the site's exceptions and with limited actions."""
     most, configuration = context.options.enforcement_action, context.policies.configuration
     if configuration is not EMPTY:
         decisions = with_exceptions_applied(
@@ -150,8 +150,8 @@ def _decisions_with_site_settings(decisions: Sequence[Decision], context: Reques
 
 
 def _validating_decisions_after_change(changed: Attributes, context: RequestContext) -> tuple[Decision, ...] | None:
-    """Return the validating phase's decisions on the object with the mutations that succeeded; None if there is no
-    time.
+    """Return the validating phase's decisions on the object after the mutations that succeeded; None if the time is
+    over.
     """
     then = context.of_other_request(changed)
     decisions = validating_decisions(then, Phase.VALIDATE)
@@ -182,10 +182,10 @@ def answer_unevaluated_request(
     why: NotEvaluated,
     most: EnforcementAction = "deny",
 ) -> Verdict:
-    """Answer one request that could not be read or evaluated in time, by the failurePolicies; only its head is known.
+    """Answer one request that could not be read or evaluated in time, by the failurePolicies of its policies.
 
-    Under attack the event loop writes many of these answers at the same time, so a sentence is built only if it is
-    shown.
+    Only the head of the request is known. Under attack the event loop writes many of these answers, so a text is
+    built only if it is shown.
     """
     decisions = limit_actions(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
     if not decisions:

@@ -1,4 +1,4 @@
-"""The AdmissionReview in its sent form, and the messages about invalid reviews.
+"""The fields of an AdmissionReview as API servers send it, and the messages about invalid reviews.
 
 Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go), and not the meaning of the fields.
 Unknown fields are allowed and null means absent, as in Go's decoder; the objects inside stay plain JSON.
@@ -51,7 +51,7 @@ class NamedUser(msgspec.Struct, gc=False):
 
 
 class _Head(msgspec.Struct, rename="camel"):
-    """admission/v1 AdmissionRequest without the user and the objects: what kube-apiserver writes before them."""
+    """admission/v1 AdmissionRequest without the user and the objects, which kube-apiserver writes last."""
 
     uid: str | None = None
     kind: Kind | None = None
@@ -67,7 +67,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class RequestHead(_Head, rename="camel"):
-    """The fields of an AdmissionRequest with its user and operation; the others are skipped and not decoded."""
+    """The fields of an AdmissionRequest that describe it, and its user; the decoder skips the objects."""
 
     user_info: NamedUser | None = None
 
@@ -90,7 +90,7 @@ class Review(msgspec.Struct, rename="camel"):
 
 
 class ReviewHead(msgspec.Struct, rename="camel"):
-    """An AdmissionReview without the objects, which are skipped and not decoded."""
+    """An AdmissionReview without the objects, which the decoder skips."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -109,10 +109,10 @@ _WORDS: Mapping[str, str] = {
 
 
 def explain_parse_error(error: msgspec.ValidationError, *, root: str = "") -> str:
-    """Return the path, the value found and the value expected, in the words of JSON.
+    """Return a message with the path, the type found and the type expected, as JSON names them.
 
     Args:
-        error: what msgspec found while decoding one of the structures above.
+        error: the error of msgspec while it decoded one of the structures above.
         root: the path of the decoded value inside the review, such as `request`.
     """
     told = type_mismatch_in_error(error)

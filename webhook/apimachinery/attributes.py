@@ -26,7 +26,7 @@ class Operation(StrEnum):
 
 
 class Phase(StrEnum):
-    """The admission phase: `mutate` sees the object as submitted, `validate` as it will be stored."""
+    """The admission phase: `mutate` sees the submitted object, `validate` the object that will be stored."""
 
     MUTATE = "mutate"
     VALIDATE = "validate"
@@ -46,11 +46,11 @@ class GroupVersionKind(NamedTuple):
 
 
 CORE_GROUP: Final = "core"
-"""The name of the core group where a group must be named, as in `Service.core`."""
+"""The name of the core group in `Kind.group`, as in `Service.core`."""
 
 
 def parse_group_kind(text: str) -> tuple[str, str]:
-    """Return group and kind of `Job.batch`, or of `Pod` or `Pod.core`, which is of the core group."""
+    """Return group and kind of `Job.batch`, or of `Pod` and `Pod.core`, which both mean the core group."""
     kind, _, group = text.partition(".")
     return "" if group == CORE_GROUP else group, kind
 
@@ -59,7 +59,7 @@ NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 POD: Final = GroupVersionKind("", "v1", "Pod")
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The API server gives each Namespace (since 1.22) this label with its name, so no look-up is needed to know it."""
+"""The label with the name of a Namespace; API servers since 1.22 set it on every Namespace."""
 
 
 class GroupVersionResource(NamedTuple):
@@ -85,14 +85,14 @@ class UserInfo(NamedTuple):
 NOBODY: Final = UserInfo()
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, because a frozen one takes twice as long to create
+@dataclass(slots=True, kw_only=True)  # not frozen, because creating a frozen object takes twice as long
 class Attributes:
     """One admission request. Treat it as immutable. `object` is None on DELETE, `old_object` None on CREATE and
     CONNECT.
 
-    `is_plain`: it was built from an object alone, and no API server has chosen the version of the object. `is_decoded`:
-    it came from an API server, which has decoded the objects of its own kinds; files may hold anything. name is "" for
-    generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object itself.
+    `is_plain`: the request was built from an object alone, so no API server has chosen the version of the object.
+    `is_decoded`: the request came from an API server, so objects of built-in kinds have the right types. name is ""
+    for generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object itself.
     request_kind and request_resource are what the client sent before any conversion.
     """
 
@@ -120,7 +120,7 @@ class Attributes:
 
 
 def is_user_known(attributes: Attributes) -> bool:
-    """Return whether a request says who sent it; an object alone does not."""
+    """Return whether the user of a request is known; a request that was built from an object alone has no user."""
     return not attributes.is_plain or attributes.user_info is not NOBODY
 
 

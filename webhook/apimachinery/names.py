@@ -1,9 +1,9 @@
-"""Which names Kubernetes accepts, and what is wrong with a name that it refuses.
+"""Which names Kubernetes accepts, and what is wrong with a refused name.
 
-A function `…_errors` returns what the API server says about a name; an empty list for a good name. Callers upstream
-differ only in the unit of a length. A function `…_fault` describes a refused name in the words of our messages: "it
-contains `_`". So the reader need not find the broken rule in a list of all rules. It does not decide whether a name is
-refused.
+A function `…_errors` returns what the API server says about a name; an empty list for a good name. `unit` is the unit
+of lengths in this text, which differs between callers of the API server. A function `…_fault` names the fault of a
+refused name for our messages, such as "it contains `_`", so that the reader need not find it in a list of all rules.
+It does not decide whether a name is refused.
 
 Source: k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go.
 """
@@ -117,7 +117,7 @@ def label_value_errors(text: str) -> list[str]:
 
 
 def path_segment_errors(text: str) -> list[str]:
-    """Return what is wrong with a name that must fit into a URL's path: a resource name, a parameter's name."""
+    """Return what is wrong with a name that becomes a segment of a URL's path, such as the name of a parameter."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{sign}'" for sign in ("/", "%") if sign in text]
@@ -134,7 +134,7 @@ def _sentence_about_pattern(text: str, pattern: re.Pattern[str], *examples: str)
 
 
 def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
-    """Say what is wrong with a label of RFC 1123, or of RFC 1035, which begins with a letter."""
+    """Say what is wrong with a label of RFC 1123, or with `begins_with_letter` of RFC 1035."""
     fault = _fault_of_characters(name, "-") or _fault_of_length(name, LONGEST_LABEL) or _fault_of_ends(name)
     if not fault and begins_with_letter and name[0].isdigit():
         return f"it begins with the digit `{name[0]}`"
@@ -142,12 +142,12 @@ def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
 
 
 def subdomain_fault(name: str) -> str:
-    """Say what is wrong with a subdomain of RFC 1123, which is what most names of objects are."""
+    """Say what is wrong with a subdomain of RFC 1123, the form of most names of objects."""
     return _fault_of_subdomain(name) or _UNKNOWN
 
 
 def qualified_name_fault(key: str) -> str:
-    """Say what is wrong with the key of a label, or another name that may have a domain and a slash before it."""
+    """Say what is wrong with the key of a label, or with another name of the form `name` or `domain/name`."""
     *domains, name = key.split("/")
     if len(domains) > 1:
         return f"it contains {len(domains)} slashes"
@@ -187,7 +187,7 @@ def _fault_of_capital_letter(name: str) -> str:
 
 
 def forbidden_character_fault(name: str, allowed: str) -> str:
-    """Say which character comes first that is neither a letter or digit nor allowed."""
+    """Name the first character that is not a letter, a digit or one of `allowed`."""
     match = re.search(rf"[^A-Za-z0-9{re.escape(allowed)}]", name)
     if match is None:
         return ""
@@ -201,7 +201,7 @@ def _fault_of_length(name: str, longest: int) -> str:
 
 
 def _fault_of_ends(name: str) -> str:
-    """Say which end of a name is not a letter or digit, or return ""."""
+    """Say which end of a name is not a letter or digit; "" if both are."""
     if not name:
         return "it is empty"
     if not name[0].isalnum():

@@ -1,4 +1,4 @@
-"""Lists of the API, split into their objects: a `List` as kubectl prints it, or a `PodList` and its like.
+"""Lists of the API, split into their objects: a `List` as kubectl prints it, or a typed list such as a `PodList`.
 
 A list is an object of any kind with a list of items, as in kubectl, or an object with null items and a kind that ends
 in List. The items of a typed list have no kind and get it from the list (k8s.io/apimachinery v0.36

@@ -1,8 +1,8 @@
 """Field paths: the form for people, the form of patches, and the look-up of the value at a path.
 
 Knows no object kinds. The printed form is that of k8s.io/apimachinery pkg/util/validation/field/path.go with one
-difference: a key with other characters than those of a word is quoted (`limits["nvidia.com/gpu"]`), so that a printed
-path can be read back. JSON Pointer is RFC 6901.
+difference: a key that is not a word is quoted (`limits["nvidia.com/gpu"]`), so that a printed path can be parsed.
+JSON Pointer is RFC 6901.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ FieldPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indices from the root of an object: ("spec", "containers", 0)."""
 
 MAX_DEPTH: Final = 200
-"""Levels of objects and lists in one object. Every walk over an object is at most three Python calls a level, which
-stays below the interpreter's 1,000; a CustomResourceDefinition that embeds a pod template has about 60."""
+"""Levels of objects and lists in one object. A walk over an object needs at most three nested Python calls a level,
+fewer than the interpreter's limit of 1,000. A CustomResourceDefinition with a pod template has about 60 levels."""
 
 _WORD = r"[A-Za-z_$][A-Za-z0-9_$-]*"
 _PLAIN = re.compile(_WORD)
@@ -28,7 +28,7 @@ _STEP = re.compile(
 )
 _AFTER = re.compile(r":(?=\s|$)|\s|$")
 _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "binaryData", "webhooks"))
-"""Words that begin a path even when nothing but a colon or a dot follows: `spec: …` is a path, `error: …` is not."""
+"""Words that are a path even if only a colon or a dot follows: `spec: …` starts with a path, `error: …` does not."""
 
 
 def path_as_text(path: FieldPath) -> str:
@@ -42,7 +42,7 @@ def _render_key(key: str) -> str:
 
 
 def parse_path(text: str) -> FieldPath:
-    """Read a printed path; keys in brackets may also be unquoted, as Kubernetes prints them (`limits[a.b/c]`).
+    """Parse a printed path; keys in brackets may also be unquoted, as Kubernetes prints them (`limits[a.b/c]`).
 
     Raises:
         ValueError: the text is not a field path.
@@ -56,7 +56,9 @@ def parse_path(text: str) -> FieldPath:
 
 
 def _longest_path_and_end(text: str) -> tuple[FieldPath, int]:
-    """Return the longest path that the text starts with, or one step more than there are levels, and where it ends."""
+    """Return the longest path that the text starts with, cut after MAX_DEPTH + 1 steps, and the index where it
+    ends.
+    """
     path: list[str | int] = []
     position = 0
     while len(path) <= MAX_DEPTH and (match := _STEP.match(text, position)):
@@ -86,9 +88,9 @@ def _unquoted_key(quoted: str) -> str:
 def split_off_leading_path(text: str) -> tuple[FieldPath, str]:
     """Return the field path that a message starts with, and the rest of the message with its separator.
 
-    `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"), a message
-    that starts with no path gives ((), text). A path starts with a field every object has, or holds an index, so that
-    `nvidia.com is …` and `error: …` stay words. `render(prefix + path) + rest` is the message under a prefix.
+    `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"), and a
+    message without a leading path gives ((), text). Only text that starts with a field of every object, or that has
+    an index, is a path: `nvidia.com is …` and `error: …` are words.
     """
     path, end = _longest_path_and_end(text)
     separator = _AFTER.match(text, end)
@@ -109,7 +111,7 @@ def json_pointer(path: FieldPath) -> str:
 
 
 def path_of_json_pointer(pointer: str, root: JSON) -> FieldPath:
-    """Return the path of a JSON Pointer in a value; a step of digits is an index only in a list."""
+    """Return the path of a JSON Pointer in the value `root`; digits are an index only where `root` has a list."""
     path: list[str | int] = []
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
@@ -123,7 +125,7 @@ def _escaped_step(key: str) -> str:
 
 
 def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
-    """Return the value at a path, or the default if a step is absent, null, or of another shape."""
+    """Return the value at a path, or the default if a step is absent, is null, or does not fit the value."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
@@ -140,5 +142,7 @@ _OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
 
 
 def replace_spec_prefixes(text: str, spec: str) -> str:
-    """Replace each `spec` that a text names, as in `…; spec.x: …, likewise spec.y`, by the path `spec`."""
+    """Replace `spec` at the beginning of each path in a text, such as `…; spec.x: …, likewise spec.y`, by the path
+    `spec`.
+    """
     return _OTHER.sub(lambda match: match[1] + spec, text) if "spec." in text else text

@@ -1,12 +1,12 @@
 """Quantities: the exact arithmetic and spelling of resource.Quantity.
 
 Rules: k8s.io/apimachinery v0.36.1 pkg/api/resource/{quantity,amount,suffix,math}.go. Go keeps a small number as an
-int64 with a decimal scale and everything else as a big decimal; which of the two it is can be seen from outside
-(`isInteger` of CEL is false for `1000m` and for every big decimal), so it is kept here too.
+int64 with a decimal scale and every other number as a big decimal. Users can see the difference (`isInteger` of CEL
+is false for `1000m` and for every big decimal), so Quantity has it too.
 
-Three differences, all for values that do not occur in practice: quantities are immutable; value() and milli_value() are
-right where Go overflows or rounds a negative big decimal the wrong way; a text over 1024 characters or an exponent over
-1024 is refused, where Go would calculate with it for minutes.
+Three differences, all for values that do not occur in practice: quantities are immutable; value() and milli_value()
+are right where Go overflows, or rounds a negative big decimal in the wrong direction; texts over 1024 characters and
+exponents over 1024 are refused, because Go calculates with them for minutes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX_INT64: Final = 2**63 - 1
 _MIN_INT64: Final = -(2**63)
-_FAST_DIGITS: Final = 18  # maxInt64Factors: decimal digits that always fit an int64
+_FAST_DIGITS: Final = 18  # maxInt64Factors of Go: as many decimal digits always fit an int64
 _NANO: Final = -9  # the finest scale; anything finer is rounded up, away from zero
-_LIMIT: Final = 1024  # of characters and of the exponent: this module's own
+_LIMIT: Final = 1024  # of characters and of the exponent; a limit of this module, not of Go
 
 _COUNT: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _FORM = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+(?:[+-]?[0-9]*+))", re.ASCII)
@@ -44,7 +44,7 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 class Quantity:
     """`unscaled` times ten to the `scale`. Equal and hashed by value: `1000m` is `1`.
 
-    `is_big` says that Go would hold a big decimal; `text` is the text as parsed where Go keeps it, else "".
+    `is_big`: Go would have a big decimal. `text` is the parsed text if Go keeps it, else "".
     """
 
     unscaled: int
@@ -74,13 +74,13 @@ class Quantity:
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     def compare(self, other: Quantity) -> int:
-        """Return -1 when this is less than the other, 0 when equal, 1 when greater."""
+        """Return -1 if this quantity is less than the other, 0 if they are equal, 1 if it is greater."""
         scale = min(self.scale, other.scale)
         mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
         return (mine > theirs) - (mine < theirs)
 
     def add(self, other: Quantity) -> Quantity:
-        """Return the sum, in this quantity's format; a zero takes the other's format."""
+        """Return the sum, in the format of this quantity; if this quantity is zero, in the format of the other."""
         form = self.format if self.unscaled else other.format
         if not (self.is_big or other.is_big):
             if not other.unscaled:
@@ -93,7 +93,9 @@ class Quantity:
         return Quantity(mine + theirs, scale, form, is_big)
 
     def sub(self, other: Quantity) -> Quantity:
-        """Return the difference, in this quantity's format; a zero takes the other's format."""
+        """Return the difference, in the format of this quantity; if this quantity is zero, in the format of the
+        other.
+        """
         return self.add(other.neg())
 
     def neg(self) -> Quantity:
@@ -113,13 +115,13 @@ class Quantity:
         return self.scale >= 0 or self.unscaled % 10**-self.scale == 0
 
     def is_integer(self) -> bool:
-        """Answer CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is not an integer although it
-        is whole.
+        """Return CEL's isInteger: whether Go has an int64 without a negative scale. `1000m` is whole, but not an
+        integer.
         """
         return not self.is_big and self.scale >= 0 and _fits_in_int64(self._unscaled_at_scale(0))
 
     def as_integer(self) -> int:
-        """Answer CEL's asInteger.
+        """Return CEL's asInteger.
 
         Raises:
             ValueError: is_integer() is false.
@@ -129,7 +131,7 @@ class Quantity:
         return self._unscaled_at_scale(0)
 
     def as_approximate_float(self) -> float:
-        """Answer CEL's asApproximateFloat, to the bit: the unscaled number times Go's power of ten."""
+        """Return CEL's asApproximateFloat, equal in every bit: the unscaled number times Go's power of ten."""
         try:
             number = float(self.unscaled)
         except OverflowError:
@@ -137,7 +139,7 @@ class Quantity:
         return number if self.scale == 0 else number * _power_of_ten(self.scale)
 
     def _unscaled_at_scale(self, scale: int) -> int:
-        """Return the unscaled number at a scale not above this one's."""
+        """Return the unscaled number for a scale that is at most the scale of this quantity."""
         return self.unscaled * _ten_to(self.scale - scale)
 
 
@@ -145,7 +147,7 @@ def parse_quantity(text: str) -> Quantity:
     """Read a quantity as ParseQuantity does.
 
     Raises:
-        ValueError: not a quantity, with Kubernetes' text.
+        ValueError: the text is not a quantity; the message is that of Kubernetes.
     """
     if text == "0":
         return Quantity(0, text="0")
@@ -164,10 +166,9 @@ def parse_quantity(text: str) -> Quantity:
 
 
 def read_quantity_or_none(value: JSON) -> Quantity | None:
-    """Return the quantity of a text (spaces around it are ignored) or a number; None for null and what is not a
-    quantity.
+    """Return the quantity of a text or a number; None for other values. Spaces around a text are ignored.
 
-    Every Pod has the same few texts, so short parsed texts are cached.
+    Most Pods have the same few texts, so the results for short texts are cached.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -183,16 +184,16 @@ def _parse_or_none(text: str) -> Quantity | None:
 
 
 def read_count(value: object) -> int | None:
-    """Return a number that is written in at most 18 ASCII digits, as a text or a number; None for other values.
+    """Return the integer of a text or a number with at most 18 ASCII digits; None for other values.
 
-    `str.isdigit` is also true of `²`, which no int() reads, and of more digits than int() reads.
+    `str.isdigit` also accepts `²` and thousands of digits, which int() refuses.
     """
     text = str(value)
     return int(text) if _COUNT.fullmatch(text) else None
 
 
 def from_int(value: int) -> Quantity:
-    """Return the quantity into which CEL's add and sub convert an int."""
+    """Return the quantity of an int, as CEL's add and sub convert it."""
     return Quantity(value, 0, "DecimalExponent")
 
 
@@ -212,7 +213,7 @@ def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
 
 
 def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
-    """Read a whole part and a fraction as Go does with an int64; None if Go leaves it for the big decimal."""
+    """Parse a whole part and a fraction to an int64 as Go does; None if Go parses them to a big decimal."""
     whole, fraction = number
     digits = whole + fraction
     if base == 10:
@@ -230,7 +231,7 @@ def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: For
 
 
 def _parse_as_big_decimal(text: tuple[str, str], base: int, exponent: int, form: Format) -> Quantity:
-    """Read a quantity as Go's big decimal does: rounded up to nano, capped at 2^63-1 in binary form."""
+    """Parse a quantity to a big decimal as Go does: rounded up to nano, and at most 2^63-1 with a binary suffix."""
     number, scale = int("".join(text)), -len(text[1])
     if base == 10:
         scale += exponent
@@ -262,8 +263,8 @@ def _canonical_text(quantity: Quantity) -> str:
 
 
 def _divide_out_factor(number: int, factor: int) -> tuple[int, int]:
-    """Divide a number by a factor as often as possible, and return the rest and the number of divisions; zero is
-    divided never.
+    """Divide a number by a factor as often as possible; return the quotient and the number of divisions. Zero is not
+    divided.
     """
     times = 0
     while number and number % factor == 0:
@@ -276,7 +277,7 @@ def _scale_away_from_zero(number: int, exponent: int) -> int:
     """Return the number times ten to the exponent, rounded away from zero."""
     if exponent >= 0:
         return number * _ten_to(exponent)
-    if -exponent > 2 * _LIMIT:  # far beyond the digits of any quantity
+    if -exponent > 2 * _LIMIT:  # smaller than any digit of a quantity
         return (number > 0) - (number < 0)
     divisor = _ten_to(-exponent)
     return -(-number // divisor) if number > 0 else number // divisor

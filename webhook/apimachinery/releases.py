@@ -1,6 +1,4 @@
-"""Releases such as 1.36, and the releases of Kubernetes with known CEL, which functions of the library name in
-`since`.
-"""
+"""Releases such as 1.36, and the releases of Kubernetes that have a known version of CEL."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ Release: TypeAlias = tuple[int, int]
 OLDEST: Final[Release] = (1, 30)
 NEWEST: Final[Release] = (1, 37)
 DEFAULT: Final[Release] = (1, 36)
-"""The release that everything is compared with: cases of the tests were recorded by its kube-apiserver."""
+"""The release that is assumed by default; expected values of tests come from its kube-apiserver."""
 
 
 def release_as_text(release: Release) -> str:
@@ -30,8 +28,8 @@ def parse_supported_release(text: str) -> Release:
     """Read a release of Kubernetes: `1.36`, with or without a leading v and a patch number.
 
     Raises:
-        ValueError: it is not a release, or not a known one; the text is the end of a sentence that begins with the
-    value.
+        ValueError: it is not a release, or an unknown one; the message is a predicate for the value, as "is not a
+            version".
     """
     release = parse_release(text)
     if release is None:
