@@ -1,6 +1,6 @@
 """The other objects of the cluster, from files or from a live API server.
 
-Reads only. Knows objects by kind, namespace and name, and not their meaning.
+Only reads objects. Knows their kind, namespace and name, and not the meaning of their fields.
 """
 
 from webhook.cluster.lookup import Cluster

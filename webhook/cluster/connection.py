@@ -1,8 +1,8 @@
 """Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
 
-The `kubernetes` package is imported here and only when a connection is made: it costs half a second. The package finds
-the server, the credentials and the pool of connections. Requests are plain HTTP requests, because objects stay plain
-JSON here.
+The `kubernetes` package finds the server and the credentials, and creates the pool of connections. It is imported
+only before the first connection, because the import takes half a second. Requests do not use the typed client of the
+package, because objects stay plain JSON here.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from webhook.cluster.service_account_token import fix_of_refused_token
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
-"""Seconds to open a connection: a healthy API server accepts in milliseconds."""
+"""Seconds to wait for a new connection; a healthy API server accepts it within milliseconds."""
 READ_S = 60.0
-"""Seconds for a whole answer: the API server ends a request after 60 s (--request-timeout)."""
+"""Seconds to wait for a whole answer: API servers end a request after 60 s (--request-timeout)."""
 
 POOL = 256
-"""How many connections are kept: several for each watched kind. urllib3 warns of each connection that it does not
-keep."""
+"""The most connections that the pool keeps. Each watched kind needs several, and urllib3 warns of each connection
+above this number."""
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -44,7 +44,7 @@ APPLIED = "application/apply-patch+yaml"
 """The media type of server-side apply; JSON is YAML."""
 PATCHED = "application/json-patch+json"
 _TEST_FAILED = "the server rejected our request due to an error in our request"
-"""What API servers say about a JSON Patch with a `test` that does not hold (v1.36)."""
+"""The error of API servers for a JSON Patch with a `test` that fails (v1.36)."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 """An empty query."""
 _CHUNK = 65536
@@ -52,7 +52,9 @@ _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class ServerRefused(LookupFailed):
-    """The error for an HTTP error of the API server; `continues` is where an expired list continues (410)."""
+    """The error for an HTTP error of the API server. `continues` is the token for the next page of an expired list
+    (410).
+    """
 
     def __init__(self, code: int, message: str, continues: str = "") -> None:
         super().__init__(message)
@@ -61,8 +63,8 @@ class ServerRefused(LookupFailed):
 
 
 class CredentialsRefused(ServerRefused):
-    """The API server refuses the token or the client certificate, or a request without either (401). `fix` says what to
-    do.
+    """The API server refuses the token or the client certificate, or a request without credentials (401). `fix` says
+    what to do.
     """
 
     def __init__(self, message: str, fix: str) -> None:
@@ -110,13 +112,13 @@ class Connection(Protocol):
         ...
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
-        """Send a server-side apply, which takes fields from other managers, and return the answer. Raises
+        """Send a forced server-side apply, which also changes fields of other managers, and return the answer. Raises
         LookupFailed.
         """
         ...
 
     def delete(self, path: str, read_s: float) -> None:
-        """Delete an object, which may be gone already. Raises LookupFailed."""
+        """Delete an object; an object that does not exist is no error. Raises LookupFailed."""
         ...
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
@@ -142,18 +144,19 @@ class Connection(Protocol):
 
 
 def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
-    """Return a connection by kubeconfig, or by the pod's service account if no kubeconfig is named and there is one.
+    """Return a connection with the credentials of the kubeconfig. Without `kubeconfig` inside a Pod, those of its
+    ServiceAccount are used.
 
     Args:
         kubeconfig: the file; None for the kubeconfig of kubectl.
-        context: of the kubeconfig; None for its current context.
+        context: the name of a context of the kubeconfig; None for the current context.
 
     Raises:
         ConfigurationError: no server or credentials are configured.
     """
     import kubernetes
 
-    package: Any = kubernetes  # its functions have no types
+    package: Any = kubernetes  # the functions of the package have no types
     configuration = package.client.Configuration()
     configuration.connection_pool_maxsize = POOL
     try:
@@ -174,7 +177,6 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
 
 
 def _reason_of_unusable_kubeconfig(kubeconfig: Path | None, error: Exception) -> str:
-    """Return why this kubeconfig, or the default one, cannot be used."""
     from kubernetes.config import ConfigException
 
     if kubeconfig is None and "No configuration found" in str(error):
@@ -299,7 +301,7 @@ class _HttpConnection(Struct, frozen=True):
 
     @property
     def _refused_credentials(self) -> str:
-        """Return the sentence about refused credentials, which names the credentials that were sent."""
+        """Return a sentence that names the refused credentials."""
         place = f"the API server at {self.configuration.host.rpartition('//')[2]}"
         shown = ["token"] * bool(self.configuration.auth_settings())
         shown += ["client certificate"] * bool(self.configuration.cert_file)

@@ -1,9 +1,9 @@
 """Finds which release of a controller the files of a tree install, as the Deployment that its manifests create.
 
-A live cluster has that Deployment. In files, a chart, a dependency on a chart, an image of a kustomization, or an
-object that installs a chart can also have the release. Then the Deployment is built from it, with the file as its
-place. Releases in tests and in copies of other projects do not count elsewhere. Files in a folder that is named after
-another release are for that release.
+A live cluster has this Deployment. In files, the release can also be that of a chart, of a dependency on a chart, of
+an image of a kustomization, or of an object that installs a chart. Then the Deployment is built from this release,
+with the file as its place. Releases in tests and in copies of other projects are not used. If a folder is named after
+another release, the release of its files is unknown.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _FOLDER: Final = re.compile(r"(?:release-)?(v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1
 
 
 class Controller(Struct, frozen=True, kw_only=True):
-    """A controller with a release that rules depend on.
+    """A controller; some rules depend on its release.
 
     Args:
         place: the Deployment that its published manifests create.
-        image: the end of the name of its image, in any registry.
+        image: the path of its image without the registry.
         chart: the name of its Helm chart.
     """
 
@@ -99,9 +99,9 @@ def find_releases_in_document(file: str, value: JSON) -> Iterator[ControllerRele
 def assumed_deployments_of_controllers(
     path: str, stated: Iterable[ControllerRelease]
 ) -> Mapping[tuple[str, str], FileObject]:
-    """Return the Deployments of the controllers that a file sees, by namespace and name.
+    """Return the Deployments of the controllers for the view from a file, by namespace and name.
 
-    If files state different releases, the release is not known.
+    A controller is left out if files, or the folders above this file, state different releases.
     """
     named = _releases_in_folder_names(path)
     seen: dict[Controller, list[ControllerRelease]] = {}

@@ -1,9 +1,10 @@
 """Decodes JSON of an API server object by object, so that a list needs only the memory of its largest object.
 
 Lists come as one text, `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds and, sorted, `{"apiVersion",
-"items", "kind", "metadata"}` of custom ones. An object may be nested deeper than Python decodes, because the API server
-allows 10,000 levels and `opaque.parameters` of a claim may have any. TOO_DEEP then replaces everything below DEEPEST.
-The code that keeps an object searches it for TOO_DEEP, and for decoded values that are too deep (`is_too_deep`).
+"items", "kind", "metadata"}` of custom ones. API servers accept 10,000 levels, for example in `opaque.parameters` of
+a claim, and Python decodes fewer. In an object that Python cannot decode, TOO_DEEP replaces everything below DEEPEST
+levels. Code that keeps an object searches it for TOO_DEEP, and for decoded values below DEEPEST levels
+(`is_too_deep`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ LARGEST: Final = 16 << 20
 """The most bytes of one object: etcd accepts 1.5 MiB by default (--max-request-bytes), and few sites raise this limit.
 """
 DEEPEST: Final = MAX_DEPTH
-"""The most levels of an object that is read, as in a review: code that walks objects may recurse to this depth."""
+"""The most levels of a decoded object, as in a review: code that walks objects may recurse to this depth."""
 _DIGITS: Final = 18
-"""The most digits of a number that is certainly an int64; Python refuses to read one of 4,301."""
+"""Every number with at most this many digits is an int64. Python refuses to parse an integer of 4,301 digits."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CLOSING: Final = '}]"'
-"""Ends of values that no more text changes; a number, and no other value of JSON, may continue in the next chunk."""
+"""The last characters of values that are complete. Only a number may continue in the next chunk."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
 
 
@@ -45,8 +46,8 @@ class _TooDeep:
 TOO_DEEP: Final = _TooDeep()
 """Stands for a value that is nested too deeply to be decoded."""
 _PLACEHOLDER: Final = "NaN"
-"""The text that is decoded to TOO_DEEP: a constant that JSON does not have, and for which Python's decoder calls a
-function."""
+"""The text that is decoded to TOO_DEEP: JSON does not have this constant, and Python's decoder calls a function for
+it."""
 
 
 def _float(text: str) -> float:
@@ -60,18 +61,20 @@ def _unchanged(obj: JSON) -> JSON:
 _READ: Final = json.JSONDecoder(
     parse_int=_int_or_float, parse_float=_float, object_hook=_unchanged, parse_constant=lambda _: TOO_DEEP
 ).raw_decode
-"""Calls a Python function for each number and each object. Otherwise the decoder would be one call of C, in which no
-other thread runs, not even the event loop: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4 MB."""
+"""Decodes with a Python function for each number and each object, so that other threads, such as the event loop, can
+run meanwhile. A decoder in C alone would block them: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4
+MB."""
 
 ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
-"""Reads the value at a place of a text. Returns what is kept of the value, and its end; None if the value is cut off or
-not JSON."""
+"""Decodes the value at an index of a text. Returns the kept part of the value and the index of its end; None if the
+value is cut off or not JSON."""
 
 
 class ListDecoder(Struct):
-    """Decodes the items of a list while it arrives; `fields` has its other fields, complete after the last item.
+    """Decodes the items of a list while it arrives. `fields` has the other fields of the list, complete after the
+    last item.
 
-    `read_item` decodes one item and returns what is kept of it. Raises ValueError if the text is not a list of the API.
+    `read_item` decodes one item and returns the kept part. Raises ValueError if the text is not a list of the API.
     """
 
     chunks: Iterator[bytes]
@@ -127,9 +130,7 @@ class ListDecoder(Struct):
             self._read_more()
 
     def _read_more(self) -> None:
-        """Read at least as many bytes as are unread here, so that an object is tried only a few times, also with small
-        chunks.
-        """
+        """At least double the buffered text, so that an object in many small chunks is decoded only a few times."""
         rest = self._text[self._at :]
         if len(rest) > LARGEST:
             raise ValueError(f"an object is larger than {LARGEST} bytes, or not JSON")
@@ -165,8 +166,8 @@ def decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
 
 
 def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
-    """Return the text of a value with a placeholder for parts that are too deep, and the end of the value; 0 if it is
-    cut off.
+    """Return the text of a value with a placeholder for parts that are too deep, and the index of the value's end;
+    ("", 0) if the value is cut off.
     """
     parts: list[str] = []
     depth, since = 0, at

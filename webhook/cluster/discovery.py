@@ -1,4 +1,5 @@
-"""Finds where an API server serves a kind: in the wanted version, else in the version that the server prefers.
+"""Finds the version and the path of a kind on an API server: the wanted version, or else the server's preferred
+version.
 
 Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
 """
@@ -29,7 +30,9 @@ class KindNotServed(LookupFailed):
 
 
 class ServedResource(Struct, frozen=True):
-    """A kind as it is served: the path of its group and version, its plural, and the version of its objects."""
+    """A kind as an API server serves it: the path of its group and version, the plural, and the version of the
+    objects.
+    """
 
     root: str
     plural: str
@@ -37,7 +40,7 @@ class ServedResource(Struct, frozen=True):
     is_namespaced: bool
 
     def path(self, namespace: str) -> str:
-        """Return the path of the collection in a namespace, or in all with ""."""
+        """Return the path of the collection in a namespace; "" means all namespaces."""
         if namespace and self.is_namespaced:
             return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
         return f"{self.root}/{self.plural}"
@@ -67,7 +70,7 @@ class Discovery:
 
         Raises:
             KindNotServed: no group serves it.
-            LookupFailed: it is not known.
+            LookupFailed: the API server does not answer, or refuses.
         """
         for version in self._versions(gvk):
             api_version = f"{gvk.group}/{version}" if gvk.group else version

@@ -1,8 +1,8 @@
-"""Log lines about what the watches of a cluster cannot read: one for each cause, for any number of watches.
+"""Writes log lines about failures of the watches of a cluster: one line for each cause, for any number of watches.
 
-An outage of the API server is logged when the first watch meets it, and its end when the last watch has recovered.
-Collects what watches cannot read at a start: one line for all kinds that are not installed, and one line for all kinds
-that the server may not read. The lines of a server also say what happens to reviews meanwhile.
+The beginning of an outage is logged for the first watch that fails, and the end for the last watch that recovers. At
+a start, one line names all kinds that are not installed, and one line all kinds that claimgate may not read. The
+lines of `claimgate serve` also say what happens to reviews meanwhile.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _FAILING: Final = _Outage("API server answers with errors", "API server answers 
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
 """No operator needs to act if the watch continues. If it does not, another outage is logged."""
 _TOGETHER_S: Final = 3.0
-"""How long refusals are gathered: the loss of one role binding affects all kinds."""
+"""Seconds to wait for refusals of other kinds before one line is written: a lost role binding affects all kinds."""
 _GOING_S: Final = 30.0
-"""How long a list that gets 404 waits for the next discovery, which then says that the kind is no longer installed."""
+"""Seconds to wait after a list got 404: the next discovery usually finds that the kind is no longer installed."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 _RIGHTS: Final = "`claimgate webhook-config --check --live` says which ClusterRole or binding is missing"
 _MOST_POLICIES: Final = 5
@@ -81,9 +81,9 @@ def _outage_of_error(error: LookupFailed) -> _Outage | None:
 
 
 class FailureLog:
-    """Writes the lines. All watches of a process share one; any thread may call it.
+    """Writes the lines. All watches of a process share one FailureLog; any thread may call it.
 
-    Any object can be the key of a watch.
+    Any object may stand for a watch.
     """
 
     def __init__(self, log: Log, policies_of_kind: PoliciesOfKind | None = None) -> None:
@@ -91,7 +91,7 @@ class FailureLog:
 
         Args:
             log: where the lines go.
-            policies_of_kind: of a server; None for a command that answers no reviews.
+            policies_of_kind: for a server; None for a command, which answers no reviews.
         """
         self._log = log
         self._policies_of_kind = policies_of_kind
@@ -101,19 +101,19 @@ class FailureLog:
         self._not_installed: set[GroupVersionKind] = set()
         self._gathered: dict[object, tuple[GroupVersionKind, LookupFailed]] | None = None
         self._refused: dict[float, dict[GroupVersionKind, LookupFailed]] = {}
-        """The kinds that were refused recently, by the number of seconds for which refusals are gathered."""
+        """The kinds with a recent refusal, by the seconds to wait before their line is written."""
         self._listed: set[GroupVersionKind] = set()
         self._heard_at = monotonic()
-        """When any watch got something from the API server."""
+        """The last time when a watch got an answer from the API server, on the monotonic clock."""
 
     @property
     def is_unreachable(self) -> bool:
-        """Return whether a watch waits for an API server that sends no answer, or that is not trusted."""
+        """Return whether the API server sends no answer to a watch, or is not trusted."""
         return not {_UNREACHABLE, _DISTRUSTED}.isdisjoint(self._outages.values())
 
     def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
-        """Log a failure unless its cause was logged before; `is_new`: the previous failure of the watch was another
-        one.
+        """Log a failure unless its cause was logged before. `is_new`: the watch did not fail before, or for another
+        reason.
         """
         outage = _outage_of_error(error)
         fix = error.fix if isinstance(error, CredentialsRefused) else outage.fix if outage else ""
@@ -124,14 +124,14 @@ class FailureLog:
                     self._gathered[watch] = gvk, error
                     return
             if isinstance(error, KindNotServed):
-                self._forget_refusals(gvk, _TOGETHER_S, _GOING_S)  # its list got 404, because it is gone
+                self._forget_refusals(gvk, _TOGETHER_S, _GOING_S)  # the list got 404 because the kind is gone
             if isinstance(error, ServerRefused):
                 self._log_refused_kinds_soon(gvk, error)
             else:
                 self._log_failure(gvk, error)
 
     def note_list(self, gvk: GroupVersionKind) -> None:
-        """Log a kind that is installed after the start."""
+        """Note that a kind was listed; log it if the kind was not installed before."""
         self._heard_at = monotonic()
         self._listed.add(gvk)
         self._forget_refusals(gvk, _GOING_S)
@@ -141,7 +141,9 @@ class FailureLog:
             self._write("info", "kind is installed now", {**_names_of_kind(gvk), **self._policies(gvk), **meanwhile})
 
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
-        """Log the end of an outage if no other watch is in it any more, and a kind that is now installed."""
+        """Note that a watch works. Log the end of an outage that affects no other watch, and a kind that is now
+        installed.
+        """
         if self._outages and watch in self._outages:  # mostly there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:
@@ -156,7 +158,7 @@ class FailureLog:
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Gather what watches cannot read until the context ends, then log it together."""
+        """Collect the failures of watches until the context ends, then log them together."""
         self._gathered = {}
         try:
             yield
@@ -181,14 +183,13 @@ class FailureLog:
             self._write(outage.level, outage.begin, {**fields, **told, **({"fix": fix} if fix else {})})
 
     def _reviews_in_outage(self) -> str:
-        """Return what happens to reviews while nothing can be read. A replica is ready once it has read namespaces."""
+        """Return what happens to reviews during an outage. A replica is ready after it has read namespaces once."""
         return describe_old_answers(monotonic() - self._heard_at) if NAMESPACE in self._listed else NOT_ANSWERED
 
     def _reviews(self, what_becomes: str) -> dict[str, str]:
         return {"reviews": what_becomes} if self._policies_of_kind is not None else {}
 
     def _policies(self, gvk: GroupVersionKind) -> dict[str, str]:
-        """Return the field with the policies that look up a kind."""
         names = self._policies_of_kind(gvk) if self._policies_of_kind is not None else ()
         return {"policies": some_of(names, _MOST_POLICIES)} if names else {}
 

@@ -1,12 +1,12 @@
-"""The view of the cluster that an object of the named files has: the objects of --context, of its own file, and of its
-unit.
+"""The view of the cluster for an object of the named files. Its layers are the objects of --context, of the object's
+own file, and of the files that are applied together with this file (the unit).
 
-The first layer that has an object with the name counts. If this layer has several different objects, or one with an
-unknown namespace, the answer is unknown. An object is never known to be absent, unless the user says that the files are
-whole. Then the files have all objects, and an object without a namespace is in `default`.
+The first layer that has an object with the name counts. If this layer has several different objects with the name, or
+an object with an unknown namespace, the answer is unknown. An object that no file has may still exist, unless the
+user says that the files are whole. Whole files have all objects, and an object without a namespace is in `default`.
 
-CustomResourceDefinitions and the Deployments of controllers are those of all files: a tree that defines a kind in one
-folder, or installs its controller, uses it in others.
+CustomResourceDefinitions and the Deployments of controllers are used from all files: a tree may define a kind, or
+install its controller, in one folder, and use the kind in another folder.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
 
 
 class FileTree:
-    """The objects of a tree of files; an object sees those that are applied together with it.
+    """The objects of a tree of files. The view from an object has the objects that are applied together with it.
 
     Args:
         objects: each object, or kustomization, with its file.
-        context: objects that every cluster of these files has, with their files.
+        context: the objects of --context, with their files.
         is_whole: whether the cluster has no other objects.
-        files: all files that have objects, if only the looked-up objects are given.
+        files: all files with objects, if `objects` has only the objects that are looked up.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class FileTree:
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
         self._of_all: FileObjects | None = None
-        # the absent object may exist under another name
+        # with unknown name changes, an object that seems to be absent may exist under another name
         self.is_whole: Final = is_whole and all(
             self._units.name_changes_of_file(file).is_known for file in self._documents
         )
 
     def apply_kustomizations(self, file: str, obj: JSON) -> JSON:
-        """Return an object of a file with the names and the labels of its pods that its kustomizations give it."""
+        """Return an object of a file with the names and pod labels that kustomizations give it."""
         path = normalize_path(file)
         if path not in self._documents:
             return obj
@@ -89,7 +89,7 @@ class FileTree:
         return object_with_template_labels(named, self._units.template_labels_of_file(path))
 
     def knows_namespace(self, file: str) -> bool:
-        """Return whether objects of a file stay in the namespace that they name."""
+        """Return whether the namespaces of a file's objects are known in spite of kustomizations."""
         path = normalize_path(file)
         return path not in self._documents or self._units.name_changes_of_file(path).is_known
 
@@ -102,10 +102,10 @@ class FileTree:
         return self._units.is_read_by_kustomize(normalize_path(file))
 
     def cluster_view_of_file(self, file: str = "", unsaid: str = "") -> ClusterViewFromFile:
-        """Return the view of the cluster from an object.
+        """Return the view of the cluster for an object.
 
         Args:
-            file: its file, "" without a file: then only the context counts.
+            file: the file of the object; "" for only the objects of --context.
             unsaid: the namespace of the request, used if the namespace of the object is unknown.
         """
         path = normalize_path(file)
@@ -123,7 +123,7 @@ class FileTree:
         )
 
     def objects(self) -> Iterator[JSON]:
-        """Yield all objects, first those of the context; those of files have the names that kustomizations give
+        """Yield all objects, first those of --context. Objects of the tree have the names that kustomizations give
         them.
         """
         for _, obj in self._of_context:
@@ -133,7 +133,7 @@ class FileTree:
                 yield from map(self._units.name_changes_of_file(file).apply_to_object, objects)
 
     def mark_as_recorded(self, what: str) -> None:
-        """Note that an object has a recorded review, so that its different versions are not reported."""
+        """Note that an object has a recorded review, so that different definitions of it are not reported."""
         self._recorded.add(what)
 
     def notes_on_differing_objects(self) -> Iterator[str]:
@@ -145,14 +145,16 @@ class FileTree:
             yield f"{told}: choose the file with --context"
 
     def pop_new_differences(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
-        """Return and clear what was found out since the last call, for `tell` in another process."""
+        """Return and clear the differences and recorded objects since the last call, for `add_differences` in another
+        process.
+        """
         told = dict(self._differing), frozenset(self._recorded)
         self._differing.clear()
         self._recorded.clear()
         return told
 
     def add_differences(self, differing: Mapping[str, Sequence[str]], recorded: Iterable[str]) -> None:
-        """Add what another process found out about these files: objects that differ, and recorded ones."""
+        """Add the differences and recorded objects that another process found in these files."""
         for what, files in differing.items():
             self._differing.setdefault(what, files)
         self._recorded.update(recorded)
@@ -217,16 +219,16 @@ Place: TypeAlias = tuple[str, str]
 
 
 class ClusterViewFromFile:
-    """The view of the cluster from one file, or from one of its objects.
+    """The view of the cluster for the objects of one file.
 
     Args:
-        layers: the candidates, in the order in which they count.
+        layers: the objects, in the order of precedence.
         unsaid: the namespace of the request if the namespace of the object is not known; otherwise "".
         is_whole: whether the cluster has no other objects.
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
-        configurations: the Configurations of Kueue in all files, for `elsewhere`.
-        tell: is called with a description of the difference and the files that differ.
+        configurations: the Configurations of Kueue in all files, for `objects_in_other_files`.
+        tell: is called with the name of an object and the files that define it differently.
     """
 
     def __init__(
@@ -255,7 +257,7 @@ class ClusterViewFromFile:
 
         Raises:
             UnknownNamespaceOrName: a candidate has an unknown namespace or name.
-            Ambiguous: there are several candidates.
+            AmbiguousObject: files define the object differently.
         """
         if gvk == NAMESPACE and name == self._unsaid:
             return None
@@ -273,7 +275,7 @@ class ClusterViewFromFile:
         """Return the objects with a known namespace, by namespace and name.
 
         Raises:
-            Ambiguous: one of them may be one of several that differ.
+            AmbiguousObject: files define one of the objects differently.
         """
         if (gvk.group, gvk.kind) == (CRD.group, CRD.kind):
             return self._definitions
@@ -286,7 +288,7 @@ class ClusterViewFromFile:
         """Return the objects of `list` that an index has under a key.
 
         Raises:
-            Ambiguous: one of the objects of `list` may be one of several that differ.
+            AmbiguousObject: files define one of the objects of `list` differently.
         """
         known = self._indexed.get((gvk, namespace, index))
         if known is None:
@@ -335,7 +337,7 @@ class ClusterViewFromFile:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
     def _require_unambiguous_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
-        """Return the object that a name refers to; raise Ambiguous if there are different ones."""
+        """Return the object that a name refers to. Raises AmbiguousObject if the objects with this name differ."""
         first = meant[0]
         if any(not each.is_named for each in meant):
             raise UnknownNamespaceOrName(f"{what}: kustomizations may give the one in {first.file} another name")
@@ -357,7 +359,7 @@ class ClusterViewFromFile:
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None
     ) -> Mapping[Place, Sequence[FileObject]]:
-        """Return the objects of a kind by namespace and name, without those that may be absent."""
+        """Return the objects of a kind by namespace and name, without objects that may be in another namespace."""
         places: dict[Place, list[FileObject]] = {}
         for each in self._visible_objects(gvk, layer):
             where = self._namespace_of_object(each)

@@ -1,4 +1,4 @@
-"""A view of objects from files of one cluster. An object that is missing may still exist elsewhere.
+"""A view of objects from files of one cluster. An object that no file has may still exist.
 
 An object without a namespace is in `default`, as with kubectl. A cluster-scoped object can be looked up with any
 namespace. The API server also clears the namespace in its metadata (k8s.io/apiserver v1.36 pkg/registry/rest/meta.go
@@ -18,7 +18,7 @@ from webhook.yamltext import yamlfile
 
 
 class FilesCluster:
-    """Objects by group, kind, namespace and name. If two objects have the same key, the first stays.
+    """Objects by group, kind, namespace and name. If two objects have the same key, the first is used.
 
     is_whole: whether the cluster has no other objects.
     """
@@ -53,8 +53,8 @@ class FilesCluster:
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of a key of an index, in one namespace or in all namespaces."""
-        if not (listed := self.list(gvk, namespace)):  # requests can name namespaces that no file has
+        """Return the objects that an index has under a key, in one namespace or in all namespaces."""
+        if not (listed := self.list(gvk, namespace)):  # requests can name any namespace: no empty index is stored
             return ()
         asked = (gvk.group, gvk.kind), namespace, index
         if asked not in self._indexed:
@@ -109,7 +109,7 @@ def _text_or_empty(value: JSON) -> str:
 
 
 def _objects_by_namespace(objects: Mapping[tuple[str, str], JSON]) -> Mapping[str | None, Sequence[JSON]]:
-    """Return the objects of each namespace by namespace and name. The key None has the objects of all namespaces."""
+    """Return the objects of each namespace, sorted by name. The key None has the objects of all namespaces."""
     places = sorted(objects)
     spaces: dict[str | None, list[JSON]] = {}
     for place in places:

@@ -1,4 +1,4 @@
-"""Describes what a view of the cluster must hold: objects of kinds, and which of their fields.
+"""Describes the objects and fields that a view of the cluster must hold.
 
 Policies and facts say what they look up; a live view requests only these objects, and a ClusterRole allows only these
 requests. Knows objects by kind, namespace, name and labels, and not their meaning.
@@ -17,25 +17,27 @@ from webhook.apimachinery.paths import get as at
 
 Fields: TypeAlias = frozenset[str] | None
 """Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`. A path includes everything
-below it, in each item of a list. None is everything."""
+below it, in each item of a list. None means all fields."""
 
 MOST_NAMED: Final = 64
-"""How many names of one kind have a separate watch; with more, a whole namespace is watched."""
+"""The most separate watches for names of one kind. With more names, whole namespaces are watched."""
 
 
 class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
-    """A scope of objects: one namespace or all, one name or all, and a labelSelector or none."""
+    """A set of objects: in one namespace, with one name, and with a labelSelector. "" means any."""
 
     namespace: str = ""
     name: str = ""
     labels: str = ""
 
     def includes(self, namespace: str, name: str) -> bool:
-        """Return whether the object is certainly in the scope; labels are not known."""
+        """Return whether the object is certainly in the scope. Its labels are unknown, so a scope with a
+        labelSelector has no certain objects.
+        """
         return not self.labels and self.namespace in ("", namespace) and self.name in ("", name)
 
     def covers(self, other: ObjectScope) -> bool:
-        """Return whether every object of the other scope is also in this one."""
+        """Return whether every object of the other scope is also in this scope."""
         pairs = ((self.namespace, other.namespace), (self.name, other.name), (self.labels, other.labels))
         return all(mine in ("", theirs) for mine, theirs in pairs)
 
@@ -44,11 +46,12 @@ EVERY: Final = ObjectScope()
 
 
 class Index(Struct, frozen=True):
-    """Finds objects of a namespace by a key, because users of a namespace may create very many objects.
+    """Finds the objects of a namespace with a key. A walk over all objects would be slow, because users may create
+    very many.
 
     Args:
-        name: the name of the function for the keys of the index.
-        keys: returns the few keys of an object, from the fields that the view holds for its kind.
+        name: the name of the index in messages.
+        keys: returns the keys of an object, computed from the fields that the view holds for its kind.
     """
 
     name: str
@@ -57,7 +60,7 @@ class Index(Struct, frozen=True):
 
 def _name_of_object(obj: JSON) -> Sequence[str]:
     name = at(obj, ("metadata", "name"), "")
-    return (name,) if isinstance(name, str) else ()  # a file may have any value there
+    return (name,) if isinstance(name, str) else ()  # an object of a file may have a name of another type
 
 
 BY_NAME: Final = Index("name", _name_of_object)
@@ -72,7 +75,7 @@ class Interest:
         gvk: the kind.
         fields: what is read.
         scope: which objects.
-        only: the scopes inside this one that are kept; () is all.
+        only: the scopes inside `scope` with the objects that are kept; empty for all objects.
         indexes: the indexes by which objects are found, in addition to their names.
         most_bytes: the bound for one object as JSON; a view keeps only a stub of a larger object (object_reader.py).
     """
@@ -95,7 +98,7 @@ class Interest:
         return self.fields is not None and all(path.partition(".")[0] == "metadata" for path in self.fields)
 
     def includes(self, namespace: str, name: str) -> bool:
-        """Return whether the object is among these, if it exists."""
+        """Return whether this interest certainly includes the object."""
         if not self.scope.includes(namespace, name):
             return False
         return not self.only or any(each.includes(namespace, name) for each in self.only)
@@ -127,7 +130,7 @@ def _includes_field(fields: Iterable[str], path: str) -> bool:
 
 
 def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
-    """Return the interests without duplicates, in a stable order, the narrowest of a kind first."""
+    """Return the interests without duplicates, in a stable order: for each kind, the narrowest scope first."""
     interests = tuple(interests)
     joined: dict[tuple[tuple[str, str], ObjectScope, frozenset[ObjectScope]], Interest] = {}
     for each in sorted(interests, key=_sort_key):
@@ -172,7 +175,7 @@ def _union_of_fields(one: Fields, other: Fields) -> Fields:
 
 
 def _merge_named_interests(interests: Sequence[Interest]) -> Iterator[Interest]:
-    """Yield the interests, with many names joined into watches of their namespaces."""
+    """Yield the interests. If too many name a single object, those are replaced by interests in whole namespaces."""
     named = [each for each in interests if each.scope.name]
     if len(named) > MOST_NAMED:
         namespaces = {each.scope.namespace for each in named}

@@ -1,8 +1,8 @@
-"""Kinds of Kubernetes and of other projects that are known without an API server, and their scope.
+"""Lists kinds of Kubernetes and of other projects with their scope, for use without an API server.
 
-The list serves to find misspelled kinds, and cluster-scoped objects in files. Kinds of other projects are here if they
-have `scope: Cluster` and this project has policies for them. The workload table has the kinds with pods. Other kinds
-are unknown.
+The list serves to find misspelled kinds, and cluster-scoped objects in files. Kinds of other projects are listed if
+they have `scope: Cluster` and claimgate has policies for them. The workload table has the kinds with pods. Other
+kinds are unknown.
 
 Source: k8s.io/api v0.36.1, kinds marked `+genclient`; those marked `+genclient:nonNamespaced` have no namespace.
 """

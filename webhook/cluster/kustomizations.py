@@ -1,13 +1,12 @@
-"""Finds the files that kustomizations of a tree use and the names and labels that these give to objects, and groups the
-files that are applied together.
+"""Finds the files that the kustomizations of a tree use, and the names and labels that kustomizations give to
+objects. Groups the files that are applied together.
 
 Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, the labels of pod templates, and
-which files are patches.
-If a kustomization has parts that may name objects in other ways, or if several kustomizations use a file, the names of
-the objects are unknown. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
+which files are patches. If a kustomization has other fields that can change names, or if several kustomizations use a
+file, the names of the objects are unknown. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
 
-Files are applied together if one kustomization includes them, or if they are in one chart. Other files are only known
-to be in one folder. Copies of other projects and test data are not applied together with other files.
+Files are applied together if one kustomization includes them, or if they are in one chart. Other files form a group
+with the files of their folder. Copies of other projects and test data are not applied together with other files.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from webhook.yamltext import templates
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
-"""The kind by which Flux applies a folder of a repository."""
+"""The kind of the objects that make Flux apply a folder of a repository."""
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
@@ -35,17 +34,19 @@ _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _LABELLED: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
-"""Kinds with pod templates that get labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
+"""Kinds with pod templates to which kustomize adds labels (api v0.20
+internal/konfig/builtinpluginconsts/commonlabels.go)."""
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
-"""The texts of a patch that changes a name or a namespace; a strategic merge finds its object by them."""
+"""Texts that occur in a patch if it changes a name. A strategic merge patch does not change a name: it finds its
+object by the name."""
 
 
 class Kustomization(Struct, frozen=True, kw_only=True):
     """A kustomization: the files and folders that it uses, and the names that it gives to their objects.
 
-    components: the folders with settings that also apply to everything that the kustomization includes. patches:
-    the files that it merges into the objects of others. affixes: its namePrefix and nameSuffix, also if the names are
-    not known. template_labels: the labels that it gives to pod templates.
+    components: the folders with settings that also apply to everything that the kustomization includes. patches: the
+    files that it merges into the objects of others. affixes: its namePrefix and nameSuffix, also if the final names
+    are unknown. template_labels: the labels that it gives to pod templates.
     """
 
     folder: str
@@ -81,7 +82,7 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
 def read_flux_target(value: JSON) -> tuple[str, str] | None:
     """Return the folder that an object of Flux applies, unchanged, and the namespace of all its objects.
 
-    None for other objects, for one that sets no namespace, and for one of a whole repository. Source:
+    None for other objects, and for objects of Flux without a namespace or for a whole repository. Source:
     fluxcd/kustomize-controller api/v1 KustomizationSpec (path, targetNamespace).
     """
     if not isinstance(value, dict) or group_kind(value) != FLUX:
@@ -117,7 +118,9 @@ def _patch_entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
 
 
 def _file_of_patch(patch: JSON) -> JSON:
-    """Return the file of a patch: `path`, or the entry itself, which may also be the text of a patch."""
+    """Return the file of an entry of patches: `path`, or the entry itself. An entry can also be the text of a
+    patch.
+    """
     return patch.get("path") if isinstance(patch, dict) else patch
 
 
@@ -170,14 +173,16 @@ class Kustomizations:
         return [*seen][-1] if seen else None
 
     def files_of_kustomization(self, root: str) -> Mapping[str, NameChanges]:
-        """Return the files that a kustomization uses, itself or through others, and the names of their objects."""
+        """Return the files that a kustomization uses directly or through others, with the name changes of their
+        objects.
+        """
         files: dict[str, NameChanges] = {}
         waiting, seen = [(root, self._naming_above(root), frozenset((root,)))], set[tuple[str, NameChanges]]()
         while waiting:
             folder, outer, above = waiting.pop()
             taker = self._by_folder[folder]
             naming = taker.naming.combine_with_outer(outer)
-            if (folder, naming) in seen:  # visited on another path, with the same names
+            if (folder, naming) in seen:  # visited before, with the same name changes
                 continue
             seen.add((folder, naming))
             for path in taker.taken:
@@ -188,14 +193,14 @@ class Kustomizations:
         return files
 
     def is_naming_ambiguous(self, file: str) -> bool:
-        """Return whether several kustomizations use a file, so that its objects may have different names."""
+        """Return whether several kustomizations use a file and may give its objects different names."""
         takers = self._takers.get(file, ())
         return len(takers) > 1 and any(
             self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
         )
 
     def template_labels_of_file(self, file: str) -> Mapping[str, str]:
-        """Return the labels that kustomizations which use a file give to its pod templates."""
+        """Return the labels that the kustomizations above a file give to its pod templates."""
         labels: dict[str, str] = {}
         for folder in self._kustomizations_above(file):
             user = self._by_folder[folder]
@@ -216,8 +221,8 @@ class Kustomizations:
         return takers[0] if len(takers) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        """Return the naming by kustomizations above the outermost certain kustomization: unknown if one of them sets
-        names.
+        """Return the name changes by kustomizations above the outermost certain kustomization: unknown if one of them
+        changes names.
         """
         return (
             UNKNOWN
@@ -226,7 +231,7 @@ class Kustomizations:
         )
 
     def _kustomizations_above(self, path: str) -> Iterator[str]:
-        """Yield all kustomizations that use something as a resource, directly or through another one."""
+        """Yield all kustomizations that use a file or folder, directly or through another kustomization."""
         waiting, seen = [path], {path}
         while waiting:
             for taker in self._takers.get(waiting.pop(), ()):
@@ -237,7 +242,7 @@ class Kustomizations:
 
 
 def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
-    """Return the kustomization; with unknown names if one of its components sets names or cannot be read."""
+    """Return the kustomization, with unknown name changes if a component changes names or cannot be read."""
     if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of
     return replace(of, naming=UNKNOWN)
@@ -246,8 +251,9 @@ def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kusto
 def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
     """Return an object with labels that kustomizations give to its pods; the same object if nothing changes.
 
-    kustomize gives a selector and the pods of its template the same value, so a label that the selector names gets the
-    value of the selector. A label that the template has stays as it is, because Services of other files select it.
+    kustomize sets the same value in a selector and in the pod template, so a label of the selector has the value of
+    the selector in the template. Another label that the template already has stays unchanged, because Services in
+    other files select it.
     """
     template = get(obj, ("spec", "template"))
     if not labels or not isinstance(obj, dict) or not isinstance(template, dict) or group_kind(obj) not in _LABELLED:
@@ -264,13 +270,13 @@ def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
 
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
-"""Folders with files that are context only for files inside them."""
+"""Files below folders with these names are context only for files below the same folder."""
 Unit: TypeAlias = tuple[str, str]
 """The kind of a group of files, `kustomization`, `chart`, `folder` or `file`, and its path."""
 
 
 class FilesAppliedTogether:
-    """The files of a tree and their units, each file by its normalized path (`normalize_path`)."""
+    """The files of a tree by their normalized paths (`normalize_path`), and their units."""
 
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
         """Group the files of a tree into units. `documents` are the YAML documents of each file."""
@@ -288,7 +294,7 @@ class FilesAppliedTogether:
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
             self._listed.setdefault(unit, []).append(file)
-            if unit[0] == "kustomization":  # a file outside of all kustomizations may still belong to its neighbours
+            if unit[0] == "kustomization":  # files outside of all kustomizations share the folder with this file
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
 
     def unit_of_file(self, file: str) -> Unit:
@@ -296,7 +302,7 @@ class FilesAppliedTogether:
         return self._units[file]
 
     def name_changes_of_file(self, file: str) -> NameChanges:
-        """Return how the names of a file's objects change when the file is applied, as by a namePrefix."""
+        """Return how kustomizations and Flux change the names of a file's objects, for example with a namePrefix."""
         kind, path = self._units[file]
         if kind == "kustomization":
             return self._files_used_by_kustomization(path)[file].combine_with_outer(self._naming_by_flux(path, path))
@@ -310,7 +316,7 @@ class FilesAppliedTogether:
         return self._template_labels[file]
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
-        """Return the namespace that Flux puts the objects of a folder into; unknown if several objects of Flux do.
+        """Return the namespace that an object of Flux sets for a folder; unknown if several set different namespaces.
 
         Flux applies everything below its path. If the path has a kustomization, Flux applies only the resources of the
         kustomization.
@@ -338,7 +344,7 @@ class FilesAppliedTogether:
         return self._units.get(file, ("", ""))[0] == "kustomization"
 
     def files_of_unit(self, unit: Unit) -> Mapping[str, NameChanges]:
-        """Return the files that are applied together, with the names of their objects."""
+        """Return the files of a unit, with the name changes of their objects."""
         kind, path = unit
         if kind == "kustomization":
             return {
@@ -368,5 +374,5 @@ class FilesAppliedTogether:
 
 
 def normalize_path(file: str) -> str:
-    """Return a path without `.` and `..`, by which kustomizations find it."""
+    """Return a path without `.` and `..`, as kustomizations look it up."""
     return posixpath.normpath(file)

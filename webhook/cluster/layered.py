@@ -1,13 +1,13 @@
-"""Views of the cluster on top of another view: files over a live cluster, namespaces that exist without being known,
-and the cluster before the reviewed request.
+"""Views of the cluster on top of another view: files over a live cluster, namespaces that are assumed to exist, and
+the cluster before the reviewed request.
 
 NamespaceLifecycle refuses requests into a namespace that does not exist before the API server calls any webhook
 (k8s.io/apiserver v1.36 pkg/admission/plugin/namespace/lifecycle). So a namespace that no file has is assumed, with only
 the label that every namespace has.
 
-Before a request, a created object does not exist yet, and an updated or deleted object is still the `oldObject`. A view
-shows another state if it has the reviewed files themselves, or if a watch is late or early. Group and kind identify a
-kind, as in every view.
+Before a request, a created object does not exist yet, and an updated or deleted object is still the `oldObject`. A
+view shows another state if it contains the reviewed files, or if its watch is ahead or behind. Group and kind
+identify a kind, as in every view.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from webhook.errors import LookupFailed
 
 
 class LayeredCluster:
-    """Looks up in the first view, then in the other; objects of the first replace those of the same name."""
+    """Looks up an object in the first view, then in the second. An object of the first view hides the one of the same
+    name.
+    """
 
     def __init__(self, first: Cluster, then: Cluster) -> None:
         self._first = first
         self._then = then
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of the first view, else of the other.
+        """Return the object of the first view, or else of the second view.
 
         Raises: LookupFailed: the view that has to answer does not know.
         """
@@ -44,7 +46,7 @@ class LayeredCluster:
             LookupFailed: one of the views cannot say.
         """
         below, above = self._then.list(gvk, namespace, labels), self._first.list(gvk, namespace, labels)
-        if not below or not above:  # mostly one is empty, and nothing is walked
+        if not below or not above:  # usually one list is empty
             return above or below
         merged = {namespace_and_name(obj): obj for obj in (*below, *above)}
         return [obj for _, obj in sorted(merged.items(), key=lambda item: item[0])]
@@ -95,15 +97,15 @@ _NAMESPACE: Final = ("", "Namespace")
 
 
 class AssumedNamespace(dict[str, JSON]):
-    """A Namespace of which only the name is known."""
+    """A Namespace that is assumed to exist; only the name is known."""
 
     __slots__ = ()
 
 
 class ClusterWithAssumedNamespaces:
-    """A view of the cluster that has every namespace, and everything else from another view.
+    """A view of the cluster that has a Namespace for every name, and the objects of another view.
 
-    `known` are Namespaces that the caller knows better than the view, by their names.
+    `known`: Namespaces by their names, which replace those of the view.
     """
 
     def __init__(self, view: Cluster, known: Mapping[str, JSON] | None = None) -> None:
@@ -119,7 +121,7 @@ class ClusterWithAssumedNamespaces:
         self.objects_in_other_files = view.objects_in_other_files
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of the view, or a namespace with its name."""
+        """Return the object of the view, or an assumed Namespace with the name."""
         is_namespace = (gvk.group, gvk.kind) == _NAMESPACE
         held = self._known.get(name) if is_namespace else None
         if held is None:
@@ -134,14 +136,14 @@ _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DE
 
 
 def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
-    """Return the view as it was before a request: the same view, unless it shows the change already."""
+    """Return the view as it was before a request; the same view if it does not show the change."""
     if attributes.operation not in _OPERATIONS:
         return cluster
     kind, name = attributes.kind, attributes.name
     namespace = "" if kind == NAMESPACE else attributes.namespace
     try:
         held = cluster.get(kind, namespace, name)
-    except LookupFailed:  # the view does not have objects of this kind, or not yet
+    except LookupFailed:  # the view has no objects of this kind, or none yet
         return cluster
     old = None if attributes.operation is Operation.CREATE else attributes.old_object
     if (held is None and old is None) or _is_part_of_object(held, old):
@@ -155,8 +157,8 @@ class ClusterBeforeChange:
     def __init__(
         self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], held: JSON | None, old: JSON | None
     ) -> None:
-        """Args: the view; group and kind, namespace and name of the object; the object in the view, and the true
-        object.
+        """Args: the view; group and kind of the object; its namespace and name; the object in the view; the object
+        before the request.
         """
         self._view = view
         self._kind = kind
@@ -165,7 +167,7 @@ class ClusterBeforeChange:
         self._old = old
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object as it was before, or one of the view.
+        """Return the object before the request, or another object of the view.
 
         Raises:
             LookupFailed: the view cannot say.
@@ -175,7 +177,7 @@ class ClusterBeforeChange:
         return self._view.get(gvk, namespace, name)
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of the view, with the object as it was before the request.
+        """Return the objects of the view, with the changed object as it was before the request.
 
         Raises:
             LookupFailed: the view cannot say.
@@ -186,7 +188,7 @@ class ClusterBeforeChange:
         return replace_object(listed, self._place, self._held, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of a key of an index, with the object as it was before the request.
+        """Return the objects that an index has under a key, with the changed object as it was before the request.
 
         Raises:
             LookupFailed: the view cannot say.
@@ -222,12 +224,16 @@ class ClusterBeforeChange:
         return self._view.file_of_object(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the view's revision; for the kind of the stored object this view itself, because it never changes."""
+        """Return the revision of the other view; for the kind of the changed object, this view itself, which never
+        changes.
+        """
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
 
 
 def _is_part_of_object(held: JSON | None, old: JSON | None) -> bool:
-    """Return whether the held object is a part of the old one, because a view keeps only fields that are read."""
+    """Return whether all fields of the held object equal those of the old object. A view keeps only fields that are
+    read.
+    """
     if held is None or old is None:
         return held is old
     if isinstance(held, dict) and isinstance(old, dict):

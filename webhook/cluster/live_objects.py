@@ -1,7 +1,7 @@
-"""Reads the objects of a live cluster once for an audit, without watching or keeping them.
+"""Reads the objects of a live cluster once for an audit, without a watch and without keeping the objects.
 
-Source of the protocol: k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go. A list that takes long loses
-its initial state. The answer, 410, has a token with which the list continues on the current state.
+Source of the protocol: k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go. API servers keep the state
+of a list for some minutes. After that they answer 410, with a token that continues the list with the current state.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, api_path_of_group_version
 
 PAGE: Final = 250
-"""How many objects one page has: an API server holds the whole page in memory, and each object has up to 1.5 MB."""
+"""The objects of one page. An API server holds the whole page in memory, and each object can have 1.5 MB."""
 MOST_RESUMED: Final = 100
-"""How often one list continues after a 410, which comes every five minutes, so that it ends at some time."""
+"""How often one list continues after a 410. A 410 comes every five minutes, so this bounds the time of the list."""
 
 
 class ServedKind(Struct, frozen=True):
-    """A kind with objects that can be listed."""
+    """A kind that an API server can list."""
 
     kind: GroupVersionKind
     resource: ServedResource
 
     @property
     def gvr(self) -> GroupVersionResource:
-        """Return its resource as requests name it."""
+        """Return group, version and plural, as requests name the kind."""
         return GroupVersionResource(self.kind.group, self.kind.version, self.resource.plural)
 
 
@@ -39,10 +39,10 @@ def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> I
 
     Args:
         connection: the API server.
-        wanted: pairs of group and plural, each of which may be `*`.
+        wanted: pairs of group and plural; `*` means any group or plural.
 
     Raises:
-        LookupFailed: the kinds are not known.
+        LookupFailed: the API server does not answer, or refuses.
     """
     pairs = sorted(set(wanted))
     for group, versions in [("", ["v1"]), *_groups_with_versions(connection)]:
@@ -61,10 +61,10 @@ def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> I
 def objects_of_kind(
     connection: Connection, kind: ServedKind, *, namespace: str = "", selector: str = ""
 ) -> Iterator[JSON]:
-    """Yield the objects of a kind in a namespace, or in all with "", that match a label selector.
+    """Yield the objects of a kind that match a label selector, in a namespace or, with "", in all namespaces.
 
     Raises:
-        LookupFailed: the list cannot be read to its end; earlier objects were yielded.
+        LookupFailed: the list cannot be read to its end. Earlier objects were already yielded.
     """
     query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
     path, more, resumed = kind.resource.path(namespace), "", 0
@@ -100,7 +100,7 @@ def _listable_kinds(connection: Connection, group: str, version: str) -> Iterato
     except ServerRefused as error:
         if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
             raise
-        return  # gone since, or an aggregated API server that is away
+        return  # the group was removed meanwhile, or its aggregated API server does not answer
     for each in resources:
         if "/" not in each["name"] and "list" in (each.get("verbs") or ()):
             kind = GroupVersionKind(group, version, each["kind"])

@@ -1,4 +1,6 @@
-"""The interface by which an evaluation looks up other objects. Implementations: files, file_tree, layered, watch."""
+"""The interface for looking up other objects during an evaluation. Implementations: files, file_tree, layered,
+watch.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,18 @@ from webhook.cluster.interest import Index
 NOT_SERVED: Final = "not served by the API server; install its CustomResourceDefinition"
 """The text of a failed look-up if the API server does not have the kind."""
 OMITTED: Final = "claimgate.dev/omitted-bytes"
-"""The field of a stub that has the size of the object; no field of an object has a slash in its name."""
+"""The field of a stub with the size of the object. Real objects have no such field, because no field name has a
+slash."""
 
 
 class Cluster(Protocol):
     """A view of the cluster. Answers come from memory: an evaluation never waits for the network.
 
-    Group and kind identify a kind; the version only says how an object would be written. Objects are shared and must
-    not be changed.
+    Group and kind identify a kind; the version does not matter. Objects are shared and must not be changed.
     """
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None when the view has none. namespace is "" for cluster-scoped kinds.
+        """Return the object, or None if the view does not have it. namespace is "" for cluster-scoped kinds.
 
         Raises:
             LookupFailed: it is not known.
@@ -31,10 +33,10 @@ class Cluster(Protocol):
         ...
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all with None, by namespace and name.
+        """Return the objects of a namespace, or of all namespaces with None, sorted by namespace and name.
 
-        labels is a labelSelector as the API server reads it. A view may return more objects than it selects, so the
-        caller selects the objects itself.
+        labels is a labelSelector in the syntax of API servers. A view may also return objects that it does not
+        select, so the caller must select again.
 
         Raises:
             LookupFailed: it is not known.
@@ -42,7 +44,7 @@ class Cluster(Protocol):
         ...
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all with None, that an index has under a key.
+        """Return the objects that an index has under a key, in a namespace or, with None, in all namespaces.
 
         Raises:
             LookupFailed: it is not known.
@@ -58,19 +60,21 @@ class Cluster(Protocol):
         ...
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether lookups of this kind are answered: they are after the first list."""
+        """Return whether lookups of this kind are answered, which begins after the first list."""
         ...
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return a value that is equal for as long as every lookup of this kind has the same answer."""
+        """Return a value that stays equal while all lookups of this kind have the same answers."""
         ...
 
     def is_whole(self) -> bool:
-        """Return whether a missing object certainly does not exist: true for a live cluster, false for a few files."""
+        """Return whether an object that the view does not have certainly does not exist: true for a live cluster,
+        false for files unless the user says so.
+        """
         ...
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the file of an object of this view, "" for one of a live cluster."""
+        """Return the file of an object of this view; "" for an object of a live cluster."""
         ...
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
@@ -79,8 +83,8 @@ class Cluster(Protocol):
 
 
 def namespace_and_name(obj: JSON) -> tuple[str, str]:
-    """Return namespace and name of an object, "" for each field that is not set. A value of another type becomes its
-    text, which names no other object.
+    """Return namespace and name of an object, "" for a field that is not set. A value of another type is converted to
+    text.
     """
     namespace, name = at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
     if isinstance(namespace, str) and isinstance(name, str):
@@ -89,5 +93,5 @@ def namespace_and_name(obj: JSON) -> tuple[str, str]:
 
 
 def describe_lookup(gvk: GroupVersionKind, namespace: str, name: str) -> str:
-    """Return a lookup as a text for messages: `ResourceClaimTemplate team-a/x`."""
+    """Return the text of a lookup for messages, such as `ResourceClaimTemplate team-a/x`."""
     return f"{gvk.kind} {namespace}/{name}" if namespace else f"{gvk.kind} {name}"

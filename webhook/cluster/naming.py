@@ -1,8 +1,8 @@
-"""The names of objects in files: those that a kustomization gives them, and the objects that a name may refer to.
+"""The final names of objects in files after kustomizations, and the objects that a name may refer to.
 
 A kustomization sets the namespace of its objects, and adds a prefix and a suffix to their names. The namespace of an
-object that names none is unknown: `kubectl apply` may put it into any namespace. Objects with placeholders as names are
-left out.
+object without metadata.namespace is unknown: `kubectl apply` may create it in any namespace. Objects with
+placeholders as names are left out.
 
 Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix) and
 internal/builtins/PrefixTransformer.go: the kinds that keep their names, and Namespaces, for which the name is the
@@ -31,12 +31,12 @@ _KEEP_NAMES: Final = (
 
 
 class NameChanges(Struct, frozen=True, kw_only=True):
-    """The changes of an object's name by the kustomizations that use it.
+    """The changes of an object's name and namespace by kustomizations.
 
     Args:
-        namespace: the namespace that it gets; "" if it keeps its own.
-        prefix, suffix: additions to its name.
-        is_known: whether no other kustomization may give it another name.
+        namespace: the new namespace; "" if the namespace does not change.
+        prefix, suffix: additions to the name.
+        is_known: whether the final name is certain.
     """
 
     namespace: str = ""
@@ -45,7 +45,9 @@ class NameChanges(Struct, frozen=True, kw_only=True):
     is_known: bool = True
 
     def combine_with_outer(self, outer: NameChanges) -> NameChanges:
-        """Return the naming if another kustomization uses the result; its namespace takes precedence."""
+        """Return the changes if the kustomization of `outer` uses the result of this one. The namespace of `outer`
+        takes precedence.
+        """
         return NameChanges(
             namespace=outer.namespace or self.namespace,
             prefix=f"{outer.prefix}{self.prefix}",
@@ -73,7 +75,7 @@ UNKNOWN: Final = NameChanges(is_known=False)
 
 
 def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
-    """Return group and kind, "" for each that is not a text."""
+    """Return group and kind; "" for a value that is not a text."""
     version, kind = obj.get("apiVersion"), obj.get("kind")
     group, slash, _ = version.partition("/") if isinstance(version, str) else ("", "", "")
     return group if slash else "", kind if isinstance(kind, str) else ""
@@ -81,9 +83,9 @@ def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
 
 Kind: TypeAlias = tuple[str, str]
 NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
-"""Kinds that no API server serves; their objects need no name."""
+"""Kinds of configuration files, which no API server serves; their objects need no name."""
 UNSAID: Final = None
-"""The namespace of an object with an unknown namespace."""
+"""Stands for an unknown namespace."""
 
 
 class FileObject(Struct, frozen=True):
@@ -91,10 +93,10 @@ class FileObject(Struct, frozen=True):
 
     Args:
         file: the file of the object.
-        namespace: its namespace, "" for a kind without namespaces, UNSAID if it is not known.
-        name: its name in the file.
+        namespace: the namespace of the object, "" for a cluster-scoped kind, UNSAID if it is unknown.
+        name: the name in the file.
         value: the object.
-        is_named: whether `name` is also its name in the cluster.
+        is_named: whether `name` is certainly also the name in the cluster.
     """
 
     file: str
@@ -115,11 +117,11 @@ class FileObjects:
             self.files[id(each.value)] = each.file
 
     def objects_with_name(self, kind: Kind, name: str) -> Sequence[FileObject]:
-        """Return the objects of a kind and a name."""
+        """Return the objects of a kind under a name."""
         return self._kinds.get(kind, {}).get(name, ())
 
     def of_kind(self, kind: Kind) -> Mapping[str, Sequence[FileObject]]:
-        """Return the objects of a kind, by name."""
+        """Return the objects of a kind under their names."""
         return self._kinds.get(kind, {})
 
 

@@ -1,7 +1,6 @@
-"""Reads lists and watches object by object: the place of each object, and the fields that are kept.
+"""Decodes lists and watches object by object to the place of each object and the fields that are kept.
 
-An object that cannot be read is noted by its name, with the reason. Knows one interest, and neither connections nor
-kept objects.
+An object that cannot be decoded is noted with its name and the reason.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
 """The types of events about a change of an object."""
 _STUB_METADATA: Final = ("name", "namespace", "uid", "generation", "creationTimestamp")
 _MOST_TOLD: Final = 200
-"""Characters of the shown error of an object."""
+"""Characters of an error about an object in messages."""
 
 
 class Event(Struct, frozen=True):
-    """The parts of an event: `place` and `kept` of a change, `status` of an error."""
+    """An event of a watch. A change has `place` and `kept`, an error has `status`."""
 
     type: str
     version: str
@@ -52,9 +51,9 @@ class ObjectReader:
     """Reads the objects of one interest.
 
     Attributes:
-        interest: what is kept.
+        interest: the fields and objects that are kept.
         resource: the kind as the API server serves it.
-        memory: of the view: `decoding` is held while one object is decoded and reduced.
+        memory: the memory of the view. Its lock `decoding` is held while one object is decoded and reduced.
     """
 
     interest: Interest
@@ -66,15 +65,13 @@ class ObjectReader:
         self._project = projection_of_fields(self.interest.fields)
 
     def read_item(self, text: str, at: int) -> tuple[tuple[Place, HeldObject], int] | None:
-        """Read an item of a list, and return its place and what is kept of it."""
+        """Read an item of a list, and return its place and the fields that are kept."""
         with self.memory.decoding:
             read = decode_value_at(text, at)
             return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
-        """Read an event, and reduce its object to what is kept. Raises LookupFailed if it does not have the form of an
-        event.
-        """
+        """Read an event with only the kept fields of its object. Raises LookupFailed if the text is not an event."""
         with self.memory.decoding:
             read = decode_value_at(text, at)
             if read is None:
@@ -92,8 +89,8 @@ class ObjectReader:
         return Event(kind, version, *self._place_and_kept_fields(obj)) if kind in CHANGES else Event(kind, version)
 
     def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, HeldObject]:
-        """Return the place of an object, and its fields that are read, with the right apiVersion and kind. If an object
-        cannot be read, only the reason is kept, so that no object ends the watch of others.
+        """Return the place of an object, and its fields that are read, with the right apiVersion and kind. Of an
+        object that cannot be read, only the reason is kept, so that a single object cannot end the watch.
         """
         place = _namespace_and_name_of_object(obj)
         try:
@@ -122,7 +119,7 @@ class ObjectReader:
 
 
 def _stub_of_object(obj: JSON, size: int) -> JSON:
-    """Return the identity of an object, with its size instead of its content."""
+    """Return the identity and a small status of an object, with its size instead of the other fields."""
     metadata = {name: obj["metadata"][name] for name in _STUB_METADATA if name in obj["metadata"]}
     status = {"status": obj["status"]} if len(encode_kept(obj.get("status"))) <= SMALL and "status" in obj else {}
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, OMITTED: size, **status}

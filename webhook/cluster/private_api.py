@@ -1,7 +1,7 @@
 """Uses the private parts of the kubernetes client: the connection pool of its REST client.
 
-Its own calls decode whole answers and make objects of them; a view reads object by object. pyproject.toml bounds the
-client.
+The functions of the client decode a whole answer at once, but a view decodes object by object. pyproject.toml bounds
+the version of the client.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from webhook.errors import DependencyChanged
 
 
 def connection_pool(configuration: Any) -> Any:
-    """Return the urllib3 pool that the client creates for a configuration: authorities, certificates, proxy.
+    """Return the urllib3 pool that the client creates from the authorities, certificates and proxy of a
+    configuration.
 
     Raises:
-        DependencyChanged: the client has no pool there any more.
+        DependencyChanged: this version of the client has no such pool.
     """
     import kubernetes
     import urllib3

@@ -77,7 +77,9 @@ class RecordingCluster:
         return matching
 
     def recorded_objects(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
-        """Yield every object that was found or listed, once, with its namespace, by kind, namespace and name."""
+        """Yield every object that was found or listed once, with its namespace, sorted by kind, namespace and
+        name.
+        """
         known: dict[Found, JSON] = {}
         for (gvk, asked), objects in self._lists.items():
             for obj in objects:
@@ -104,7 +106,7 @@ class RecordingCluster:
         return self._view.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return objects of other files, which are not recorded."""
+        """Return objects of other files. This lookup is not recorded."""
         return self._view.objects_in_other_files(gvk)
 
     def file_of_object(self, obj: JSON) -> str:

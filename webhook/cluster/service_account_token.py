@@ -1,7 +1,7 @@
-"""Finds the ServiceAccount of a token that an API server refuses, and what to do.
+"""Finds the ServiceAccount of a token that an API server refuses, and says what to do.
 
-Reads the claims of a token without verifying it, because claimgate itself sends the token. Source: the claims
-of k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
+The token is not verified, because it is claimgate's own. Source: the claims of k8s.io/kubernetes v1.36
+pkg/serviceaccount/claims.go.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ELSEWHERE: Final = "write other credentials into the kubeconfig: those in it ar
 
 
 def fix_of_refused_token(authorization: str) -> str:
-    """Return what to do about credentials that an API server refuses.
+    """Return the fix for credentials that an API server refuses.
 
     Args:
         authorization: the header that was sent, "Bearer TOKEN"; "" for a client certificate or nothing.

@@ -1,11 +1,11 @@
-"""ConfigMaps of the namespace where claimgate runs, and `claimgate-site` among them.
+"""Knows ConfigMaps with parameters in the namespace where claimgate runs, and the site's ConfigMap `claimgate-site`.
 
-Policies, bindings and facts write `claimgate-system` for this namespace. If claimgate runs in another namespace, a
-policy set is loaded for this namespace (policy/load.py), and views hold its ConfigMaps.
+Policies, bindings and facts name this namespace `claimgate-system`. If claimgate runs in another namespace, policies
+are loaded with that namespace (policy/load.py), and views hold the ConfigMaps of that namespace.
 
-claimgate ships a ConfigMap for each policy with parameters, and applies it at each upgrade. `claimgate-site` is not
-shipped or applied: it has the settings of an operator for the shipped parameters, so that no upgrade changes them. Its
-key `kueue.deny` replaces the key `deny` of ConfigMap `kueue` in the same namespace.
+claimgate ships a ConfigMap for each policy with parameters, and an upgrade replaces it. `claimgate-site` is not
+shipped, so no upgrade changes it: operators set shipped parameters there. Its key `kueue.deny` replaces the key
+`deny` of ConfigMap `kueue` in the same namespace.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ SITE: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(names
 
 
 def interest_in_own_namespace(interest: Interest, own_namespace: str) -> Interest:
-    """Return the interest with the namespace where claimgate runs, if it is about a ConfigMap of `claimgate-system`."""
+    """Return the interest. If it is in ConfigMaps of `claimgate-system`, the namespace is that where claimgate
+    runs.
+    """
     if (interest.gvk, interest.scope.namespace) != (CONFIG_MAP, OWN_NAMESPACE):
         return interest
     return replace(interest, scope=structs.replace(interest.scope, namespace=own_namespace))
 
 
 def is_below_site(gvk: GroupVersionKind, namespace: str, name: str, own_namespace: str) -> bool:
-    """Return whether keys of the site's ConfigMap may replace keys of an object."""
+    """Return whether the site's ConfigMap can replace keys of an object."""
     return (gvk.group, gvk.kind, namespace) == ("", CONFIG_MAP.kind, own_namespace) and name not in ("", NAME)
 
 
@@ -46,13 +48,13 @@ def is_site(obj: JSON, own_namespace: str) -> bool:
 
 
 def data_of_site(site: JSON) -> Mapping[str, JSON]:
-    """Return all keys of the site's ConfigMap; empty if a file has another value there."""
+    """Return all keys of the site's ConfigMap with their values; empty if `data` is not an object."""
     data = site.get("data") if isinstance(site, dict) else None
     return data if isinstance(data, dict) else {}
 
 
 def site_keys_of(site: JSON, name: str) -> dict[str, JSON]:
-    """Return the keys of the ConfigMap with this name that the site sets."""
+    """Return the keys, with values, that the site sets for the ConfigMap with this name."""
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): value

@@ -1,9 +1,9 @@
-"""The objects of one watch: its thread writes them, any thread reads them.
+"""The objects of one watch. The thread of the watch writes them, any thread reads them.
 
-No reader waits: every step is one assignment or one change of a dict or a list, so a process that is forked at any
+Readers never wait: every step is one assignment or one change of a dict or a list. So a process that is forked at any
 moment, from any thread, has a readable view. If the kept fields of an object do not change, the Python object and the
-list of its namespace stay the same: a change costs the readers of other namespaces nothing. When the view is full,
-threads of other watches also write here (view_memory.py); writers wait for each other.
+list of its namespace stay the same, so a change costs readers of other namespaces nothing. If the view is full,
+threads of other watches also write here (view_memory.py); writers use a lock.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from webhook.cluster.packed import PackedObject, readable_list
 from webhook.cluster.view_memory import ViewMemory, bytes_of_object
 
 Place: TypeAlias = tuple[str, str]
-"""Namespace, "" for a cluster-scoped object, and name."""
+"""Namespace and name; the namespace of a cluster-scoped object is ""."""
 
 
 _Key: TypeAlias = tuple[Index, str]
 _KEY_BYTES: Final = 500
-"""Bytes of a key of an index, without its text: a dict, and an entry in it."""
+"""Bytes that one key of an object takes in an index, without the text of the key: a dict and one entry."""
 
 
 class UnreadableObject(Struct, frozen=True):
-    """Stands for an object that exists and is not held. `why` completes "it …"."""
+    """Stands for an object that exists, but is not in the view. `why` completes the sentence "it …"."""
 
     why: str
 
@@ -42,10 +42,10 @@ _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 
 
 class _NamespaceObjects:
-    """The objects of one namespace by name. Its lists are in the order of the names, and change in place.
+    """The objects of one namespace. The lists are sorted by name and change in place.
 
-    Readers use only `by_name`, `objects`, `by_key` and `unreadable`: each is right at any moment. The lists agree with
-    each other only for the writer. `unreadable` has the objects of `by_name` that are not held.
+    Readers use only `by_name`, `objects`, `by_key` and `unreadable`: each is consistent in itself at any moment. Only
+    the writer may use two lists together. `unreadable` has the objects of `by_name` that are UnreadableObjects.
     """
 
     __slots__ = ("_listed", "by_key", "by_name", "changes", "names", "objects", "sizes", "unreadable")
@@ -61,13 +61,13 @@ class _NamespaceObjects:
         self._listed: tuple[int, Sequence[JSON]] | None = None
 
     def put(self, name: str, obj: HeldObject, size: int, keys: Iterable[_Key] = ()) -> int:
-        """Add or replace an object, and return how many bytes more there are."""
+        """Add or replace an object, and return the number of additional bytes."""
         place, before = self._place_of_name(name), 0
         for key in keys:
             self.by_key.setdefault(key, {})[name] = obj
         is_held = place < len(self.names) and self.names[place] == name
         if isinstance(obj, UnreadableObject):
-            self.unreadable[name] = obj  # first, so that a list that lacks an object has a note
+            self.unreadable[name] = obj  # first, so that no reader misses the object without a note
         self.by_name[name] = obj
         if is_held:
             before = self.sizes[place]
@@ -82,7 +82,7 @@ class _NamespaceObjects:
         return size - before
 
     def drop_keys(self, name: str, keys: Iterable[_Key]) -> None:
-        """Remove an object from indexes."""
+        """Remove an object from the indexes under some keys."""
         for key in keys:
             held = self.by_key.get(key, {})
             held.pop(name, None)
@@ -90,7 +90,7 @@ class _NamespaceObjects:
                 self.by_key.pop(key, None)
 
     def drop(self, name: str) -> int:
-        """Remove an object, and return how many bytes it took."""
+        """Remove an object, and return the bytes that it took."""
         if name not in self.by_name:
             return 0
         place = self._place_of_name(name)
@@ -121,8 +121,8 @@ class _NamespaceObjects:
         return readable_list(tuple(self.by_key.get((index, key), {}).values()))
 
     def list(self) -> Sequence[JSON]:
-        """Return the objects by name; the same tuple until the next change."""
-        version, listed = self.changes, self._listed  # first: a change meanwhile makes a new list
+        """Return the objects, sorted by name; the same tuple until the next change."""
+        version, listed = self.changes, self._listed  # first, so that a change meanwhile is not missed
         if listed is None or listed[0] != version:
             listed = self._listed = version, readable_list(tuple(self.objects))
         return listed[1]
@@ -135,10 +135,11 @@ class ObjectStore:
     """Objects by place. `changes` counts the changes.
 
     Attributes:
-        is_listed: whether the objects were listed, so that what is missing is known to be absent.
-        unreadable_count: how many objects exist and are not held because they cannot be read or are too large.
-        not_held: the namespaces with existing objects that are too large together for the view; "" means objects
-            without a namespace.
+        is_listed: whether the first list is complete, so that a missing object does not exist.
+        unreadable_count: the number of existing objects that are not in the view because they cannot be read or are
+            too large.
+        not_held: the namespaces that lost their objects because the view was full; "" means objects without a
+            namespace.
     """
 
     __slots__ = (
@@ -154,7 +155,8 @@ class ObjectStore:
         Args:
             memory: counts the bytes of all watches of the view.
             indexes: the indexes by which objects are found, in addition to their names.
-            are_namespaces: whether the objects are Namespaces, each of which counts as an object in its own namespace.
+            are_namespaces: whether the objects are Namespaces. The bytes of a Namespace count for the namespace of
+                its name.
         """
         self.not_held: frozenset[str] = frozenset()
         self.changes = 0
@@ -172,16 +174,18 @@ class ObjectStore:
 
     @property
     def is_listed(self) -> bool:
-        """Return whether the objects were listed."""
+        """Return whether the first list is complete."""
         return self._namespaces is not None
 
     def get(self, place: Place) -> HeldObject | None:
-        """Return an object, None if it does not exist or its namespace is not in the view."""
+        """Return an object; None if it does not exist, or if its namespace is not in the view."""
         held = (self._namespaces or {}).get(place[0])
         return None if held is None else held.by_name.get(place[1])
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace or of all, by namespace and name; the same tuple until the next change."""
+        """Return the objects of a namespace (None: of all), sorted by namespace and name; the same tuple until the
+        next change.
+        """
         namespaces = self._namespaces or {}
         if namespace is not None:
             return namespaces.get(namespace, _NONE).list()
@@ -192,16 +196,16 @@ class ObjectStore:
         return listed[1]
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of a namespace or of all that an index has under a key, in no order."""
+        """Return the objects that an index has under a key, in a namespace or in all, unsorted."""
         namespaces = self._namespaces or {}
         if namespace is not None:
             return namespaces.get(namespace, _NONE).list_indexed(index, key)
         return [obj for held in tuple(namespaces.values()) for obj in held.list_indexed(index, key)]
 
     def unreadable_objects(self, namespace: str | None, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return some objects of a namespace, or of all, that exist and are not held: at most so many.
+        """Return at most `most` UnreadableObjects of a namespace (None: of all).
 
-        Users may create any number, and probes ask for them on the event loop.
+        Users may create any number of them, and probes call this on the event loop.
         """
         namespaces, chosen = self._namespaces or {}, list[tuple[Place, UnreadableObject]]()
         names = () if not self.unreadable_count else tuple(namespaces) if namespace is None else (namespace,)
@@ -214,7 +218,7 @@ class ObjectStore:
     # ---- a new list of all objects
 
     def begin_list(self) -> None:
-        """Begin with a list that will replace all objects; the present ones answer until `end_list`."""
+        """Begin a list that will replace all objects. Lookups use the present objects until `end_list`."""
         with self._memory.lock:
             self._forget_listing()
             self._listing, self._listing_not_held = {}, set()
@@ -228,8 +232,8 @@ class ObjectStore:
         kept, keys, size = self._measure(place, obj)
         with self._memory.lock:
             held = self._listing.setdefault(namespace, _NamespaceObjects())
-            is_new = kept is not self.get(place)  # else it is counted already
-            was_new = name in held.by_name and held.by_name[name] is not self.get(place)  # the page was read twice
+            is_new = kept is not self.get(place)  # otherwise its bytes are already counted
+            was_new = name in held.by_name and held.by_name[name] is not self.get(place)  # a page was read twice
             before = held.size_of_name(name) if was_new else 0
             held.drop_keys(name, self._keys(held.by_name.get(name)))
             held.put(name, kept, size, keys)
@@ -240,14 +244,14 @@ class ObjectStore:
         assert self._listing is not None
         with self._memory.lock:
             missing = frozenset(self._listing_not_held)
-            self.not_held |= missing  # first, so that no lookup takes a dropped object as absent
+            self.not_held |= missing  # first, so that no lookup reports a dropped object as absent
             before, listed = self._namespaces or {}, self._listing
             for namespace, held in before.items():
                 now = listed.get(namespace)
                 if now is not None and now.names == held.names and all(map(is_, now.objects, held.objects)):
-                    listed[namespace] = held  # so that its list stays the same one
+                    listed[namespace] = held  # so that lookups return the same tuple as before
             unreadable = sum(len(held.unreadable) for held in listed.values())
-            self.unreadable_count = max(self.unreadable_count, unreadable)  # first, as for each object
+            self.unreadable_count = max(self.unreadable_count, unreadable)  # first, so that a reader never misses one
             self._namespaces, self._listing, self._listing_bytes = listed, None, {}
             self.unreadable_count, self.not_held = unreadable, missing
             self._note_change()
@@ -266,14 +270,14 @@ class ObjectStore:
             self._memory.add_bytes(self, owner, -size)
 
     def _count_listed(self, owner: str, size: int) -> None:
-        """Count bytes of the new list; the lock is held. An object that is too large may be dropped, and this owner
-        with it.
+        """Count bytes of the new list; the caller holds the lock. If the view is full, this may drop a namespace,
+        also the namespace of these bytes.
         """
         self._listing_bytes[owner] = self._listing_bytes.get(owner, 0) + size
         self._memory.add_bytes(self, owner, size)
 
     def _forget_listing(self) -> None:
-        """Subtract the objects of an unfinished list from the count; the lock is held."""
+        """Subtract the bytes of an unfinished list; the caller holds the lock."""
         sizes, self._listing_bytes = self._listing_bytes, {}
         for owner, size in sizes.items():
             self._memory.add_bytes(self, owner, -size)
@@ -281,7 +285,7 @@ class ObjectStore:
     # ---- single changes
 
     def put(self, place: Place, obj: HeldObject) -> None:
-        """Add an object, or replace the object with its name."""
+        """Add or replace an object."""
         assert self._namespaces is not None
         kept, keys, size = self._measure(place, obj)
         if kept is self.get(place):
@@ -319,7 +323,7 @@ class ObjectStore:
             self._memory.add_bytes(self, self._owner(place), -size)
 
     def _measure(self, place: Place, obj: HeldObject) -> tuple[HeldObject, Sequence[_Key], int]:
-        """Return what is kept of an object, the stored one if it is equal, with its keys and its bytes."""
+        """Return the object to store, its keys in indexes, and its bytes. An equal stored object is kept."""
         kept = self.reuse_equal_object(place, obj)
         try:
             keys = self._keys(kept)
@@ -340,7 +344,7 @@ class ObjectStore:
         return held if held is not None and _is_same_json(held, obj) else obj
 
     def clear(self) -> None:
-        """Remove all objects; nothing is known about them any more."""
+        """Remove all objects. After this, an object that is missing may exist."""
         with self._memory.lock:
             self._memory.forget_all(self)
             self._namespaces, self.not_held, self._listing_bytes = None, frozenset(), {}
@@ -348,28 +352,30 @@ class ObjectStore:
             self._note_change()
 
     def stop_counting_memory(self) -> None:
-        """Take the objects out of the view's count of memory: the watch has ended, but reviews may still read them."""
+        """Subtract the bytes of the objects from the view's memory after the watch has ended. Reviews may still read
+        the objects.
+        """
         with self._memory.lock:
             self._memory.forget_all(self)
             self._listing_bytes = {}
         self._memory = ViewMemory()
 
     def drop_namespace(self, namespace: str) -> None:
-        """Drop the objects of a namespace, and answer from now on that they are not held; the lock is held."""
+        """Drop the objects of a namespace, so that lookups of them fail; the caller holds the lock."""
         if self._are_namespaces:
             self._drop_namespace_object(namespace)
         else:
             if self._listing is not None:
                 self._listing_not_held.add(namespace)
                 self._listing.pop(namespace, None)
-            self.not_held |= {namespace}  # first, so that no lookup takes a dropped object as absent
+            self.not_held |= {namespace}  # first, so that no lookup reports a dropped object as absent
             if self._namespaces is not None and (held := self._namespaces.pop(namespace, None)) is not None:
                 self.unreadable_count -= len(held.unreadable)
         self._listing_bytes.pop(namespace, None)
         self._note_change()
 
     def _drop_namespace_object(self, name: str) -> None:
-        """Keep only the fact that a Namespace exists."""
+        """Replace a Namespace by a note that it exists."""
         for namespaces in (self._listing, self._namespaces):
             held = (namespaces or {}).get("")
             if held is not None and name in held.by_name:
@@ -383,19 +389,19 @@ class ObjectStore:
 
     @property
     def has_dropped_objects(self) -> bool:
-        """Return whether objects were dropped that may be small enough in another list."""
+        """Return whether objects were dropped because the view was full, so that they may fit after another list."""
         names = (self._namespaces or {}).get("", _NONE).unreadable if self._are_namespaces else {}
         return bool(self.not_held) or any(obj is _TOO_LARGE for obj in tuple(names.values()))
 
     def _owner(self, place: Place) -> str:
-        """Return the namespace that the bytes of an object count for."""
+        """Return the namespace for which the bytes of an object count."""
         return place[1] if self._are_namespaces else place[0]
 
 
 def _is_same_json(held: JSON, obj: JSON) -> bool:
-    """Return whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not.
+    """Return whether two objects have the same values. CEL distinguishes 1, 1.0 and true, which are equal in Python.
 
-    Python compares value by value: one call of C, such as `json.dumps`, would block the event loop until it ends.
+    Values are compared one by one, because a single call of C, such as `json.dumps`, would block the event loop.
     """
     if type(held) is not type(obj):
         return False
@@ -405,4 +411,4 @@ def _is_same_json(held: JSON, obj: JSON) -> bool:
         return len(held) == len(obj) and all(key in obj and _is_same_json(held[key], obj[key]) for key in held)
     if isinstance(held, list):
         return len(held) == len(obj) and all(map(_is_same_json, held, obj))
-    return repr(held) == repr(obj) if isinstance(held, float) else bool(held == obj)  # 0.0 is not -0.0
+    return repr(held) == repr(obj) if isinstance(held, float) else bool(held == obj)  # CEL distinguishes 0.0 and -0.0

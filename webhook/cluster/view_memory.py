@@ -1,8 +1,8 @@
-"""Bounds the memory of the watches of one view, also while they read. Above the bound, the namespace with the most
-bytes loses the kind with the most bytes: lookups of these objects then fail, which policies report as unknown, and
-other namespaces keep theirs. A Namespace counts as an object of its own namespace, because the user who creates a
-namespace may choose its labels. Administrators create the other objects without a namespace: such a kind is dropped
-only if these objects exceed the bound without the others. Knows namespaces and bytes, and nothing of objects.
+"""Bounds the memory of the watches of one view, also while they read lists. Above the bound, the namespace with the
+most bytes loses its kind with the most bytes. Lookups of these objects then fail, which policies report as unknown.
+Other namespaces keep their objects. The bytes of a Namespace count for the namespace of its name, because its creator
+may choose its labels. Administrators create the other cluster-scoped objects: a kind of these is dropped only if
+cluster-scoped objects alone exceed the bound. Knows namespaces and bytes, and not the objects.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Final, Protocol
 from webhook.apimachinery.attributes import JSON
 
 PLACE_BYTES: Final = 320
-"""Bytes of an object, without its values: namespace and name, its places in tables and lists."""
+"""Bytes of an object without its values: its namespace and name, and its entries in tables and lists."""
 
 
 class EvictableStore(Protocol):
-    """A store for the objects of one watch; it can drop the objects of a namespace."""
+    """A store for the objects of one watch that can drop the objects of a namespace."""
 
     def drop_namespace(self, namespace: str) -> None:
-        """Drop the objects of a namespace, and answer from now on that they are not held."""
+        """Drop the objects of a namespace, so that lookups of them fail."""
         ...
 
 
 _OF_CLUSTER: Final = ""
-"""The namespace that objects without a namespace count for."""
+"""The namespace for which the bytes of cluster-scoped objects count."""
 _MOST_SHARED: Final = 4096
 _LONGEST_SHARED: Final = 64
-"""The most keys that all objects of a view share, and the characters of one: Kubernetes' longest field name has 47."""
+"""The most characters of a shared key: Kubernetes' longest field name has 47."""
 
 
 class SharedKeys:
-    """The shared keys of objects of a view: the first keys that arrive, which stay as long as the view.
+    """The keys that objects of a view share: the first keys that arrive. They stay as long as the view.
 
-    They are names of fields, about a hundred. Users may choose any number of other keys of any length. Keys that are
-    not here count for their objects.
+    Most are names of fields, about a hundred. Users may write any number of other keys of any length, so keys that
+    are not shared count for their objects.
     """
 
     __slots__ = ("_keys",)
@@ -60,16 +60,17 @@ class SharedKeys:
 
 
 class ViewMemory:
-    """Counts the bytes of each namespace for all watches of a view; their threads change it, any thread reads it.
+    """Counts the bytes of each namespace for all watches of a view. The threads of watches change the counts, any
+    thread reads them.
 
     Attributes:
         most_bytes: the bound; None means no bound.
-        lock: held by a thread of a watch while it changes what is kept; lookups never wait for it.
-        decoding: held by a thread of a watch while it decodes one object and reduces it to what is kept, so that only
-            one whole object takes memory at a time, for any number of kinds that change.
-        bytes: of all objects together.
-        dropped: how often a kind of a namespace was dropped.
-        keys: the shared keys; only the thread with the lock `decoding` writes them.
+        lock: held by a thread of a watch while it changes stored objects; lookups never wait for it.
+        decoding: held by a thread of a watch while it decodes one object and reduces it to the kept fields, so that
+            only one whole object takes memory at a time.
+        bytes: the bytes of all objects together.
+        dropped: how many times a kind of a namespace was dropped.
+        keys: the shared keys; only the thread that holds `decoding` changes them.
     """
 
     __slots__ = ("_namespaces", "_totals", "bytes", "decoding", "dropped", "keys", "lock", "most_bytes")
@@ -85,10 +86,9 @@ class ViewMemory:
         self._totals: dict[str, int] = {}
 
     def add_bytes(self, keeper: EvictableStore, namespace: str, size: int) -> None:
-        """Add bytes to those that a watch keeps of a namespace, negative bytes for removed objects; the caller has the
-        lock.
+        """Count bytes that a watch keeps for a namespace, negative for removed objects; the caller holds the lock.
 
-        Objects above the bound are dropped, also an object that was just added.
+        Objects are dropped until the bytes fit the bound, possibly the object that was just added.
         """
         sizes = self._namespaces.setdefault(namespace, {})
         sizes[keeper] = sizes.get(keeper, 0) + size
@@ -99,7 +99,7 @@ class ViewMemory:
             self._drop_largest_namespace()
 
     def forget_namespace(self, keeper: EvictableStore, namespace: str) -> None:
-        """Remove the bytes of a namespace from those that are counted for a watch; the caller has the lock."""
+        """Subtract the bytes of a watch for one namespace; the caller holds the lock."""
         sizes = self._namespaces.get(namespace, {})
         self._add_to_total(namespace, -sizes.pop(keeper, 0))
         if not sizes:
@@ -107,7 +107,7 @@ class ViewMemory:
             self._totals.pop(namespace, None)
 
     def forget_all(self, keeper: EvictableStore) -> None:
-        """Remove all bytes that are counted for a watch; the caller has the lock."""
+        """Subtract all bytes of a watch; the caller holds the lock."""
         for namespace in [name for name, sizes in self._namespaces.items() if keeper in sizes]:
             self.forget_namespace(keeper, namespace)
 
@@ -129,12 +129,12 @@ class ViewMemory:
 
 
 def bytes_of_object(obj: JSON, shared: Container[str] = ()) -> int:
-    """Return how many bytes an object needs in a view with shared keys."""
+    """Return the bytes of an object, without those of shared keys."""
     return PLACE_BYTES + sum(map(getsizeof, _all_nested_values(obj, shared)))
 
 
 def _all_nested_values(json: JSON, shared: Container[str]) -> Iterator[JSON]:
-    """Yield all values in a value, itself included, and the keys that are not shared."""
+    """Yield the value itself, all values in it, and the keys that are not shared."""
     waiting = [json]
     while waiting:
         value = waiting.pop()

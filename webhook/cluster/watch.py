@@ -1,7 +1,7 @@
-"""A live view with watches of exactly the objects that are looked up.
+"""A live view with watches of only the objects that are looked up.
 
-Once synced, a watch keeps answering from its objects while the API server is away. If a kind is not watched, not served
-or not yet synced, it raises LookupFailed, because absence is not known. Reads only, and from memory.
+After the first list, lookups are answered from memory, also while the API server is away. A lookup of a kind that is
+not watched, not served or not yet listed raises LookupFailed, because the objects may exist.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 
 BACKOFF_S: Final = (0.8, 30.0)
-"""The first and the longest wait after an error, doubled in between: those of client-go's reflector."""
+"""The first and the longest wait after an error, as in client-go's reflector. The wait doubles after each error."""
 _SHOWN: Final = 5
 _LOOK_S: Final = 0.05
 _STALE: Final = "stale"
@@ -41,7 +41,9 @@ _UNWATCHED: Final = "not watched: no policy that is loaded asks for it"
 
 
 class WatchCluster:
-    """The watches of all interests. start() begins, wait() waits for the first lists, close() ends the threads."""
+    """The watches of all interests. start() starts the threads, wait_until_synced() waits for the first lists,
+    close() ends the threads.
+    """
 
     def __init__(
         self,
@@ -62,9 +64,10 @@ class WatchCluster:
             log: the log for failures.
             backoff_s: the first and the longest wait after an error.
             times: how long a watch lasts.
-            most_bytes: the bound for all kept objects, because users may write them; None for a command that reads its
-                own cluster.
-            failure_log: a log that several views share, so that an outage is logged once; None means a separate one.
+            most_bytes: the bound for all kept objects, because users may create any number; None, for a command,
+                means no bound.
+            failure_log: a log that several views share, so that an outage is logged once; None creates one for this
+                view.
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection
@@ -86,7 +89,9 @@ class WatchCluster:
             reflector.start()
 
     def watch(self, interests: Iterable[Interest]) -> None:
-        """Watch exactly these interests from now on; present watches stay and answer until new ones are ready."""
+        """Watch only these interests from now on. A watch that a new one replaces answers until the new watch is
+        ready.
+        """
         old = self._reflectors
         made = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
@@ -119,12 +124,12 @@ class WatchCluster:
         )
 
     def wait_until_synced(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
-        """Wait until everything is synced or known not to be served; return False when the time is over."""
+        """Wait until each kind is listed, refused or known not to be served; return False if the time ends before."""
         end = clock() + timeout_s
         return all(each.settled.wait(max(0.0, end - clock())) for each in self._reflectors.values())
 
     def wait_for_first_lists(self, timeout_s: float) -> bool:
-        """Wait as `wait_until_synced`, but no longer than until the API server is known to be away."""
+        """Wait as `wait_until_synced`; return False as soon as the API server is known to be unreachable."""
         end = time.monotonic() + timeout_s
         while not self.wait_until_synced(_LOOK_S):
             if self._failure_log.is_unreachable or time.monotonic() >= end:
@@ -132,7 +137,7 @@ class WatchCluster:
         return True
 
     def failures(self) -> Mapping[GroupVersionKind, str]:
-        """Return why kinds are not synced, or not fresh, for readiness and logs."""
+        """Return for each kind that is not listed, or stale, the reason, for readiness and logs."""
         failures: dict[GroupVersionKind, dict[str, None]] = {}
         for each in self._reflectors.values():
             if not each.is_synced:
@@ -142,7 +147,9 @@ class WatchCluster:
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     def describe_failures(self) -> Sequence[str]:
-        """Return a line for each cause for which kinds are not synced, or not fresh, with some of the kinds."""
+        """Return a line for each cause of kinds that are not listed or stale, with the names of some of these
+        kinds.
+        """
         failures: dict[str, _Failure] = {}
         for each in self._reflectors.values():
             is_failing = not each.is_synced or bool(each.failure and each.cause)
@@ -151,22 +158,24 @@ class WatchCluster:
                 cause, text = (each.cause or each.failure, each.failure) if is_failing else (_STALE, "")
                 failure = failures.setdefault(cause, _Failure(cause, text))
                 failure.kinds.add(each.interest.gvk.kind)
-                # the watch that meets an outage first may be one that never read anything
+                # the first watch that fails may have no objects, while other watches do
                 failure.age_s = self.age_s if cause in CAUSES_OF_ALL_KINDS else max(failure.age_s, each.age_s)
         return [each.line for each in failures.values()]
 
     def describe_missing_kinds(self) -> str:
-        """Return some of the kinds that the API server has not served since the start, "" if it served all."""
+        """Return the names of some kinds that the API server has never served since the start, "" if it served
+        all.
+        """
         missing = {each.interest.gvk.kind for each in self._reflectors.values() if each.was_never_installed}
         return _some_of(missing, len(missing))
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
-        """Return why a watched kind was never read; "" if it was read."""
+        """Return why a watched kind was never listed; "" if it was listed."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
 
     def describe_dropped_objects(self) -> Sequence[str]:
-        """Return a line for each reason for which objects are not held: too large, or not to be read."""
+        """Return a line for each reason why objects are not in the view: no room, or too large or unreadable."""
         dropped = {
             f"{each.interest.gvk.kind} of {f'`{name}`' if name else 'the cluster'}"
             for each in self._reflectors.values()
@@ -190,7 +199,7 @@ class WatchCluster:
 
     @property
     def age_s(self) -> float:
-        """Return the longest time, in seconds, since one of the watches got an answer."""
+        """Return the age of the oldest view of a watch, in seconds since its last message from the API server."""
         return max((each.age_s for each in self._reflectors.values()), default=0.0)
 
     @property
@@ -199,12 +208,12 @@ class WatchCluster:
         return self._failed + sum(each.failed for each in self._reflectors.values())
 
     def close(self) -> None:
-        """End all threads."""
+        """End the threads of all watches."""
         for reflector in self._reflectors.values():
             reflector.stop()
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None when it is known to be absent.
+        """Return the object, or None if it does not exist.
 
         Raises:
             LookupFailed: the object is not watched, its kind is not served, or not synced yet.
@@ -219,7 +228,8 @@ class WatchCluster:
         raise LookupFailed(f"{describe_lookup(gvk, namespace, name)}: {_UNWATCHED}")
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of a kind, by namespace and name; with a selector at least those that it selects.
+        """Return the objects of a kind, sorted by namespace and name. With a selector, more objects may be returned
+        than it selects.
 
         Raises:
             LookupFailed: not all of the objects are watched, or the kind is not served or not synced yet.
@@ -235,7 +245,7 @@ class WatchCluster:
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all, that an index has under a key, in no order.
+        """Return the objects that an index has under a key, in a namespace or in all, unsorted.
 
         Raises:
             LookupFailed: not all objects are watched, the kind is not served, or not synced yet.
@@ -264,12 +274,14 @@ class WatchCluster:
         return bool(reflectors) and all(each.is_synced for each in reflectors)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the watches of the kind, and how often their objects have changed."""
+        """Return the watches of the kind with their numbers of changes."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return reflectors, sum([each.change_count for each in reflectors])
 
     def version(self) -> object | None:
-        """Return a value that stays equal while all lookups have the same answers; None while an object changes."""
+        """Return a value that stays equal while all lookups have the same answers; None if an object is changing at
+        this moment.
+        """
         if not self.memory.lock.acquire(blocking=False):
             return None
         try:
@@ -278,7 +290,9 @@ class WatchCluster:
             self.memory.lock.release()
 
     def is_whole(self) -> bool:
-        """Return True: a watched object that is missing does not exist; lookups of others fail."""
+        """Return True: a watched object that is missing does not exist, and lookups of objects that are not watched
+        fail.
+        """
         return True
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
@@ -298,9 +312,9 @@ class WatchCluster:
 
 @dataclass
 class _Failure:
-    """One cause for which kinds are not synced or not fresh: its text, the kinds, and the age of the held objects.
+    """One cause of kinds that are not listed or stale: its text, the kinds, and the age of their objects.
 
-    `text` is "" if nothing failed, but the API server was silent for long. `age_s` is 0 if nothing is held.
+    `text` is "" if the API server was only silent for long. `age_s` is 0 if there are no objects.
     """
 
     cause: str
@@ -321,13 +335,13 @@ class _Failure:
 
 
 def _some_of(texts: Collection[str], count: int) -> str:
-    """Return the first texts in order, and how many more there are of `count`."""
+    """Return the first texts in alphabetical order, and how many more there are of `count`."""
     first = nsmallest(_SHOWN, texts)
     return ", ".join(first) + (f" and {count - _SHOWN} more" if count > _SHOWN else "")
 
 
 def _covers_interest(known: Interest, wanted: Interest) -> bool:
-    """Return whether the objects of one interest answer another: the same objects, with no fewer fields."""
+    """Return whether a watch of the known interest can answer lookups of the wanted interest."""
     same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
     return same and includes_all_fields(known.fields, wanted.fields) and known.indexes >= wanted.indexes
 
@@ -335,8 +349,8 @@ def _covers_interest(known: Interest, wanted: Interest) -> bool:
 def _add_objects_watched_by_name(
     listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
 ) -> Sequence[JSON]:
-    """Return the selected objects and the objects that are watched by name, because each replaces an object of files
-    (layered.py).
+    """Return the listed objects and the objects that are watched by name, because each of these replaces an object of
+    files (layered.py).
     """
     named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:
@@ -346,7 +360,7 @@ def _add_objects_watched_by_name(
 
 
 WAIT_S: Final = 10.0
-"""Seconds that a start waits for the first lists; /readyz fails while some are missing."""
+"""Seconds that a start waits for the first lists. After this time, /readyz fails until the lists are complete."""
 
 
 class WatchedCluster(Struct, frozen=True):
@@ -370,7 +384,8 @@ class WatchedCluster(Struct, frozen=True):
             interests: the objects that are looked up.
             log: the log for failures.
             most_bytes: the bound of kept objects; None means no bound.
-            failure_log: the log of a server, which does not wait for an API server that is away; None for a command.
+            failure_log: the log of a server; a server stops waiting if the API server is unreachable. None for a
+                command.
         """
         cluster = WatchCluster(connection, interests, log, most_bytes=most_bytes, failure_log=failure_log)
         cluster.start()
@@ -380,20 +395,22 @@ class WatchedCluster(Struct, frozen=True):
         return cls(cluster)
 
     def replace_interests(self, interests: Iterable[Interest]) -> None:
-        """Watch exactly these objects from now on."""
+        """Watch only these objects from now on."""
         self.cluster.watch(interests)
 
     def why_not_ready(self) -> str:
-        """Return why reviews cannot be answered yet: kinds that the view knows nothing about; "" if they can.
+        """Return why reviews cannot be answered yet; "" if they can.
 
-        Bindings select namespaces: a server that has never read namespaces denies everything for which a policy fails
-        closed. If it has no right to read them, it must not get calls, so that the failurePolicy of the webhook
-        configuration decides.
+        Bindings select namespaces, so a server that never read namespaces would deny every request for policies that
+        fail closed. Without the right to read namespaces, it must get no reviews, so that the failurePolicy of the
+        webhook configuration decides.
         """
         return (
             self.cluster.why_never_listed(NAMESPACE) if self.cluster.wait_until_synced(0) else self.describe_failures()
         )
 
     def describe_failures(self) -> str:
-        """Return which kinds cannot be looked up, a line for each reason; policies that need them are not evaluated."""
+        """Return a line for each reason why kinds cannot be looked up. Policies that need these kinds are not
+        evaluated.
+        """
         return "\n".join((*self.cluster.describe_failures(), *self.cluster.describe_dropped_objects()))
