@@ -1,7 +1,8 @@
 """Checks that claimgate answers API servers in time, by creating one Pod with a GPU as a dry run.
 
-API servers call every webhook for a dry run, and store nothing. With `failurePolicy: Ignore` they do not report a
-failed call. The Pod then still has `gpu`, a name that kube-apiserver v1.36 accepts in no Pod (ValidatePodCreate).
+API servers call every webhook for a dry run, and store nothing. With `failurePolicy: Ignore`, API servers do not
+report a failed call. But then the Pod still has the resource `gpu`, and kube-apiserver v1.36 refuses this name in
+every Pod (ValidatePodCreate).
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ def _restricted_pod_with_device(resource: str) -> dict[str, Any]:
 def check_answer_to_dry_run_pod(
     connection: Connection, ours: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
 ) -> Iterator[str]:
-    """Yield the problem with the answer to a dry run; nothing if it came in time.
+    """Yield the problem with the answer to a dry run; nothing if the answer came in time.
 
     Args:
         connection: to the API server.
         ours: claimgate's own configurations in the cluster.
-        namespaces: all of them, with their labels.
-        is_changed: whether the loaded policies give `gpu` the name that it has in the cluster.
+        namespaces: all namespaces of the cluster, with their labels.
+        is_changed: whether the loaded policies translate `gpu` to a resource of the cluster.
 
     Raises:
         LookupFailed: the API server cannot be reached.
@@ -111,7 +112,7 @@ def _warnings_about_duration(took_s: float, waits_s: int) -> Iterator[str]:
 
 
 def translates_gpu_in_empty_cluster(loaded: PolicySet) -> bool:
-    """Return whether the policies translate `gpu` in a cluster without known objects."""
+    """Return whether the policies translate `gpu` in a cluster without any objects."""
     view = ClusterWithAssumedNamespaces(FilesCluster(()))
     patch = answer_request(
         attributes_of_fixture(_restricted_pod_with_device("gpu")), loaded, view, phase=Phase.MUTATE

@@ -218,19 +218,20 @@ def command(
 
 
 def _checked_out_commit(named: Sequence[str]) -> str:
-    """Return the commit that the work tree of the named files has checked out, "" where it is not known."""
     from webhook.commands.git_changes import checked_out_commit
 
     return checked_out_commit(named)
 
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
-    """Return the options of an audit for an administrator. The report filters findings and adds links."""
+    """Return the options of an audit for an administrator. Rules and links are left to the report, which filters
+    findings and adds links.
+    """
     return replace(assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address="")
 
 
 class AuditSource(Protocol):
-    """The source of an audit: files, or a cluster. `size_bytes` is 0 if the size is not known."""
+    """The source of an audit: files, or a cluster."""
 
     @property
     def rules(self) -> Rules:
@@ -239,15 +240,15 @@ class AuditSource(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes there are to read."""
+        """Return the bytes of all input; 0 if unknown."""
         ...
 
     def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Yield each part with its findings, which have to be read before the next part."""
+        """Yield each part with its findings. The caller must read the findings before the next part."""
         ...
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
-        """Return the queues of the cluster with the demands of the jobs; read once, at the end."""
+        """Return the queues with the demands of the jobs. It is called once, after the last part."""
         ...
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
@@ -256,7 +257,7 @@ class AuditSource(Protocol):
 
 
 class AuditReport:
-    """The chosen outputs, and the baseline to write."""
+    """Writes the report of an audit to the chosen outputs, and a baseline if one is wanted."""
 
     def __init__(
         self,
@@ -268,8 +269,9 @@ class AuditReport:
         is_verbose: bool,
         statistics: bool = False,
     ) -> None:
-        """Args: the outputs; the baseline to write; results that get rows, too; how folders were rendered, None for the
-        objects of a cluster; whether the output is verbose; whether rules are counted in place of the findings.
+        """Args: the outputs; the file of the baseline to write; results that get rows in addition to findings; the
+        texts of rendered folders, None for a cluster; whether the output is verbose; whether a report counts rules
+        and lists no findings.
         """
         self._shown = shown
         self._writers: Mapping[str, Callable[[], Writer[Finding]]] = (
@@ -288,8 +290,8 @@ class AuditReport:
         return formats.contents_required_by_formats({each.format for each in self._outputs}, self._shown)
 
     def encoder(self, filters: Filters) -> FindingLineEncoder | None:
-        """Return the encoder for processes that find findings; None if an output or a baseline needs the findings one
-        after the other.
+        """Return the encoder with which worker processes write findings; None if an output or a baseline needs the
+        findings in the main process.
         """
         names = {each.format for each in self._outputs}
         is_possible = names <= formats.LINE_FORMATS and not filters.baseline
@@ -302,7 +304,7 @@ class AuditReport:
         about: RunDescription,
         publisher: ReportPublisher | None = None,
     ) -> int:
-        """Audit, report, publish, and return the exit code; `about` is how the report is made."""
+        """Audit, report, publish, and return the exit code. `about` describes the run."""
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
         told = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
         with Interrupts() as interrupts, told as report:

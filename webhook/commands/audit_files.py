@@ -1,4 +1,4 @@
-"""Audits files: the parts of the input one after the other, in this process or in several."""
+"""Audits the parts of files in order, in this process or in several processes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from webhook.settings.shared import Settings
 from webhook.text.wording import counted
 
 Index: TypeAlias = Callable[[Indexer], AuditIndex]
-"""Runs an indexer over all files."""
+"""Runs an indexer on all files."""
 Results: TypeAlias = Callable[[StopSignal], Iterable[tuple[PartResult, Iterable[Finding]]]]
-"""Audits all parts of the files: each with its findings, which have to be read before the next part."""
+"""Audits all parts of the files. Yields each part with its findings, which must be read before the next part."""
 
 
 def create_process_auditor(audit: PartAudit, stream: DocumentStream, jobs: int) -> Results:
-    """Return a function that audits files in that many processes of this machine."""
+    """Return a function that audits files in `jobs` processes of this machine."""
 
     def in_this_process(stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         for part in stream.parts():
@@ -43,7 +43,7 @@ def create_process_auditor(audit: PartAudit, stream: DocumentStream, jobs: int) 
 
 
 class FilesAudit:
-    """Audits the files of a stream, which were named on the command line."""
+    """Audits the files of a stream."""
 
     def __init__(
         self,
@@ -55,7 +55,9 @@ class FilesAudit:
         settings: Settings,
         results: Results,
     ) -> None:
-        """Args: audits a part; the policies; the files; the named files and folders; the settings; audits all files."""
+        """Args: the audit of a part; the policies; the stream of the files; the files and folders of the command
+        line; the settings; the function that audits all parts.
+        """
         self._audit = audit
         self._assembled = assembled
         self._stream = stream
@@ -70,11 +72,11 @@ class FilesAudit:
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes there are to read."""
+        """Return the bytes of all files."""
         return self._stream.size_bytes()
 
     def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Yield each part of the input with its findings, which have to be read before the next part."""
+        """Yield each part of the input with its findings. The caller must read the findings before the next part."""
         for result, findings in self._results(stop):
             yield result, findings
             self._assembled.files.add_differences(result.differing, result.recorded)
@@ -112,7 +114,7 @@ def assemble_policies_and_files(settings: Settings, stream: DocumentStream, inde
     Args:
         settings: the settings of the command.
         stream: the files.
-        index: finds those objects.
+        index: finds the objects that policies look up.
 
     Raises:
         PolicyError: every problem of the policies.

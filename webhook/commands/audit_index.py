@@ -1,10 +1,10 @@
-"""Finds the objects in audited files that policies look up, without decoding all others.
+"""Finds the objects in audited files that policies look up, without decoding all other objects.
 
-A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
-one. Memory grows only with the objects of these kinds. Definitions of kinds are long, so it reads only definitions that
-may serve a version which current releases no longer serve. It reads only Deployments and charts that state the release
-of a controller. Deployments and StatefulSets that name a device are also kept, with only the fields that budgets and
-autoscalers are compared with.
+A first walk searches the text of the files for the kinds that policies look up, and decodes only the parts that may
+have such an object. So memory grows only with the objects of these kinds. A CustomResourceDefinition is long, and is
+decoded only if it may serve a version that current releases no longer serve. Charts, and most Deployments, are
+decoded only if they may state the release of a controller. Deployments and StatefulSets that name a device are also
+kept, but only the fields that budgets and autoscalers are compared with.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from webhook.input.document_stream import SourcePart
 from webhook.yamltext import yamlfile
 
 _SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
-"""Kinds that are reduced to a few fields: a tree has thousands of them."""
+"""Kinds that are reduced to a few fields, because a tree of files can have thousands of them."""
 _KEPT: Final = projection_of_fields(
     frozenset(
         (
@@ -47,18 +47,19 @@ _KEPT: Final = projection_of_fields(
 )
 _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
-"""A text that contains the name of a device, or a container with claims."""
+"""Matches in a text with the name of a device, or with claims of a container."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
-"""Matches a letter of `kind` written as an escape, or an explicit key, so that neither hides an object."""
+"""Matches a letter of `kind` in the form of an escape, and `kind` as an explicit key (`? kind`), which the other
+patterns miss."""
 
 
 class AuditIndex(Struct):
-    """The objects of the looked up kinds, with their files.
+    """The objects of the kinds that policies look up, with their files.
 
     Args:
-        objects: each with its file, in the order of the files; kustomizations are among them.
-        files: the files that have objects, and not only recorded reviews.
-        is_complete: whether everything could be read; it has a meaning only if everything was decoded.
+        objects: each object with its file, in the order of the files, including kustomizations.
+        files: the files with objects; files with only recorded reviews are left out.
+        is_complete: whether all decoded texts could be read.
     """
 
     objects: list[tuple[str, JSON]] = field(default_factory=list)
@@ -73,18 +74,19 @@ class AuditIndex(Struct):
 
 
 class Indexer(Struct, frozen=True):
-    """Finds the objects that policies look up in one part after the other. It can be sent to another process.
+    """Finds the objects that policies look up in parts of files. An Indexer can be sent to another process.
 
     Args:
         kinds: the groups and kinds that policies look up.
-        is_whole: whether absence counts, so that every file has to be readable.
+        is_whole: whether the files have all objects of the cluster. Then all files are decoded, because an unreadable
+            file may hide an object.
     """
 
     kinds: frozenset[tuple[str, str]]
     is_whole: bool
 
     def index_parts(self, parts: Iterable[SourcePart]) -> AuditIndex:
-        """Return the index of parts."""
+        """Return the objects of all these parts."""
         looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, kustomizations.FLUX)})
         groups = frozenset(group for group, _, _ in read_removed_versions())
         kinds = self.kinds | {(CRD.group, CRD.kind), kustomizations.FLUX}
@@ -119,8 +121,8 @@ def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Inde
 
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
-    """Return the documents of a text that may have such an object; the whole text if only a parser can separate
-    them.
+    """Return the documents of a text that may have an object to keep; the whole text if only a parser can separate
+    documents.
     """
     if not _may_have_object(text, looks):
         return ""
@@ -129,7 +131,7 @@ def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
 
 
 def _may_have_object(text: str, looks: re.Pattern[str]) -> bool:
-    """Return whether a text may have such an object or a recorded review."""
+    """Return whether a text may have an object to keep, or a recorded review."""
     return (
         "operation" in text
         or looks.search(text) is not None
@@ -143,9 +145,10 @@ def _group_kind_or_empty(value: JSON) -> tuple[str, str]:
 
 
 def _pattern_for_kinds(kinds: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for texts with an object of these kinds, alone or in a list of its kind, or a recorded review.
+    """Return a pattern for texts with an object of these kinds, a list of such objects, or a recorded review.
 
-    A value that does not begin with a letter may be anything: an alias, a tag, an escape.
+    A `kind` that does not begin with a letter also matches, because an alias, a tag or an escape can stand for any
+    kind.
     """
     names = "|".join(map(re.escape, sorted((*kinds, "AdmissionReview"))))
     kind = rf"(?:{names})(?:List)?\b|[A-Za-z]*\\|[^\s\"'A-Za-z]"

@@ -1,6 +1,7 @@
-"""Audits a live cluster: the objects of every kind that policies apply to, read once and not kept.
+"""Audits a live cluster: lists the objects of every kind that policies apply to once, without keeping them.
 
-Objects that policies look up are watched, as by a server. If one kind cannot be listed, the others are still audited.
+Objects that policies look up are watched, as in `claimgate serve`. If a kind cannot be listed, the other kinds are
+still audited.
 """
 
 from __future__ import annotations
@@ -45,22 +46,24 @@ from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.yamltext.source_line import Place
 
 CLUSTER: Final = "the cluster"
-"""The name of the cluster in problems, instead of a file."""
+"""Stands for the name of a file in problems about a cluster."""
 _SHARD: Final = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 
 
 class Shard(Struct, frozen=True):
-    """One of several parts of a cluster, which every run divides in the same way by the UIDs of objects."""
+    """A part of the objects of a cluster. The UID of an object decides its part, so all runs divide a cluster in the
+    same way.
+    """
 
     index: int = 0
     count: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Return the part for a text: `2/5` is the third of five, and "" the whole.
+        """Return the part for a text: `2/5` is the third of five parts, and "" the whole cluster.
 
         Raises:
-            ConfigurationError: it is not such a pair.
+            ConfigurationError: the text is not of this form, or the part does not exist.
         """
         match = _SHARD.fullmatch(text) if text else None
         shard = cls(int(match[1]), int(match[2])) if match else cls()
@@ -75,7 +78,9 @@ class Shard(Struct, frozen=True):
 
 
 class LiveScope(Struct, frozen=True, kw_only=True):
-    """The objects to audit: of some namespaces, or all with (), that match a label selector."""
+    """The objects to audit: those of `namespaces` (empty for all) that match the label selector and are in the part
+    `shard`.
+    """
 
     namespaces: Sequence[str] = ()
     selector: str = ""
@@ -83,14 +88,16 @@ class LiveScope(Struct, frozen=True, kw_only=True):
 
 
 class LiveCluster(Struct, frozen=True):
-    """A cluster: the connection that lists its objects, and the view in which policies look up others."""
+    """A cluster: the connection for listing the audited objects, and the view in which policies look up other
+    objects.
+    """
 
     connection: Connection
     view: Cluster
 
 
 class LiveAudit:
-    """Audits the objects of a cluster. `read` has the group and the name of each kind with every object read."""
+    """Audits the objects of a cluster. `read` has group and name of each kind of which all objects were read."""
 
     size_bytes: Final = 0
 
@@ -116,7 +123,9 @@ class LiveAudit:
         self._is_list_cut = False
 
     def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Yield groups of objects of one kind with their findings, which have to be read before the next group."""
+        """Yield groups of objects of one kind with their findings. The caller must read the findings before the next
+        group.
+        """
         phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
         wanted = {pair for phase in phases for pair in _resources_of_policies(self._audit.policies, phase)}
         try:
@@ -158,7 +167,9 @@ class LiveAudit:
                 return
 
     def _list_objects_in_scope(self, kind: ServedKind) -> Iterator[JSON]:
-        """Yield the objects of a kind in the scope; cluster-scoped kinds have none in a namespace."""
+        """Yield the objects of a kind in the scope. If the scope names namespaces, cluster-scoped kinds have no
+        objects in it.
+        """
         scope = self._scope
         if scope.namespaces and not kind.resource.is_namespaced:
             return

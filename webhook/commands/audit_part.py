@@ -1,7 +1,7 @@
-"""Audits one part of the input: returns its findings, and all other messages about it.
+"""Audits one part of the input: returns the findings and all other messages about the part.
 
-Each object is reviewed as if a user submitted it. The parts of a run are audited one after the other, in this process
-or in others. Their results are joined in the order of the input. No part needs results of another part.
+Each object is reviewed as if a user submitted it. Parts are audited in this process or in several processes, and the
+results are joined in the order of the input. No part needs results of another part.
 """
 
 from __future__ import annotations
@@ -56,17 +56,19 @@ _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 
 class PartResult(Struct):
-    """The messages about a part, in addition to its findings; complete once all findings were read.
+    """The result of a part. Messages and counts are complete only after all findings were read.
 
-    size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
-    pods_not_read: objects with pods in parts that are not read, by their kind; they have no passes. warnings: lines
-    about mistakes that are not findings. notes: lines that are printed once for a run. exceptions: exceptions that were
-    used, with the number of uses. ignored: objects that the configuration ignores. hidden: findings that the
-    configuration hides. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that could
-    not be compared with a revision, with the reasons. differing: objects that files define differently, with the files.
-    recorded: objects of recorded reviews. params: objects of the part that are params of policies and set levels of
-    rules. texts: the findings as lines of each format, if they were written in the process that found them; then
-    `counts` has their numbers, and `findings` is empty.
+    size_bytes: the size of the part. entries: the number of audited objects. unchanged: the number of objects that do
+    not differ from the revision of --changed-since. skipped: documents that are not objects. unasked: the number of
+    objects without a policy, by kind. pods_not_read: the number of objects with pods that are not read, by kind;
+    passes of these objects are not reported. warnings: lines about mistakes that are not findings. notes: lines that
+    are printed once for a run, with the place of the first. exceptions: the used exceptions, with the number of uses.
+    ignored: the number of objects that the configuration ignores. hidden: the number of findings that the
+    configuration hides. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
+    could not be compared with a revision, with the reasons. differing: objects that files define differently, with
+    the files. recorded: objects of recorded reviews. params: objects of the part that are params of policies and set
+    levels of rules. texts: the findings as lines of each format, if a worker process wrote them; then `counts` has
+    their numbers, and `findings` is empty.
     """
 
     findings: Sequence[Finding] = ()
@@ -94,21 +96,21 @@ class PartResult(Struct):
 
 
 class StopSignal(Protocol):
-    """Tells whether to stop."""
+    """Says whether the audit has to stop, for example after Ctrl-C."""
 
     @property
     def is_set(self) -> bool:
-        """Return whether to stop after the present object."""
+        """Return whether to stop after the object that is audited now."""
         ...
 
 
 class FindingLineEncoder(Struct, frozen=True):
-    """Writes findings as lines in the process that found them, so that the main process only copies text.
+    """Writes findings as lines in the worker process, so that the main process only copies text.
 
     Args:
-        formats: the formats of the report that write a finding without knowing the others.
-        filters: the reported findings, without a baseline, because a baseline needs all findings of a run.
-        shown: results with rows in addition to the results of a format.
+        formats: the formats of the report; each of them writes a finding without knowing other findings.
+        filters: selects the reported findings. It has no baseline, because a baseline needs all findings of a run.
+        shown: results that get rows in addition to findings.
     """
 
     formats: tuple[str, ...]
@@ -116,7 +118,7 @@ class FindingLineEncoder(Struct, frozen=True):
     shown: frozenset[Result] = frozenset()
 
     def encode(self, result: PartResult) -> None:
-        """Replace the findings of a part by their lines and sums."""
+        """Replace the findings of a part by their lines and counts."""
         kept = [each for each in result.findings if self.filters.allows_finding(each)]
         result.hidden = sum(
             self.filters.is_hidden_by_configuration(each)
@@ -137,9 +139,9 @@ class PartOptions(Struct, frozen=True, kw_only=True):
     """How objects are reviewed, and what is reported about them.
 
     Attributes:
-        address: where pages of rules are.
+        address: the address of the pages of rules.
         contents: the data that reports need.
-        encoder: writes the findings of a whole part; None if the main process writes them.
+        encoder: writes the findings in the worker process; None if the main process writes them.
     """
 
     reviewed: Reviewed
@@ -170,7 +172,9 @@ class PartAudit:
         self._encoder = options.encoder
 
     def audit_part(self, part: SourcePart) -> PartResult:
-        """Audit one part of the input and return it with all of its findings, or with their lines."""
+        """Audit one part of the input. The result has all findings of the part, or their lines if there is an
+        encoder.
+        """
         result = PartResult()
         result.findings = tuple(self.findings(part, result))
         if self._encoder is not None:
@@ -178,7 +182,7 @@ class PartAudit:
         return result
 
     def findings(self, part: SourcePart, result: PartResult, stop: StopSignal | None = None) -> Iterator[Finding]:
-        """Yield the findings of a part one after the other, and fill the result, until `stop` is set."""
+        """Yield the findings of a part one by one and fill `result`, until `stop` is set."""
         by_kustomize = self._files.is_read_by_kustomize(part.source)
         inputs = document_stream.read_documents_of_part(
             part,
@@ -198,7 +202,7 @@ class PartAudit:
         result.differing, result.recorded = self._files.pop_new_differences()
 
     def _add_messages(self, inputs: documents.InputDocuments, keys: RepeatedKeys, result: PartResult) -> None:
-        """Add the messages about a part before its objects are audited."""
+        """Add the messages about the documents of a part that need no evaluation."""
         result.files = inputs.files
         result.templates = inputs.templates
         checker = ParamRuleChecker(
@@ -230,7 +234,7 @@ class PartAudit:
         try:
             sent = self._submissions.of(each)
         except CallError as error:
-            # the text after the semicolon is for the owner of a webhook, not for an audit
+            # the text after the semicolon is about reviews, not about files
             why, is_half = error.message.partition(";")[0], _has_part_of_object(each.value)
             result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
             return
@@ -279,7 +283,7 @@ class PartAudit:
 
 
 def _short_name(obj: JSON) -> str:
-    """Return kind, namespace and name of an object on one line, cut to the space in a summary."""
+    """Return kind, namespace and name of an object as one line of at most 120 characters."""
     name = "/".join(filter(None, namespace_and_name(obj)))
     return one_line(f"{obj['kind']} {name}")[:_LONGEST_NAME]
 
@@ -291,12 +295,12 @@ def _skipped_document_of_problem(problem: InputProblem) -> SkippedDocument:
 
 
 def _has_part_of_object(value: JSON) -> bool:
-    """Return whether a document that is not an object has a part of an object, such as a kind without apiVersion."""
+    """Return whether a document looks like a part of an object, such as a kind without apiVersion."""
     return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))
 
 
 class ObjectAudit(Struct, frozen=True):
-    """The policies, how objects are reviewed, and what is reported in addition to the verdict."""
+    """Reviews objects with the same policies and options."""
 
     policies: PolicySet
     reviewed: Reviewed
@@ -311,21 +315,21 @@ class ObjectAudit(Struct, frozen=True):
 
 
 def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
-    """Return all decisions on an object; () if no policy applies."""
+    """Return all decisions on an object, empty if no policy applies."""
     return (*outcome.decisions, *outcome.further)
 
 
 def has_unread_pods(attributes: Attributes, table: Table) -> bool:
-    """Return whether an object creates pods that are not read. Without findings, it is not known whether such an object
-    is good.
+    """Return whether an object creates pods that are not read. An object with unread pods may have mistakes although
+    there are no findings.
     """
     kind = attributes.kind
     return table.row(kind.group, kind.kind) is not None and bool(unread_parts(attributes.object, table, Deadline()))
 
 
 def without_scheduled_node(attributes: Attributes) -> Attributes:
-    """Return a stored Pod without the node that the scheduler wrote, because rules about spec.nodeName are for
-    users.
+    """Return a stored Pod without spec.nodeName. The scheduler wrote this field, and rules about it are for users who
+    set it.
     """
     spec = attributes.object.get("spec") if isinstance(attributes.object, dict) else None
     if attributes.kind != POD or not isinstance(spec, dict) or "nodeName" not in spec:

@@ -41,7 +41,9 @@ class AuditTotals:
         fail_on: frozenset[FailOn],
         requires_input: bool = False,
     ) -> None:
-        """Args: what is reported; the configuration; what fails; whether at least one object is required."""
+        """Args: the filters of findings; the configuration; the results that exit with 1 or 3; whether at least one
+        object is required.
+        """
         self.entries = 0
         self.demands: dict[QueueKey, Demand] = {}
         self._unchanged = 0
@@ -67,7 +69,7 @@ class AuditTotals:
         self._templates: dict[str, templates.ChartTemplate] = {}
 
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """Yield the findings that are reported, and count them. They must be added in the order of the input."""
+        """Yield the findings that are reported, and count them. Call it in the order of the input."""
         for finding in filter(self._filtering.is_reported, findings):
             self._found.add_finding(finding)
             yield finding
@@ -104,7 +106,9 @@ class AuditTotals:
         self._ignored_files += count
 
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
-        """Count and report files and folders that are not read. It is not known whether their objects are good."""
+        """Count and report files and folders that are not read. Files that are not read make the result of the audit
+        undecided.
+        """
         self._not_read = files
         self._found.is_undecided |= any(not each.is_folder for each in files)
         if files:
@@ -113,11 +117,11 @@ class AuditTotals:
             self._print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
 
     def report_lack_of_objects(self, named: Sequence[str], otherwise: str) -> None:
-        """If no object was audited, say why. This is an error if input is required.
+        """If no object was audited, report why. With --require-input, this is an error.
 
         Args:
-            named: what was to be audited.
-            otherwise: the reason where neither templates nor other documents were found.
+            named: the files, folders or cluster to audit.
+            otherwise: the reason if there are no templates and no other documents.
         """
         if self.entries or self._unchanged or self._problems:
             return
@@ -134,7 +138,7 @@ class AuditTotals:
             self._print_to_stderr([f"warning: {problem}"])
 
     def finish(self, notes: Iterable[str], *, is_interrupted: bool) -> None:
-        """Report notes that are known only after the last part, such as entries that are out of date."""
+        """Report notes that are known only after the last part, such as stale entries of the baseline."""
         if self._unchanged:
             self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if self._not_compared:
@@ -145,13 +149,13 @@ class AuditTotals:
         if not self._unchanged and not is_interrupted:
             self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
         failed = {each.file for each in self._problems}
-        left = [each for each in self._templates.values() if each.chart not in failed]  # failed charts were reported
+        left = [each for each in self._templates.values() if each.chart not in failed]  # failed charts have problems
         if template := templates.summarize_templates(left):
             self._print_to_stderr([f"note: {template}"])
         self._print_to_stderr(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
-        """Return the exit code for unreadable input, failures, undecided rules if these fail, or otherwise 0."""
+        """Return the exit code: 2 for unreadable input, otherwise that of the results and --fail-on."""
         denied, warned = self._found.is_denied, self._found.results[Result.WARN]
         if self._problems:
             if count := self._found.with_findings:
@@ -160,7 +164,9 @@ class AuditTotals:
         return exit_code_of_results(self._fail_on, denied=denied, warned=warned > 0, undecided=self._found.is_undecided)
 
     def _stale_baseline_and_exceptions(self) -> Iterator[str]:
-        """Yield findings of the baseline that are gone, and exceptions that nothing needed."""
+        """Yield notes about findings of the baseline that no longer occur, and about exceptions that were not
+        used.
+        """
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
             yield f"--baseline: {counted(len(gone), 'known finding')} gone, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
@@ -169,7 +175,7 @@ class AuditTotals:
                 yield str(self._configuration.problem(("exceptions", number), told))
 
     def totals(self, *, is_verbose: bool, queues: Sequence[QueueTrees] = (), run: RunDescription) -> Totals:
-        """Return the sums in the form that reports write."""
+        """Return the sums for the end of reports."""
         return Totals(
             entries=self.entries,
             counts=self._found,

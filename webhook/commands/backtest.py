@@ -36,7 +36,7 @@ from webhook.yamltext.input_files import InputFile
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 _MOST: Final = 20
-"""How many namespaces and users the text names; JSON has all."""
+"""The most namespaces and users in the text; JSON has all."""
 _TITLES: Final = {"policies": "these policies", "against": "the policies of --against"}
 FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
@@ -116,7 +116,9 @@ def command(
 
 
 def _policy_sets_to_compare(settings: ReviewSettings, against: Sequence[Path]) -> dict[str, assembly.ReviewAssembly]:
-    """Return the policies, and the policies that they are compared with; name both on stderr."""
+    """Return the policies and, with --against, the policies to compare them with. Prints the names of both on
+    stderr.
+    """
     sets = {"policies": assembly.assemble_policies_and_context(settings)}
     options.print_policy_notes(settings, sets["policies"].policies)
     if against:
@@ -134,7 +136,7 @@ def _count_parts(backtest: PartBacktester, files: Sequence[InputFile], jobs: int
 
 
 def _problem_of_nothing_reviewed(files: Sequence[InputFile], total: PartCounts) -> tuple[InputProblem, ...]:
-    """Return the problem that there was nothing to review; () if there was something."""
+    """Return the problem of logs without any request to review; empty if there was a request."""
     if total.requests or total.problems or total.broken or not files:
         return ()
     message = "no request with an object was found; expected an audit log of level Request or RequestResponse"
@@ -160,7 +162,7 @@ def _print_problems(problems: Sequence[InputProblem]) -> None:
 
 
 def backtest_text(counts: PartCounts) -> str:
-    """Return the tables for a person."""
+    """Return the counts as text."""
     return terminal.lines(_lines_of_report(counts))
 
 

@@ -25,19 +25,20 @@ from webhook.rules.decisions import Decision
 from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
-"""How many namespaces and users are counted by name; the others are only summed up, so that memory is bounded."""
+"""The most namespaces and users that are counted by name. Further ones are counted together, so that memory is
+bounded."""
 OTHERS: Final = "(others)"
 MOST_BROKEN_LINES: Final = 20
-"""How many broken lines of a log are named; the others are counted."""
+"""The most broken lines of a log that are reported with their places; further lines are only counted."""
 _NOTHING: Final[Mapping[str, JSON]] = {}
 Side: TypeAlias = str
-"""The name of a set: `policies`, or `against` for the second one."""
+"""The name of a set of policies: `policies`, or `against` for the set of --against."""
 
 
 @dataclass(slots=True)
 class RuleCount:
-    """The counts of one rule, and the first request that it denied; the first one that it warned of if it denied none,
-    and so on.
+    """The counts of one rule, and an example: the first request that the rule denied. Without a denial, it is the
+    first with a warning, or else the first without a decision.
     """
 
     denied: int = 0
@@ -62,8 +63,8 @@ class RuleCount:
 class PolicySetCounts:
     """The counts of one set of policies.
 
-    exceptions: used exceptions of the configuration and of annotations, with the number of uses. ignored: requests that
-    the configuration ignores. configuration: the file that sets it.
+    exceptions: used exceptions of the configuration and of annotations, with the number of uses. ignored: the number
+    of requests that the configuration ignores. configuration: the configuration of this set.
     """
 
     denied: int = 0
@@ -102,9 +103,9 @@ class PolicySetCounts:
 class PartCounts:
     """All counts of a part.
 
-    skipped: events without a request, by their reason. broken: the first of the lines that are not events;
-    `broken_lines` is their number. changed: rules with another result in the second set (`newly denied`, `no longer
-    denied`), with the first request.
+    skipped: the number of events without a request, by reason. broken: the number of lines that are not events;
+    `broken_lines` has the problems of the first ones. changed: requests that only one of both sets denies, counted by
+    `newly denied: RULE` and `no longer denied: RULE`.
     """
 
     events: int = 0
@@ -134,7 +135,7 @@ class PartCounts:
 
 
 def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, Mapping[str, JSON]]]:
-    """Yield each part of a log with the namespaces that earlier parts have changed, in their state at that point."""
+    """Yield each part of a log with the Namespaces that earlier parts changed, in the state before this part."""
     namespaces: dict[str, JSON] = {}
     for part in parts:
         yield part, dict(namespaces)
@@ -143,7 +144,9 @@ def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, 
 
 
 def note_namespace(line: bytes, namespaces: dict[str, JSON]) -> None:
-    """Note the Namespace that a line of a log changes. If the line has only a part of it, it becomes unknown."""
+    """Store the Namespace that a line of a log changes. A Namespace becomes unknown if the line does not have the
+    whole object.
+    """
     changed = namespace_of_audit_event(line)
     if changed is None:
         return
@@ -171,7 +174,7 @@ class PartBacktester:
         }
 
     def count_part(self, part: LogPart, namespaces: Mapping[str, JSON] = _NOTHING) -> PartCounts:
-        """Return the counts of a part; `namespaces` are in the state after the earlier parts of the log."""
+        """Return the counts of a part. `namespaces` has Namespaces in the state before this part."""
         self._namespaces.clear()
         self._namespaces.update(namespaces)
         sides = {side: PolicySetCounts(configuration=each[0].configuration) for side, each in self._sets.items()}
@@ -185,7 +188,7 @@ class PartBacktester:
         return counts
 
     def count_part_after_others(self, part: tuple[LogPart, Mapping[str, JSON]]) -> PartCounts:
-        """Return the counts of a part with the namespaces that earlier parts have changed."""
+        """Return the counts of one item of `with_namespaces_before`."""
         return self.count_part(*part)
 
     def _count_line(self, line: bytes, place: Place, counts: PartCounts) -> None:
@@ -212,7 +215,7 @@ class PartBacktester:
     def _evaluate_and_count(
         self, side: Side, attributes: Attributes, place: Place, counts: PolicySetCounts
     ) -> Mapping[str, Finding]:
-        """Count what a set does to a request, and return the findings that deny it, by rule."""
+        """Evaluate one set of policies on a request and count the results. Return the denying findings by rule."""
         policies, cluster, known, options = self._sets[side]
         outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster, options=options))
         made = _findings_of_decisions(attributes, (*outcome.decisions, *outcome.further), place, known)
@@ -239,7 +242,6 @@ class PartBacktester:
 def _findings_of_decisions(
     attributes: Attributes, decisions: Sequence[tuple[Phase, Decision]], place: Place, known: Rules
 ) -> Sequence[Finding]:
-    """Return the findings about a request, passes aside."""
     return findings_of_object(
         decisions, subject_of_request(attributes), lambda _path, _words: place, known, with_passes=False
     )
@@ -248,7 +250,7 @@ def _findings_of_decisions(
 def _count_differing_denials(
     denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]
 ) -> None:
-    """Count requests that only one of the sets denies, by the rules that deny them."""
+    """Count a request under the rules that deny it if only one of the sets denies it."""
     old, new = denied["policies"], denied["against"]
     if bool(old) == bool(new):
         return

@@ -118,7 +118,7 @@ def _evaluate_expression(
 
 
 def _value_as_plain_json(value: Any) -> JSON:
-    """Return the value as JSON, or as a text if JSON has no form for it."""
+    """Return the value as plain JSON, or its text if JSON cannot represent it."""
     try:
         plain = to_json(value)
         json.dumps(plain, allow_nan=False)
@@ -183,7 +183,7 @@ def _prompt_for_expressions(evaluate: Callable[[str], Mapping[str, JSON]]) -> in
 
 
 def _load_prompt_history() -> Callable[[], None]:
-    """Load the prompt's history if the platform has readline; return the function that saves it."""
+    """Load the history of the prompt if the platform has readline. Return the function that saves the history."""
     try:
         import readline
     except ImportError:

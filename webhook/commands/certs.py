@@ -1,4 +1,6 @@
-"""`claimgate certs`: issue, show, rotate and inject the webhook's certificates. Knows flags; certs/ knows the rest."""
+"""`claimgate certs`: issue, show, rotate and inject the webhook's certificates. Knows only flags; certs/ does the
+work.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ KubeContext: TypeAlias = Annotated[
     str | None, typer.Option(metavar="NAME", help="The context of the kubeconfig. Default: the current context.")
 ]
 Cluster: TypeAlias = tuple[str | None, str | None]
-"""A kubeconfig and a context of it; None for the default."""
+"""A kubeconfig and one of its contexts; None means the default."""
 Names: TypeAlias = Annotated[
     list[str] | None, typer.Option("--name", metavar="NAME", help="DNS name or IP address to serve; repeatable.")
 ]
@@ -205,7 +207,7 @@ def inject_bundle(
 
 @contextmanager
 def _errors_as_usage_errors() -> Iterator[None]:
-    """Turn errors about certificates into errors of the command line: one line, exit code 2."""
+    """Report errors about certificates as errors of the command line: one line, exit code 2."""
     try:
         yield
     except CertificateError as error:
@@ -313,8 +315,8 @@ def _facts_as_text(store: Store) -> str:
 
 
 def _fingerprint_of_signer(store: Store) -> str:
-    """Return the fingerprint of the authority that signed the serving certificate: two may have the same name and
-    dates.
+    """Return the fingerprint of the authority that signed the serving certificate. Names and dates do not distinguish
+    authorities.
     """
     from certs.issue import is_signed_by, read
     from certs.keep import split

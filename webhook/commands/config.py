@@ -96,8 +96,8 @@ _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole"
 
 
 def _check_rules_and_exceptions(settings: Settings) -> int:
-    """Raise the mistakes in the rules and params of the file; print the params that no policy has, and the exceptions
-    that end soon or have expired.
+    """Raise mistakes about rules and params in the file. Print params that no policy has, and exceptions that end
+    soon or have expired.
     """
     policies = assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
     ending = assembly.exceptions_at_their_end(settings.configuration, current_day(), notice_days=NOTICE_DAYS)

@@ -1,7 +1,7 @@
 """`claimgate demo`: five scenes, only on this machine: serve, deny, translate, audit, simulate.
 
-Every scene is played by the verb that it shows, with the command line printed first, so that each can be repeated by
-hand. The server is a separate process; its log is server.log.
+Every scene runs a verb and prints its command line first, so that a user can repeat it. The server is a separate
+process; its log is server.log.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from webhook.input import shipped
 from webhook.yamltext import input_files
 
 START_S: Final = 30
-"""Seconds that the server may take until it answers; it takes about one second on a slow machine."""
+"""The most seconds until the server answers; a slow machine needs about one second."""
 _CLAIMGATE: Final = (sys.executable, "-P", "-m", "webhook")
-"""This program as another process; with -P, Python imports nothing from the folder where the demonstration runs."""
+"""The command line of claimgate as a separate process. With -P, Python imports nothing from the current folder."""
 
 
 def command(
@@ -119,10 +119,10 @@ def _serve_until_done(directory: Path) -> Iterator[str]:
 
 
 def _wait_for_port(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
-    """Read the log of the server until it is ready; return its port and the milliseconds that it took.
+    """Read the log of the server until it is ready; return its port and the milliseconds of the start.
 
     Raises:
-        ConfigurationError: the server ended, or did not get ready in time.
+        ConfigurationError: the server ended, or was not ready in time.
     """
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:

@@ -1,8 +1,8 @@
 """Checks whether a cluster is ready for claimgate to fail closed, and explains why Pods behind a Service are not ready.
 
 Reads the webhook configurations, the Service, its endpoints, the certificate and the rights, and nothing else. Each
-line names one thing that is missing, or one thing that could not be read. It reads the status of a Pod as kubelet v1.36
-and kube-scheduler v1.36 write it, and no logs or events.
+line names one thing that is missing or could not be read. The status of a Pod is interpreted as kubelet v1.36 and
+kube-scheduler v1.36 write it; logs and events are not read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from webhook.server.tls import describe_wrong_period
 from webhook.text.wording import counted
 
 _IMAGE: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
-"""Reasons of a waiting container, of pkg/kubelet/images/types.go: the node has no image to start it from."""
+"""Reasons of a container that waits because the node cannot get its image (pkg/kubelet/images/types.go)."""
 _KILLED: Final = "OOMKilled"
 _LONGEST: Final = 500
 _MOUNTS: Final = frozenset({"ContainerCreating", "CreateContainerConfigError"})
@@ -37,8 +37,8 @@ def describe_unready_pods(pods: Sequence[dict[str, Any]], namespace: str) -> Ite
     """Yield a line for each Pod that is not ready and is not terminating, with the reason.
 
     Args:
-        pods: Pod objects, as the API server stores them.
-        namespace: theirs, for the commands that are named.
+        pods: stored Pod objects.
+        namespace: the namespace of the Pods, for the commands in the lines.
     """
     if not pods:
         yield f"there are no Pods: `kubectl -n {namespace} describe replicasets` says why none can be created"
@@ -82,14 +82,14 @@ def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, A
 
 
 def _reason_in_log(end_of_log: str) -> str:
-    """Return the first error with which a process ended, or its last line."""
+    """Return the first error in the last lines of a log, or the last line."""
     lines = [line.strip() for line in end_of_log.splitlines() if line.strip()]
     errors = [told for line in lines if (told := line if line.startswith("error: ") else _error_of_log_line(line))]
     return shorten_text((errors or lines[-1:] or [""])[0], _LONGEST)
 
 
 def _error_of_log_line(line: str) -> str:
-    """Return the error of a line of a log in JSON; "" for any other line, and where the kubelet cut the line."""
+    """Return the error of a JSON line of a log; "" for other lines, and for a line that the kubelet cut."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -101,19 +101,19 @@ def _error_of_log_line(line: str) -> str:
 
 _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
 _VOLUME: Final = "tls"
-"""The volume of the Deployment with the certificate."""
+"""The name of the Deployment's volume with the certificate."""
 _REPLICAS: Final = 2
 _ANSWERED_BY_ONE: Final = "the ready one answers all reviews"
 _ANSWERED_BY_REST: Final = "the ready ones answer all reviews"
 
 
 class ClusterReader(Struct, frozen=True):
-    """A cluster as this check reads it. Every answer raises LookupFailed."""
+    """Reads objects of a cluster. Every function raises LookupFailed."""
 
     connection: Connection
 
     def items(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """Return the objects of a list that the API server gave."""
+        """Return the objects of a list."""
         return list(self.connection.get(path, query).get("items") or ())
 
     def get_or_none(self, path: str) -> dict[str, Any] | None:
@@ -129,13 +129,13 @@ class ClusterReader(Struct, frozen=True):
 def steps_before_enforcing(
     cluster: ClusterReader, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], phases: int
 ) -> Iterator[str]:
-    """Yield what has to be done before enforcing.
+    """Yield a line for each thing to do before enforcing.
 
     Args:
         cluster: where to look.
         ours: claimgate's own configurations in the cluster.
         role: the ClusterRole that the loaded policies need.
-        phases: how many configurations there should be.
+        phases: the expected number of configurations.
     """
     if len(ours) < phases:
         yield f"{counted(phases, 'configuration')} expected, found {len(ours)}: apply deploy/base"
@@ -146,14 +146,14 @@ def steps_before_enforcing(
         lacks = check_certificate(cluster, service, bundle, requests_without_replica(ours))
         yield from prefix_lines_with_name(name, lacks)
     yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
-    for service in services:  # last, because each of the others may be the cause
+    for service in services:  # last, because a problem above may be the cause
         name = f"Service {service.namespace}/{service.name}"
         yield from prefix_lines_with_name(name, check_service(cluster, service, requests_without_replica(ours)))
 
 
 def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
-    """Yield lines, each after the name of the object that they are about. If the object cannot be read, yield a line
-    that says so.
+    """Yield the lines, each with the name of their object before it. If the object cannot be read, yield a line that
+    says this.
     """
     try:
         yield from (f"{what}: {each}" for each in lacks)
@@ -162,8 +162,8 @@ def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
 
 
 def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
-    """Return what happens to requests while no replica answers, by the stored configurations. The webhook for stored
-    policies never refuses a request.
+    """Return what happens to requests while no replica answers, according to the stored configurations. The webhook
+    for stored policies is not considered, because it always fails open.
     """
     webhooks = [one for each in ours for one in each.webhooks if one.name != STORED_POLICIES]
     match sorted({one.failure_policy for one in webhooks}):
@@ -176,9 +176,9 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
 
 
 def count_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
-    """Yield how many replicas behind each Service that our webhooks call are ready; nothing for webhooks with a URL.
+    """Yield the number of ready replicas behind each Service that our webhooks call; nothing for webhooks with a URL.
 
-    A line also names what could not be read.
+    Another line names objects that could not be read.
     """
     services = dict.fromkeys(one.client_config.service for each in ours for one in each.webhooks)
     for service in filter(None, services):
@@ -212,11 +212,12 @@ def _is_ready(endpoint: Mapping[str, Any]) -> bool:
 
 
 def check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
-    """Yield why Pods behind a Service are not ready, then how many are, and what happens to requests meanwhile.
+    """Yield why Pods behind a Service are not ready, then the number of ready replicas and what happens to requests
+    now.
 
     Args:
         cluster: where to look.
-        service: that the API server calls.
+        service: the Service that the API server calls.
         without_replica: what happens to requests while no replica is ready.
     """
     namespace = service.namespace
@@ -243,7 +244,7 @@ def check_service(cluster: ClusterReader, service: ServiceReference, without_rep
 def _pods_behind_service(
     cluster: ClusterReader, service: Mapping[str, Any], namespace: str
 ) -> list[dict[str, Any]] | None:
-    """Return the Pods that a stored Service selects; None if it selects none by labels."""
+    """Return the Pods that a stored Service selects; None for a Service without a selector."""
     chosen = (service.get("spec") or {}).get("selector")
     if not chosen:
         return None
@@ -252,14 +253,14 @@ def _pods_behind_service(
 
 
 def _pods_if_readable(cluster: ClusterReader, service: Mapping[str, Any], namespace: str) -> Sequence[dict[str, Any]]:
-    """Return the Pods of a Service; none if they cannot be read, which `count_ready_replicas` reports."""
+    """Return the Pods of a Service; empty if they cannot be read, which `count_ready_replicas` reports."""
     with suppress(LookupFailed):
         return _pods_behind_service(cluster, service, namespace) or ()
     return ()
 
 
 def _wanted_replicas(cluster: ClusterReader, service: ServiceReference) -> int:
-    """Return how many replicas the Deployment with the name of the Service should have; 0 if that is not known."""
+    """Return spec.replicas of the Deployment with the name of the Service; 0 if unknown."""
     with suppress(LookupFailed):
         return int(get(cluster.get_or_none(_path_of_deployment(service)) or {}, ("spec", "replicas"), None) or 0)
     return 0
@@ -272,9 +273,9 @@ def check_certificate(
 
     Args:
         cluster: where to look.
-        service: that the API server calls.
-        bundle: of the authorities that it trusts, in base64.
-        without_replica: what happens to requests while the API server cannot call.
+        service: the Service that the API server calls.
+        bundle: the caBundle for this Service, in base64.
+        without_replica: what happens to requests while the API server cannot call the Service.
     """
     from certs import CertificateError
     from certs.issue import is_signed_by, read
@@ -312,7 +313,9 @@ def check_certificate(
 
 
 def _name_of_secret(cluster: ClusterReader, service: ServiceReference) -> str:
-    """Return the name of the Secret that the Deployment with the name of the Service mounts, or that of deploy/base."""
+    """Return the name of the Secret that the Deployment with the name of the Service mounts; otherwise the name in
+    deploy/base.
+    """
     path = _path_of_deployment(service)
     volumes = get(cluster.get_or_none(path) or {}, ("spec", "template", "spec", "volumes"), None) or ()
     mounted = (one["secret"].get("secretName") for one in volumes if one.get("name") == _VOLUME and one.get("secret"))
@@ -334,7 +337,9 @@ def _check_applied_role(cluster: ClusterReader, role: Mapping[str, Any]) -> Iter
 
 
 def _granted_resources(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
-    """Return group, resource and name of objects that may be listed and watched; name "" for all."""
+    """Return group, resource and name of the objects that rules allow to list and watch; name "" means all
+    objects.
+    """
     return {
         (group, resource, name)
         for rule in rules

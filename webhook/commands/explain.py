@@ -1,4 +1,4 @@
-"""`claimgate explain`: one rule, as on its page. Pages of shipped rules were written in advance."""
+"""`claimgate explain`: prints the page of one rule. The pages of shipped rules are part of the package."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Exports the part of a policy set that a cluster supports: manifests as written or rewritten, and what is left out.
+"""Exports the policies that a cluster can evaluate itself, unchanged or rewritten, and says what is left out.
 
-Serves `claimgate policies export`. A policy itself says whether it is portable, and export/native.py rewrites policies.
+Used by `claimgate policies export`. A compiled policy knows whether it is portable; export/native.py rewrites
+policies.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class Export(Struct, frozen=True):
-    """The manifests in order, and a line for everything that is left out.
+    """The exported manifests, and a line for everything that is left out.
 
-    rewritten: kind and name of each rewritten policy, with the kinds that it does not cover.
+    rewritten: kind and name of each rewritten policy, with the kinds that the rewritten policy does not cover.
     """
 
     manifests: tuple[JSON, ...]
@@ -99,7 +100,7 @@ class _ExportCollector(Struct):
 
 
 def _documents_as_written(loaded: PolicySet) -> dict[_Key, JSON]:
-    """Return the policies and their bindings as their files have them, with the namespace where claimgate runs."""
+    """Return the policies and bindings as written in their files, with the namespace where claimgate runs."""
     policies = loaded.policies
     files = {policy.file for policy in policies} | {binding.file for policy in policies for binding in policy.bindings}
     if "-" in files or "<stdin>" in files:
@@ -117,7 +118,9 @@ def _kind_and_name(value: JSON) -> _Key:
 
 
 def _bound_params(taken: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
-    """Yield the parameter objects in the policies' folders that some binding refers to, by name or by label."""
+    """Yield the params in the policies' folders that a binding of the exported policies refers to, by name or by
+    label.
+    """
     kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in taken if policy.param_kind}
     sources = [binding.param_source for policy in taken for binding in policy.bindings if binding.param_source]
     names = {source.name for source in sources if source.name}

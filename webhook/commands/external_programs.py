@@ -1,7 +1,7 @@
 """Starts every external program: git, helm, kubectl and unshare, for files of other people.
 
 A program gets a fixed environment, an empty home that is also its working directory, no standard input, and bounds of
-time, output and memory. It is searched in folders of PATH that are not part of the audited files.
+time, output and memory. Only folders of PATH outside of the audited files are searched for a program.
 docs/untrusted-files.md lists the programs and their callers.
 """
 
@@ -29,22 +29,23 @@ _MAX_STDERR_BYTES: Final = 1 << 14
 _MAX_MESSAGE: Final = 500
 """Characters of a program's standard error that a message quotes."""
 _WARNINGS: Final = ("# Warning: ", "walk.go:")
-"""How lines of kustomize about deprecated fields and of helm about links begin. They leave no room for the cause of a
-failure.
+"""The beginnings of warnings of kustomize about deprecated fields, and of helm about links. They are removed, because
+a message has no room for them beside the cause of a failure.
 """
 _LIMITS: Final = {"RLIMIT_DATA": 4 << 30, "RLIMIT_AS": 32 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
-"""Bytes of memory, of addresses, of a written file and of a dump. Only Linux can limit another process.
+"""The most bytes of memory, of address space, of a written file and of a core dump. Only Linux can limit another
+process.
 
-Programs of Go 1.26 reserve 5 GiB of addresses when they start, and with fewer some of their starts fail.
+Programs of Go 1.26 reserve 5 GiB of address space when they start; with a smaller limit, some starts fail.
 """
 _NO_PROXY_LISTENS: Final = "http://127.0.0.1:9"
 _WITHOUT_NETWORK: Final = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NO_PROXY_LISTENS),
     "GIT_ALLOW_PROTOCOL": "none",
 }
-"""Keeps HTTP clients written in Go, and git, from the network if no network namespace does."""
+"""Keeps git, and HTTP clients written in Go, from the network on systems without network namespaces."""
 _WITH_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "https"}
-"""Lets git fetch only what everybody may read: no files of this machine, and nothing from hosts that ask for a key."""
+"""Lets git fetch only over https, so no files of this machine, and nothing that needs an SSH key."""
 _GIT: Final = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -58,14 +59,14 @@ class Invocation(Struct, frozen=True, kw_only=True):
     """A program to start.
 
     Args:
-        program: its name, which is looked for in PATH.
+        program: its name, which is searched in PATH.
         options: the subcommand and options, which never come from an audited file.
         operands: names and paths. None of them may begin with `-`.
         separator: the word that ends the options; "" for a program without one.
-        environment: variables in addition to the fixed variables, which no caller can remove.
-        timeout_s: how long it may run.
-        max_bytes: how much it may print.
-        network: whether it may use the network.
+        environment: variables in addition to the fixed ones.
+        timeout_s: the most seconds that the program may run.
+        max_bytes: the most bytes that the program may print.
+        network: whether the program may use the network.
     """
 
     program: str
@@ -91,7 +92,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """The output of a program. `message` is the start of its standard error on one line."""
+    """The output of a program. `message` is the beginning of its standard error on one line."""
 
     code: int
     stdout: bytes
@@ -102,7 +103,7 @@ class ExternalPrograms:
     """Finds and starts programs outside of audited folders.
 
     Args:
-        audited: the folders that are audited. The git work tree that contains the folder also counts as audited.
+        audited: the audited folders. The whole git work tree around an audited folder also counts as audited.
     """
 
     def __init__(self, audited: Iterable[str | Path]) -> None:
@@ -116,7 +117,7 @@ class ExternalPrograms:
         """Return the absolute path of a program.
 
         Raises:
-            ProgramError: it is not in PATH, or only in a folder that is not used.
+            ProgramError: the program is not in PATH, or only in relative or audited folders of PATH.
         """
         for path in _executables(self._folders, name):
             if not self._is_audited(path):
@@ -131,7 +132,7 @@ class ExternalPrograms:
         """Start a program and return its output, with any exit code.
 
         Raises:
-            ProgramError: it does not exist, an operand looks like an option, or it exceeded a bound.
+            ProgramError: the program does not exist, an operand looks like an option, or a bound was exceeded.
         """
         command = (self.find(invocation.program), *invocation.arguments())
         if not invocation.network:
@@ -165,7 +166,7 @@ class ExternalPrograms:
         return Output(code=process.returncode, stdout=stdout, message=message)
 
     def _environment(self, invocation: Invocation, home: str) -> dict[str, str]:
-        """Return all variables of a program. From the environment of this process they have only folders of PATH."""
+        """Return all variables of a program. From the environment of this process, only folders of PATH are used."""
         variables = {
             "PATH": os.pathsep.join(self._folders),
             "LC_ALL": "C",
@@ -178,7 +179,9 @@ class ExternalPrograms:
         return {name: value for name, value in variables.items() if value is not None}
 
     def _prefix_without_network(self) -> tuple[str, ...]:
-        """Return the command that starts another command in an empty network namespace; () if that is not possible."""
+        """Return the command that starts another command in an empty network namespace; () if this machine does not
+        allow it.
+        """
         if self._network_prefix is None:
             self._network_prefix = next(filter(self._is_usable_prefix, self._unshare_commands()), ())
         return self._network_prefix
@@ -197,7 +200,7 @@ class ExternalPrograms:
             return False
 
     def _is_audited(self, path: str) -> bool:
-        """Return whether a path is in an audited folder, or leads there."""
+        """Return whether a path is in an audited folder, or links to a place there."""
         real = Path(os.path.realpath(path))
         return any(real.is_relative_to(each) for each in self._audited)
 
@@ -228,7 +231,7 @@ def _read_until_end(process: subprocess.Popen[bytes], invocation: Invocation) ->
     """Return what a program prints on stdout, and the start of its stderr.
 
     Raises:
-        ProgramError: it exceeds a bound.
+        ProgramError: the program exceeds a bound.
     """
     end = time.monotonic() + invocation.timeout_s
     late = ProgramError(f"`{invocation.program}` took longer than {invocation.timeout_s:.0f} s")
@@ -260,7 +263,7 @@ def _read_until_end(process: subprocess.Popen[bytes], invocation: Invocation) ->
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a program and what it started, which is in the same process group."""
-    with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS refuses a group of zombies
+    """Kill the process group of a program, which includes all processes that the program started."""
+    with suppress(ProcessLookupError, PermissionError):  # the processes have ended; macOS refuses to signal zombies
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

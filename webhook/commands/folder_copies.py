@@ -1,11 +1,13 @@
-"""Copies folders for programs that would follow every link: without links that lead out of the named folders.
+"""Copies folders for programs that follow every link. The copies have no links to places outside of the named
+folders.
 
-The copy repeats the whole paths of the folders, so a path such as `../base` means the same in it.
+The copy has the whole paths of the folders, so that a path such as `../base` leads to the same folder.
 
-A kustomization is copied with the folders that it uses, and refused if it uses a file outside the audited folder.
-kustomize enters each folder that a kustomization names, also outside of the audited folder, and clones what looks like
-an address. It reads keys as Go reads JSON: in any case, and the last of equal ones. So each kustomization is replaced
-in the copy by the value that was checked. Source: sigs.k8s.io/kustomize api v0.20 internal/target/kusttarget.go.
+A kustomization is copied with the folders that it uses. A kustomization that uses a file outside of the audited
+folder is refused. kustomize enters each folder that a kustomization names, also outside of the audited folder, and
+clones entries that look like addresses. Like Go's JSON, it ignores the case of keys and reads the last of equal keys.
+So in the copy, each kustomization is written anew from the value that was checked. Source: sigs.k8s.io/kustomize api
+v0.20 internal/target/kusttarget.go.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from webhook.yamltext.input_files import PRIVATE_FOLDERS, FoundFile, InputFile, 
 
 _RESOURCES: Final = ("resources", "bases", "components")
 _PLUGINS: Final = ("generators", "transformers", "validators")
-"""Fields with entries that may be folders; entries of plugins may also be the text of an object."""
+"""Fields for plugins. An entry can be a path, or the text of an object."""
 _FIELDS: Final = {each.casefold(): each for each in (*_RESOURCES, *_PLUGINS)}
 _MAX_BYTES: Final = 512 * 1024 * 1024
 _MAX_FILES: Final = 100_000
@@ -36,11 +38,10 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 
 class FolderCopies:
-    """Copies of folders that are named, or below a named one.
+    """Copies of folders that a person named, or of folders below these.
 
     Attributes:
-        not_read: entries of the folders that the copies do not have, because they are not regular files or lead
-    elsewhere.
+        not_read: entries that the copies do not have, because they are not regular files or link to a place outside.
     """
 
     def __init__(self, named: Iterable[str | Path], into: str) -> None:
@@ -52,25 +53,27 @@ class FolderCopies:
         self._bytes = 0
 
     def root_of(self, path: str) -> str:
-        """Return the named folder that a path without links is in; "" for a path outside, or in a folder of git."""
+        """Return the named folder that contains a path without links; "" for a path outside, or in a folder of
+        git.
+        """
         for root in self._roots:
             if Path(path).is_relative_to(root) and PRIVATE_FOLDERS.isdisjoint(Path(path).relative_to(root).parts):
                 return root
         return ""
 
     def copy_path(self, path: str) -> str:
-        """Return where the copy of a path without links is."""
+        """Return the path of the copy for a path without links."""
         return str(self._into / Path(path).relative_to("/"))
 
     def add(self, path: str) -> None:
-        """Copy a folder, and what its links lead to.
+        """Copy a folder and the targets of its links.
 
         Args:
-            path: without links, and below a named folder.
+            path: a path without links, below a named folder.
 
         Raises:
             ProgramError: the folders are too large to be copied.
-            OSError: something cannot be read.
+            OSError: a file or folder cannot be read.
         """
         waiting = [path]
         while waiting:
@@ -90,7 +93,7 @@ class FolderCopies:
                 self._copy_file(at)
 
     def _copy_link(self, path: str) -> tuple[str, ...]:
-        """Copy a link that stays inside the folder, and return its target, because the copy also needs the target."""
+        """Copy a link with a target inside the named folders, and return the target, which must also be copied."""
         link = InputFile(path, self.root_of(path))
         target = os.path.realpath(path)
         if not self.root_of(target):
@@ -113,20 +116,20 @@ class FolderCopies:
         except NotReadError as error:
             self.not_read.append(FoundFile(file, str(error.strerror)))
         except OSError as error:
-            if error.errno != errno.ENOENT:  # it existed a moment ago
+            if error.errno != errno.ENOENT:  # the file was removed meanwhile
                 raise
 
 
 def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) -> None:
-    """Copy a kustomization and all folders that it uses, itself or through others.
+    """Copy a kustomization and all folders that it uses directly or through other kustomizations.
 
     Args:
-        copies: where to.
-        folder: without links.
-        with_remote: entries other than paths of a copied folder are left to kustomize, which fetches them.
+        copies: the copies to add to.
+        folder: the folder of the kustomization, without links.
+        with_remote: entries that are not paths of a named folder are allowed, because kustomize fetches them.
 
     Raises:
-        ProgramError: a kustomization cannot be read, or names something outside of the named folders.
+        ProgramError: a kustomization cannot be read, or uses a path outside of the named folders.
         OSError: a file cannot be read.
     """
     waiting, seen = [folder], set[str]()
@@ -148,7 +151,7 @@ def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) 
 def _json_of_kustomization(value: dict[str, JSON], file: str) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError):  # a part that was not decoded, or not a number
+    except (TypeError, ValueError):  # a part that is nested too deeply, or NaN
         raise ProgramError(f"`{file}` has a value that cannot be copied") from None
 
 
@@ -174,7 +177,7 @@ def _folders_of_kustomization(
         for entry in entries if isinstance(entries, list) else ():
             if not isinstance(entry, str):
                 continue
-            path = posixpath.normpath(posixpath.join(folder, entry))  # as Go joins: `a/../b` is `b` for any `a`
+            path = posixpath.normpath(posixpath.join(folder, entry))  # as Go joins paths, without looking at links
             target = os.path.realpath(path)
             if not (copies.root_of(path) and copies.root_of(target)):
                 raise ProgramError(

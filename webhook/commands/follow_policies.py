@@ -1,9 +1,8 @@
-"""Keeps registration and rights up to date with the policies that a cluster stores: `claimgate webhook-config --live
---watch`.
+"""`claimgate webhook-config --live --watch`: updates registration and rights when the policies that a cluster stores
+change.
 
-Reads the stored policies, and writes the webhook configurations, one ClusterRole and the condition Registered, each
-only if it differs. It creates and deletes no objects, and changes only installed objects. If the stored objects are not
-known, nothing is changed.
+Reads the stored policies. Writes the webhook configurations, one ClusterRole and the condition Registered of each
+policy, if they differ. Creates and deletes no objects. If the stored policies cannot be read, nothing is changed.
 """
 
 from __future__ import annotations
@@ -52,28 +51,28 @@ from webhook.text.wording import counted
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
 """A stored policy, and the conditions that its status should have."""
 EVERY_S: Final = 2.0
-"""Seconds between two polls. Replicas poll their files in the same interval."""
+"""Seconds between two polls, as between those of a replica for its files."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
-"""The ClusterRole with rules that follow the stored policies."""
+"""The ClusterRole for the objects that stored policies look up."""
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MISSING_RIGHTS: Final = "MissingRights"
 _MOST_QUESTIONS: Final = 100
-"""How many grants are checked in one run."""
+"""The most grants that are checked in one run."""
 _WAIT_S: Final = 10.0
 
 
 @dataclass(slots=True)
 class PolicyFollower:
-    """Keeps one cluster up to date, and stores the state that it has seen.
+    """Keeps one cluster up to date. Remembers the state that it has seen.
 
     Attributes:
-        name: of both configurations.
-        files: the policies of files, which the server also has.
-        render: how webhooks become configurations.
-        any_pod: whether rules about any Pod are registered.
-        exempt: returns the matchConditions of users that are exempt now, which `render` writes.
+        name: the name of both webhook configurations.
+        files: the policies of files, which servers load too.
+        render: makes configurations of webhooks.
+        any_pod: whether rules about Pods without devices are registered, too (--any-pod).
+        exempt: returns the matchConditions for users that are exempt now; `render` writes them.
     """
 
     name: str
@@ -93,7 +92,7 @@ class PolicyFollower:
         self._writer = StatusWriter(self.connection, MANAGER)
 
     def run_until_stopped(self) -> None:
-        """Update the cluster again and again, until SIGTERM or Ctrl-C."""
+        """Update the cluster repeatedly, until SIGTERM or Ctrl-C."""
         repeat(self._update_or_raise, EVERY_S)
 
     def _update_or_raise(self) -> None:
@@ -113,7 +112,8 @@ class PolicyFollower:
         seen = self.stored.revision(), versions, self.exempt()
         if seen != self._seen:
             self._conditions = tuple(self._update_registration_and_rights(current, role))
-            # new rights of this account do not change what was seen, so it looks again while rights are missing
+            # new rights of this account change no resourceVersion, so while rights are missing, every run checks
+            # again
             self._seen = None if any(_lacks_rights(each) for _, each in self._conditions) else seen
         self._writer.write((stored, conditions, None) for stored, conditions in self._conditions)
         if self._writer.error:
@@ -122,7 +122,7 @@ class PolicyFollower:
     def _update_registration_and_rights(
         self, current: Sequence[dict[str, Any]], role: Manifest | None
     ) -> Iterator[_StoredConditions]:
-        """Write registration and rights if they differ; yield the condition of each stored policy."""
+        """Write registration and rights if they differ; yield each stored policy with its condition."""
         live = combine_file_and_stored_policies(self.files, self.compiler.compile(self.stored.list_oldest_first()))
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
@@ -141,7 +141,7 @@ class PolicyFollower:
         return self.render({phase: webhook_registrations(policies, phase, any_pod=self.any_pod) for phase in Phase})
 
     def _current_configurations(self) -> list[dict[str, Any]]:
-        """Return our present configurations, the validating one first."""
+        """Return our configurations in the cluster, first the validating configuration."""
         configurations = []
         for kind in KINDS:
             one = self._get_or_none(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
@@ -158,7 +158,7 @@ class PolicyFollower:
             raise
 
     def _replace_webhooks(self, there: Manifest, made: Manifest) -> None:
-        """Replace the webhooks, unless they changed in between: then the next run replaces them."""
+        """Replace the webhooks. If they changed meanwhile, the API server refuses, and the next run replaces them."""
         path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
         self.connection.patch(path, _patch_that_replaces(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
         count = counted(len(made["webhooks"]), "webhook")
@@ -167,8 +167,8 @@ class PolicyFollower:
     def _grant_needed_rights(
         self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None
     ) -> frozenset[Grant]:
-        """Allow the server to read what stored policies look up, as far as this account may; return what the server may
-        read.
+        """Allow servers to read the objects that stored policies look up, as far as this account has these rights.
+        Return all grants of servers.
         """
         base = grants_needed_by_policies(self.files, self.files.policies)
         wanted = {each for each in grants_needed_by_policies(live.policies, stored) if not is_grant_covered(each, base)}
@@ -183,9 +183,7 @@ class PolicyFollower:
         return base | may_say
 
     def _may_read(self, grant: Grant) -> bool:
-        """Return whether this account may watch the objects of a grant, because an account may grant only its own
-        rights.
-        """
+        """Return whether this account may watch the objects of a grant: an account may grant only its own rights."""
         group, resource, name = grant
         for verb in ("get", "list", "watch"):
             attributes = {"group": group, "resource": resource, "verb": verb, **({"name": name} if name else {})}
@@ -196,7 +194,7 @@ class PolicyFollower:
         return True
 
     def _report_unregistered_policies(self, refused: Mapping[str, Sequence[Danger]]) -> None:
-        """Report why policies are not registered; a reason that lasts is reported once."""
+        """Print why policies are not registered; a reason that lasts is printed once."""
         told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
         for line in sorted(told - self._told):
             _print_line(line)
@@ -209,15 +207,15 @@ def _print_line(line: str) -> None:
 
 
 def _patch_that_replaces(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
-    """Return the JSON Patch that replaces a part of an object unless the object changed in between."""
+    """Return the JSON Patch that replaces a part of an object, and fails if the object changed meanwhile."""
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": there["metadata"]["resourceVersion"]}
     return [version, {"op": "add", "path": path, "value": value}]
 
 
 @dataclass(frozen=True, slots=True)
 class _UpdateResult:
-    """The result of one run: `asked` are the places of registered policies, `missing` the kinds of absent
-    configurations.
+    """The result of one run. `asked` has the places of policies for which API servers call claimgate; `missing` has
+    the kinds of absent configurations.
     """
 
     live: LivePolicies
@@ -278,7 +276,7 @@ def _sentence_about_lacking_rights(grants_of_policy: Iterable[Grant]) -> str:
 
 
 def _sentence_about_resources(policy: Policy) -> str:
-    """Return a sentence with the resources that API servers send for a policy."""
+    """Return a sentence about the resources for which API servers call claimgate because of a policy."""
     named: dict[str, None] = {}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):

@@ -1,8 +1,8 @@
-"""Finds objects of files that differ from a git revision: new objects, and objects with another value. Names the commit
-that is checked out.
+"""Finds objects in files that are new or changed since a git revision. Also returns the checked-out commit.
 
-git runs only at the top of a work tree that the user named. It starts no other program and reads no configuration that
-could start one. So it uses only commands that print stored objects: `rev-parse`, `ls-tree`, `cat-file`.
+git runs only at the top of the work tree of files that the user named. It must not start other programs, or read a
+configuration that starts programs. So only commands that print stored objects are used: `rev-parse`, `ls-tree`,
+`cat-file`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from webhook.input import documents
 
 _TIMEOUT_S: Final = 60.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of a file in git, as for files on disk, and of the list of files."""
+"""The most bytes of a file in git, as for files on disk, and of the list of all files."""
 _OVERRIDES: Final = {
     "safe.bareRepository": "explicit",
     "core.hooksPath": os.devnull,
@@ -47,7 +47,7 @@ _OVERRIDES: Final = {
     "core.packedGitLimit": "512m",
     "core.packedGitWindowSize": "32m",
 }
-"""Settings of a repository that can start a program, or allow sizes beyond the bounds of a program."""
+"""Safe values for settings with which a repository could start a program, or exceed the bounds of a program."""
 _ENVIRONMENT: Final = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
@@ -57,7 +57,7 @@ _ENVIRONMENT: Final = {
 _OWN_CONFIGURATION: Final = frozenset(
     ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 )
-"""Variables by which git finds the configuration of the person."""
+"""Variables by which git finds the user's own configuration."""
 _OBJECT_ID: Final = re.compile(r"[0-9a-f]{40,64}")
 _FILE_OF_TREE: Final = re.compile(rb"100(?:644|755|664) blob ([0-9a-f]+)\t(.+)", re.DOTALL)
 _OWNER: Final = "dubious ownership"
@@ -66,17 +66,17 @@ _NOT_STORED: Final = "git has not stored what it was, or stores it elsewhere"
 
 
 class _WorkTree(Struct, frozen=True):
-    """A work tree at a revision: the ids of its files by their paths from its top."""
+    """A work tree at a revision: the ids of the files by their paths relative to the top."""
 
     top: str
     files: Mapping[bytes, str]
 
 
 def checked_out_commit(named: Sequence[str]) -> str:
-    """Return the id of the commit that is checked out where the named files are.
+    """Return the id of the checked-out commit of the work tree with the named files; "" if unknown.
 
-    "" if it is not known: standard input, an object store, no git, no commit, several work trees, or that of another
-    user.
+    It is unknown for standard input, an object store, several work trees, a work tree of another user, and without
+    git or a commit.
     """
     folders = [_folder_of_name(each) for each in named if each != "-" and "://" not in each]
     tops = {enclosing_work_tree(os.path.realpath(each)) for each in folders}
@@ -89,14 +89,14 @@ def checked_out_commit(named: Sequence[str]) -> str:
 
 
 class _Git:
-    """git for the work trees around some folders."""
+    """Runs git in the work trees around some folders."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._programs = ExternalPrograms(folders)
         self._trusted: Sequence[str] | None = None
 
     def id_of_commit(self, top: str, revision: str) -> tuple[str, Output]:
-        """Return the id of a revision, "" if there is none, with the output of git."""
+        """Return the commit id of a revision, "" if the revision does not exist, and the output of git."""
         command = ("rev-parse", "--verify", "--quiet")
         asked = self.run(top, command, [f"{revision}^{{commit}}"], "--end-of-options")
         commit = asked.stdout.decode(errors="replace").strip()
@@ -124,7 +124,7 @@ class _Git:
         )
 
     def _trusted_folders(self, top: str) -> Sequence[str]:
-        """Return the values of safe.directory of the person, which git asks for in the work tree of another user."""
+        """Return the user's values of safe.directory, without which git refuses the work tree of another user."""
         if {os.stat(top).st_uid, os.lstat(f"{top}/.git").st_uid} == {os.geteuid()}:  # noqa: PTH116 - texts
             return ()
         if self._trusted is None:
@@ -151,12 +151,12 @@ class _Git:
 class GitChanges:
     """Compares the files of a work tree with a revision.
 
-    An object is unchanged if its file had an equal one at that revision, at any place. A file that moved is new. A file
-    that cannot be compared counts as new, and is reported.
+    An object is unchanged if its file had an equal object at the revision, anywhere in the file. A file that moved is
+    new. A file that cannot be compared counts as new, and is reported.
 
     Args:
         revision: a commit, branch or tag, such as `origin/main`.
-        named: what is audited, all of it in work trees of git.
+        named: the audited files and folders, all in git work trees.
 
     Raises:
         ConfigurationError: git does not exist, a folder is in no work tree, or the revision does not exist.
@@ -187,18 +187,18 @@ class GitChanges:
         return _digest_of_value(each.value) not in self._before[1]
 
     def pop_files_not_compared(self) -> Mapping[str, str]:
-        """Return files that could not be compared since the last call, with the reasons."""
+        """Return and clear the files that could not be compared since the last call, with the reasons."""
         popped, self._not_compared = self._not_compared, {}
         return popped
 
     def _top_of_folder(self, folder: str) -> str:
-        """Return the top of the work tree that a folder is in; "" if it is in none."""
+        """Return the top of the work tree around a folder; "" without one."""
         if folder not in self._tops:
             self._tops[folder] = enclosing_work_tree(folder)
         return self._tops[folder]
 
     def _read_tree(self, top: str, revision: str, paths: Sequence[str]) -> _WorkTree:
-        """Return the work tree with the files that some paths had at the revision."""
+        """Return the work tree with the files below some paths at the revision."""
         commit, asked = self._git.id_of_commit(top, revision)
         if _OWNER in asked.message:
             raise ConfigurationError(
@@ -218,8 +218,8 @@ class GitChanges:
         return _WorkTree(top, {each[2]: each[1].decode() for each in entries})
 
     def _digests_at_revision(self, source: str) -> frozenset[bytes]:
-        """Return the digests of the objects that a file had at the revision; none if it did not exist."""
-        if not Path(source).is_file():  # a folder that is rendered
+        """Return the digests of the objects in a file at the revision; empty if the file did not exist."""
+        if not Path(source).is_file():  # the folder of a rendered chart
             return frozenset()
         path = _path_of_file(source)
         tree = self._trees.get(self._top_of_folder(os.path.dirname(path)))  # noqa: PTH120 - a text
@@ -246,7 +246,7 @@ def _folder_of_name(name: str) -> Path:
 
 
 def _path_of_file(file: str) -> str:
-    """Return the path of a file without links above it; the file itself may be one."""
+    """Return the path of a file without links among the folders above it. The file itself may be a link."""
     return os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))  # noqa: PTH118, PTH119, PTH120
 
 

@@ -1,4 +1,4 @@
-"""`claimgate policies init`: writes policies that most sites want, each with its binding and a suite that passes.
+"""`claimgate policies init`: writes policies that most sites need, each with a binding and a suite that passes.
 
 The policies are the folders of init_policies/. Each policy.yaml begins with a description of the policy and of the
 lines to edit.

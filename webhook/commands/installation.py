@@ -1,13 +1,12 @@
-"""Mistakes in an installation that a cluster runs: `claimgate webhook-config --check --live`.
+"""Finds mistakes in the installation of a cluster, for `claimgate webhook-config --check --live`.
 
-- `claimgate.yaml` of the servers: a running server keeps its last good configuration. A new Pod has no earlier
-  configuration, so with a mistake it does not start. Knows Deployments and the ConfigMaps that they mount. Knows no
-  Helm values and no kustomizations.
-- ConfigMaps with parameters: mistakes, and edits of the shipped ones that the next upgrade reverts. The manager of each
-  key is read (metadata.managedFields). Values of the installing tool are not edits, also if they differ from the
-  shipped ones: a folder or Helm values of the site set them.
-- Objects of earlier versions that this version does not install. `kubectl apply` deletes nothing, so these objects stay
-  and continue to work after an upgrade. Helm deletes them itself.
+- Mistakes in `claimgate.yaml` of the servers. A running server keeps its last good configuration, but a new Pod does
+  not start. Reads Deployments and the ConfigMaps that they mount, not Helm values or kustomizations.
+- Mistakes in ConfigMaps with parameters, and edits of shipped ConfigMaps that the next upgrade reverts.
+  metadata.managedFields names the manager of each key. A value that the installing tool set is not an edit, even if
+  it differs from the shipped value: the site's folder or Helm values have it.
+- Objects of earlier versions that this version does not install. `kubectl apply` deletes nothing, so they stay active
+  after an upgrade. Helm deletes them.
 """
 
 from __future__ import annotations
@@ -43,23 +42,25 @@ if TYPE_CHECKING:
 
 
 _APPLIERS: Final = frozenset(("kubectl-client-side-apply", "kubectl-create", "argocd-controller"))
-"""Field managers of tools that apply whole folders; server-side apply has the operation Apply."""
+"""Field managers of tools that apply whole folders. Server-side apply is recognized by the operation Apply
+instead."""
 _HELM: Final = "helm"
-"""In the name of each field manager that installs charts: `helm`, `helm-controller`, `terraform-provider-helm`."""
+"""The names of all field managers that install charts contain this: `helm`, `helm-controller`,
+`terraform-provider-helm`."""
 _VARIABLE: Final = "CLAIMGATE_CONFIG"
 _OWN_POLICIES: Final = ("--policies", "--only", "CLAIMGATE_POLICIES", "CLAIMGATE_ONLY")
 
 
 _MOST_NOTES: Final = 20
-"""How many notes about PolicyExceptions are printed."""
+"""The most notes about PolicyExceptions that are printed."""
 _CONSEQUENCE: Final = "running replicas keep the last good configuration, but a new replica does not start"
 
 
 class MountedConfiguration(Struct, frozen=True):
-    """A key of a ConfigMap that a Deployment mounts as its configuration.
+    """A key of a ConfigMap that a Deployment mounts as its configuration file.
 
-    has_own_policies: whether the server has policies that this command cannot read. Unknown rules may then belong to
-    them.
+    has_own_policies: whether the server loads policies that this command cannot read. Rules that are unknown here may
+    belong to them.
     """
 
     config_map: str
@@ -70,12 +71,13 @@ class MountedConfiguration(Struct, frozen=True):
 def check_served_configurations(
     cluster: ClusterReader, namespace: str, policies: PolicySet, day: dt.date
 ) -> tuple[list[str], list[str]]:
-    """Return each mistake of the configurations that the Deployments of a namespace mount, and exceptions at their end.
+    """Return the mistakes in the configurations that the Deployments of a namespace mount, and notes about exceptions
+    that end soon.
 
     Args:
         cluster: where to look.
         namespace: where claimgate runs in this cluster.
-        policies: the policies in which rules are looked up.
+        policies: the policies that define the known rules.
         day: today.
     """
     mistakes: list[str] = []
@@ -104,11 +106,11 @@ def check_served_configurations(
 def _notes_about_policy_exceptions(
     cluster: ClusterReader, served: Sequence[FileConfiguration], day: dt.date
 ) -> list[str]:
-    """Return a note about each PolicyException that has no effect or ends soon, under the configurations of servers."""
+    """Return notes about PolicyExceptions that have no effect under a configuration of the servers, or end soon."""
     try:
         listed = cluster.items(f"/apis/{GROUP}/{VERSION}/policyexceptions")
     except ServerRefused as refused:
-        if refused.code == HTTPStatus.NOT_FOUND:  # the kind is not installed
+        if refused.code == HTTPStatus.NOT_FOUND:  # PolicyException is not installed
             return []
         raise
     typed = {"apiVersion": API_VERSION, "kind": POLICY_EXCEPTION}
@@ -135,8 +137,8 @@ def _notes_about_policy_exception(
 
 
 def _served_texts(cluster: ClusterReader, namespace: str) -> Iterator[tuple[str, str | None, bool]]:
-    """Yield the name and the text of each configuration, and whether its server has its own policies; the text is None
-    if the ConfigMap does not have the key.
+    """Yield the name and the text of each configuration, and whether its server loads other policies. The text is
+    None if the ConfigMap does not have the key.
     """
     deployments = cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments")
     for each in dict.fromkeys(_mounted_configurations(deployments)):
@@ -166,7 +168,8 @@ def _mounted_configurations(deployments: Iterable[Mapping[str, Any]]) -> Iterato
 
 
 def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
-    """Yield each key of a shipped ConfigMap that was edited in the cluster, and where to set it instead.
+    """Yield a sentence about each key of a shipped ConfigMap that was edited in the cluster, with the place to set it
+    instead.
 
     Args:
         cluster: where to look.
@@ -190,12 +193,13 @@ def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> 
 
 
 def mistaken_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
-    """Yield each key or rule that does not exist, in the ConfigMaps where claimgate runs, as the log of a server does.
+    """Yield a sentence about each unknown key or rule in the ConfigMaps where claimgate runs. A server logs the same
+    mistakes.
 
     Args:
         cluster: where to look.
         loaded: the policies, with the shipped ConfigMaps.
-        namespace: where claimgate runs in this cluster, which need not be the one that the policies name.
+        namespace: where claimgate runs in this cluster; the loaded policies may name another namespace.
 
     Raises:
         LookupFailed: the cluster cannot be read.
@@ -216,7 +220,7 @@ def _fix(name: str, key: str, *, is_chart: bool) -> str:
 
 
 def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]:
-    """Return the keys of a ConfigMap that are not set by what installs it, each with its field manager."""
+    """Return the keys of a ConfigMap that the installing tool did not set, each with its field manager."""
     edited: dict[str, str] = {}
     for entry in get(stored, ("metadata", "managedFields"), None) or ():
         manager = entry.get("manager") or "an unknown manager"
@@ -229,10 +233,10 @@ def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]
 
 
 class RemovedObject(Struct, frozen=True, kw_only=True):
-    """An object in the namespace of claimgate that an earlier version of deploy/ had; `version` is the last one.
+    """An object in the namespace of claimgate that earlier versions of deploy/ had. `version` is the last of them.
 
-    api: the path of the API group and version, such as `/apis/batch/v1`.
-    effect: what the object does if it stays.
+    api: the path of the API group and version, such as `/apis/batch/v1`. effect: what happens if the object stays, as
+    the end of a sentence.
     """
 
     kind: str
@@ -259,11 +263,12 @@ REMOVED_OBJECTS: Final = (
         effect=f"the Deployment {_CERTIFICATES} does its work",
     ),
 )
-"""tests/e2e/test_upgrade.py compares these with what an earlier version really installs."""
+"""tests/e2e/test_upgrade.py compares these with the objects that an earlier version installs."""
 
 
 def leftovers(cluster: ClusterReader, namespace: str) -> Iterator[str]:
-    """Yield each object of an earlier version in the namespace of claimgate, with the command that deletes it.
+    """Yield a sentence about each object of an earlier version in the namespace of claimgate, with the command that
+    deletes it.
 
     Raises:
         LookupFailed: the cluster cannot be read.

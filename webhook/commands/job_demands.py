@@ -29,7 +29,7 @@ from webhook.report.finding import subject_of_request
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
 
 _JOB_TIMEOUT_S: Final = 10.0
-"""How long the demand of one job may take to compute, as for the review of a job."""
+"""The most seconds for computing the demand of one job, as for the review of a job."""
 _NOTES: Final[Mapping[str, str]] = {
     "never": "can never be admitted",
     "not-now": "cannot be admitted now",
@@ -44,14 +44,15 @@ def add_demand(
     cluster: Cluster,
     policies: PolicySet,
 ) -> None:
-    """Add the demand of an object to its queue, if it is a job in a queue and has values of the right types.
+    """Add the demand of an object to its queue if the object is a job in a queue, and its fields have the right
+    types.
 
     Args:
-        demands: those of a part of the input.
+        demands: the demands of a part of the input, by queue.
         attributes: the submitted object.
-        outcome: the result of the policies; if they deny the object, the submitted object counts.
+        outcome: the result of the policies. The mutated object is used, or the submitted object if it is denied.
         cluster: where queues are looked up.
-        policies: what the object was reviewed with.
+        policies: the policies of the review.
     """
     kind = attributes.kind.group, attributes.kind.kind
     if kind not in FRAMEWORK_OF_KIND and kind != JOB:
@@ -67,14 +68,14 @@ def add_demand(
     try:
         asked = [*_kueue_demands(about), *_volcano_demands(about)]
     except (EvaluationError, LookupFailed):
-        return  # policies that look up the same report the reason
+        return  # policies that look up the same objects report the reason
     for key, amounts, note in asked:
         told = ", ".join(filter(None, (denied, note)))
         demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject_of_request(attributes)), amounts, told))
 
 
 def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
-    """Return the trees of the schedulers that have queues, or jobs in queues."""
+    """Return the queues of Kueue and of Volcano, each only if it has queues, or jobs in unknown queues."""
     kueue = QueueTrees("Kueue", read_queue_overview(ClusterView(cluster, "")), demands)
     volcano = QueueTrees("Volcano", read_volcano_overview(ClusterView(cluster, "")), demands)
     return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.find_unknown_queues()))
@@ -93,7 +94,7 @@ def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int]
 
 
 def _volcano_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
-    """Yield what the gang of a Job of Volcano needs to start."""
+    """Yield the resources that the gang of a Volcano Job needs to start."""
     if about.group_kind != JOB:
         return
     job = about.once(read_job)

@@ -66,18 +66,18 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 
     @property
     def is_live(self) -> bool:
-        """Return whether a cluster is audited, and not files."""
+        """Return whether a cluster is audited instead of files."""
         return self.live or self.kubeconfig is not None or self.kube_context is not None
 
     def contents_with_published(self, reported: RequiredContents) -> RequiredContents:
-        """Return the inputs that the audit needs for its reports, including published reports."""
+        """Return the data that the audit must compute, including those for published reports."""
         return replace(reported, passes=reported.passes or (self.publish is not None and not self.fails_only))
 
     def check_flag_combinations(self, path: Sequence[str] | None, settings: Settings) -> None:
         """Refuse flags that do not go together.
 
         Raises:
-            ConfigurationError: which, and what to do.
+            ConfigurationError: flags exclude each other, or a flag is missing.
         """
         if not self.is_live:
             given = {"--namespace": self.namespaces, "--selector": self.selector, "--shard": self.shard}
@@ -94,7 +94,8 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
             raise ConfigurationError("--fails-only: says which reports are published: add --publish")
 
     def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> ReportPublisher | None:
-        """Return the writer of reports into the cluster, None if none are published; reports of unread kinds stay.
+        """Return the writer of reports into the cluster; None without --publish. `read` has the kinds of which all
+        objects are read at the end: only their stale reports are removed.
 
         Raises:
             ConfigurationError: the kinds of reports are not served, or cannot be read.
@@ -110,7 +111,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
         """Return the scope of objects to audit.
 
         Raises:
-            ConfigurationError: the text is not a shard.
+            ConfigurationError: the value of --shard is invalid.
         """
         from webhook.commands.audit_live import LiveScope, Shard
 
@@ -122,8 +123,8 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 def open_live_cluster(
     policies: PolicySet, kubeconfig: Path | None, kube_context: str | None, *, of_audits: bool = False
 ) -> Iterator[LiveCluster]:
-    """Yield a live cluster with a view of the objects that policies look up, and for an audit also the objects that
-    advice needs.
+    """Yield a live cluster with a view of the objects that policies look up. For an audit, the view also has the
+    objects that advice needs.
 
     Raises:
         ConfigurationError: no server or credentials are configured.

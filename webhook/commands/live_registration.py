@@ -1,8 +1,8 @@
-"""Decides what a cluster must register and allow for its stored policies; follow_policies.py writes it.
+"""Computes the registration and the rights for the policies that a cluster stores; follow_policies.py writes them.
 
-A stored policy that would let the webhook block its cluster is not registered. The rules are those of `webhook-config
---check`, as if every webhook failed closed. The other policies are still registered. Only rules and matchConditions of
-a registered webhook change. Its address, caBundle, failurePolicy and selectors belong to the administrator.
+A stored policy with which the webhook could block the cluster is not registered; other policies are. This is checked
+as `webhook-config --check` does, as if every webhook failed closed. Only rules and matchConditions of a registered
+webhook change: address, caBundle, failurePolicy and selectors belong to the administrator.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from webhook.policy.policy_set import PolicySet
 
 Manifest: TypeAlias = Mapping[str, Any]
 Grant: TypeAlias = tuple[str, str, str]
-"""Group, resource and name of objects that may be read; name "" for all."""
+"""Group, resource and name of objects that may be read; name "" means all objects."""
 Render: TypeAlias = Callable[[Mapping[Phase, WebhooksOfPhase]], Sequence[Manifest]]
-"""Returns configurations of webhooks, as `webhook-config` prints them."""
+"""Returns the configurations for some webhooks, as `webhook-config` prints them."""
 DOMAIN: Final = ".claimgate.dev"
-"""The end of the names of our webhooks; others in the same configuration are not changed."""
+"""The end of the names of our webhooks. Other webhooks in the same configuration are not changed."""
 STORED_POLICIES: Final = f"policies.validate{DOMAIN}"
 """The webhook for the stored policies themselves: it always fails open."""
 
@@ -34,18 +34,19 @@ STORED_POLICIES: Final = f"policies.validate{DOMAIN}"
 def split_registrable_policies(
     policies: PolicySet, stored: Iterable[Policy], current: Sequence[Manifest], render: Render, *, any_pod: bool
 ) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
-    """Return the policies that may be registered, and the dangers of the others by the place of each object.
+    """Return the policies that may be registered. For each other policy, return its dangers by the place of the
+    stored object.
 
     Args:
         policies: all policies that are evaluated.
         stored: the policies that the cluster stores.
-        current: the registered configurations.
+        current: the configurations in the cluster.
         render: how webhooks become configurations.
         any_pod: whether rules about any Pod are registered.
     """
 
     def dangers_of(kept: PolicySet) -> dict[str, Danger]:
-        """The dangers by their effect; a danger of another webhook does not count for this policy."""
+        """Return the dangers of the configurations for some policies, by their effect."""
         wanted = render({phase: webhook_registrations(kept, phase, any_pod=any_pod) for phase in Phase})
         every = (
             danger
@@ -83,10 +84,10 @@ def _with_failure_policy_fail(configuration: Manifest) -> dict[str, Any]:
 
 
 def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict[str, Any]]:
-    """Return the present configurations with the wanted rules and matchConditions.
+    """Return the configurations of the cluster with the wanted rules and matchConditions.
 
-    A missing configuration is not created. A new webhook has the address and selectors of the first one of its
-    configuration, and its caBundle from the start.
+    A missing configuration is not created. A new webhook gets the address, caBundle and selectors of our first
+    webhook in its configuration.
     """
     by_kind = {one["kind"]: one for one in wanted}
     return [
@@ -97,10 +98,10 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 
 
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
-    """Return the wanted configurations. A webhook that only the policies of files have is kept without rules.
+    """Return the wanted configurations. A webhook that only the policies of files need is added without rules.
 
-    With a stored policy about any Pod, the webhook for Pods of file policies is not needed. It is kept: removed, it
-    would lose its caBundle, and each upgrade would install it again without a caBundle.
+    With a stored policy about any Pod, the policies of files need no separate webhook for Pods. This webhook is kept,
+    because otherwise each upgrade would install it again, and without a caBundle.
     """
     by_kind = {one["kind"]: one["webhooks"] for one in of_files}
     return [
@@ -137,7 +138,7 @@ def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
 
 
 def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:
-    """Return whether something must be written; the order of the webhooks does not matter."""
+    """Return whether webhooks differ; their order does not matter."""
 
     def parts(configuration: Manifest) -> dict[str, Any]:
         webhooks = configuration.get("webhooks") or ()
@@ -147,7 +148,7 @@ def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:
 
 
 def grants_of_rules(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
-    """Return the grants that rules of a role give: objects that may be watched."""
+    """Return the objects that rules of a role allow to list and watch."""
     return frozenset(
         (group, resource, name)
         for rule in rules
@@ -159,13 +160,13 @@ def grants_of_rules(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
 
 
 def grants_needed_by_policies(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
-    """Return the grants for what some of the policies of a set look up."""
+    """Return the grants for the objects that some policies of a set look up."""
     looked_up = interests_of_policies(tuple(some), policies.registry, policies.params, policies.own_namespace)
     return grants_of_rules(cluster_role("", looked_up, policies.table)["rules"])
 
 
 def is_grant_covered(grant: Grant, granted: Iterable[Grant]) -> bool:
-    """Return whether existing grants cover a grant."""
+    """Return whether existing grants include a grant."""
     group, resource, name = grant
     return any(each in granted for each in ((group, resource, name), (group, resource, "")))
 

@@ -1,7 +1,6 @@
 """`claimgate policies new`: writes a folder with a policy, its binding, its parameter and a suite that passes.
 
-The policy requires or sets a label. The files are text and not values, because their comments are for the people who
-edit them next.
+The policy requires or sets a label. The files are written as text, because users need the comments in them.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _LABELS: Final = "object.metadata.?labels.orValue({})"
 
 
 class NewPolicyOptions(Struct, frozen=True, kw_only=True):
-    """The kind of policy that is wanted: a policy that also covers pod templates, a policy that changes objects, and a
-    policy with a parameter.
+    """The wanted policy: whether it covers pod templates, changes objects, and has a parameter.
 
     The parameter is in the namespace where claimgate runs, which users cannot write to.
     """
@@ -181,7 +179,7 @@ def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
 
 
 def _lines_of_case_without_param_key(choice: NewPolicyOptions) -> list[str]:
-    """Return the case of an expression that fails because `params` has no such key."""
+    """Return a case with a ConfigMap that lacks the key, so that the expression fails."""
     metadata = f"{{name: {choice.name}, namespace: {choice.own_namespace}}}"
     empty = f"{{apiVersion: v1, kind: ConfigMap, metadata: {metadata}, data: {{}}}}"
     expected = ["    allowed: false", '    errors: ["no such key: label"]']
@@ -261,9 +259,9 @@ def command(
 
 
 def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Sequence[str]:
-    """Add a case for each object of some files to the suite of a folder, and return a line for each object.
+    """Add a case for each object of some files to the suite of a folder; return a line for each object.
 
-    A folder without a suite gets one: the folder may have policies that `policies convert` wrote.
+    A folder without a suite gets a suite, because `policies convert` writes policies without suites.
     """
     from webhook.suites.drafted_cases import suite_with_drafted_cases, text_of_new_suite
 
@@ -282,7 +280,7 @@ def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Seque
 
 
 def write_new_folder(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write all files of a new folder, or none: the folder appears when they are complete."""
+    """Write a new folder. The folder appears only after all files are complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".claimgate-", dir=folder.parent))
     try:

@@ -1,4 +1,4 @@
-"""The namespaces of a cluster that a label excludes from reviews, and objects if the installation allows it."""
+"""Finds namespaces of a cluster that a label excludes from reviews, and objects if the installation allows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.commands.enforcing import ClusterReader
 
 OPT_OUT: Final = ("claimgate.dev/admission", "disabled")
-"""The label of a namespace with objects that are not sent to claimgate; on objects it counts only with
+"""The label of a namespace that excludes its objects from reviews. On an object, the label has an effect only with
 --object-opt-out.
 """
 _SHOWN: Final = 20
@@ -25,12 +25,12 @@ _SHOWN: Final = 20
 def notes_about_opt_out(
     cluster: ClusterReader, ours: Sequence[WebhookConfiguration], namespaces: Namespaces
 ) -> Iterator[str]:
-    """Yield which namespaces and objects have the label, and its effect on them.
+    """Yield notes about the namespaces and objects with the label, and about its effect.
 
     Args:
         cluster: where to look.
         ours: claimgate's own configurations in the cluster.
-        namespaces: the labels of all namespaces.
+        namespaces: the labels of all namespaces, by name.
     """
     key, value = OPT_OUT
     written = f"{key}={value}"

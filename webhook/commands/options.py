@@ -1,7 +1,7 @@
-"""Flags that several verbs share, and what a shell offers to complete them.
+"""Makes the flags that several verbs share, and completes their values in a shell.
 
-The flags are those of settings and of output formats, which other modules declare. Each function for completion gets
-what the user typed so far, as Typer calls it.
+Other modules declare the settings and output formats. Typer calls a function for completion with the text that the
+user has typed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def complete_rule_or_group(incomplete: str) -> list[str]:
 
 
 def complete_output(*formats: str) -> Callable[[str], list[str]]:
-    """Return the completion of `FORMAT[=FILE]` for some formats: each alone, and with the sign before a file."""
+    """Return the function that completes `FORMAT[=FILE]`: each format alone, and each with `=`."""
 
     def complete(incomplete: str) -> list[str]:
         return [text for name in formats for text in (name, f"{name}=") if text.startswith(incomplete)]
@@ -56,7 +56,7 @@ FilesByOption: TypeAlias = Annotated[
 
 
 def named_files(arguments: Sequence[str] | None, by_option: Sequence[str] | None) -> list[str]:
-    """Return the files of the argument and then those of -f."""
+    """Return the files of the argument, then those of -f."""
     return [*(arguments or ()), *(by_option or ())]
 
 
@@ -94,18 +94,19 @@ _COMPLETIONS: Final = {"rule": complete_rule_or_group, "skip": complete_rule_or_
 
 
 def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command flags for settings: the function gets their values as its argument `settings`.
+    """Return a decorator that adds flags for settings to a command. The command gets the values as its argument
+    `settings`.
 
     Args:
         kind: the class of the settings.
-        names: the settings that get a flag; by default all. Other settings come from the environment.
+        names: the settings that get a flag, by default all. Other settings come from the environment alone.
     """
     return _add_flags(kind, [each for each in declared_settings(kind) if not names or each.name in names])
 
 
 def add_flags_of_door(kind: type[Settings], door: Door) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a verb that reviews objects the flag of every option that it has (settings/shared.py), as its argument
-    `settings`.
+    """Return a decorator that adds the flags of all options that settings/shared.py declares for a verb. The command
+    gets the values as its argument `settings`.
     """
     return _add_flags(kind, settings_of_door(kind, door), door)
 
@@ -134,7 +135,9 @@ def _add_flags(
 
 
 def _typer_parameter(each: Setting) -> inspect.Parameter:
-    """Return the flag as Typer reads it from a signature: None means not given, so that the environment applies."""
+    """Return the parameter from which Typer makes a flag. Its default None means that the flag is not given, so the
+    environment applies.
+    """
     flag = typer.Option(
         None,
         each.flag,
@@ -148,7 +151,7 @@ def _typer_parameter(each: Setting) -> inspect.Parameter:
 
 
 def _help_of_setting(each: Setting) -> str:
-    """Return the help of a setting, and in brackets its variable and default."""
+    """Return the help of a setting, with its variable and default in brackets."""
     if each.unset == REQUIRED:
         notes = [REQUIRED]
     elif each.shown_default and each.type.form != "switch":

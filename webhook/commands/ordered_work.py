@@ -1,8 +1,7 @@
-"""Runs work on many pieces in several processes, and yields the results in order.
+"""Runs a function on many pieces in several processes, and yields the results in order.
 
-Workers are forked when the work begins, so that they share what was loaded before. Pieces are sent to workers, and
-results are sent back. At most a few pieces for each worker are on their way, so that memory does not grow with their
-number.
+Workers are forked at the beginning, so that they share the memory of everything that was loaded before. At most three
+pieces for each worker are in memory at a time.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from webhook.errors import ConfigurationError
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _AHEAD: Final = 3
-"""The most pieces for each worker: one in work, one waiting, one done."""
+"""The most pieces for each worker: one that is processed, one that waits, and one that is done."""
 _work: Callable[[Any], Any] | None = None
-"""The work of a worker, which inherits it by fork."""
+"""The function of a worker, which inherits it by fork."""
 
 
 def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int) -> Iterator[Result]:
     """Yield the result of each piece, in order.
 
     Args:
-        work: is called in the workers; changes of its state in the other process are lost.
-        pieces: the input of the workers; this process iterates over it when a worker will soon need one.
-        jobs: how many workers there are, at least 1.
+        work: the function. It runs in the workers, so changes of its state are lost.
+        pieces: the input of the workers. This process iterates over it only as fast as workers need pieces.
+        jobs: the number of workers, at least 1.
 
     Raises:
-        ConfigurationError: a worker was killed, mostly because memory was used up.
+        ConfigurationError: a worker was killed, usually because memory was used up.
     """
     global _work  # noqa: PLW0603 - fork is how the workers get it
     _work = work

@@ -26,16 +26,16 @@ from webhook.report.writer import RunDescription, Totals, Writer
 from webhook.yamltext.input_files import leads_out_by_link
 
 Text: TypeAlias = Callable[[], str]
-"""Returns the text of one format when it is wanted."""
+"""Returns the text of one format."""
 
 Entry = TypeVar("Entry")
 _BLOCK: Final = 1 << 16
 _IN_MEMORY: Final = 1 << 20
-"""How many characters of a report wait in memory; a longer one goes to a temporary file."""
+"""The most characters of a waiting report in memory; a longer report goes to a temporary file."""
 
 
 class Output(Struct, frozen=True):
-    """One chosen format and its file; "" is stdout."""
+    """A chosen format and its file; "" means stdout."""
 
     format: str
     file: str = ""
@@ -73,11 +73,11 @@ def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> No
     reading.
 
     Args:
-        outputs: what `parse` gave.
-        texts: format -> the function that makes its text.
+        outputs: the result of `parse_outputs`.
+        texts: for each format, the function that makes its text.
     """
     for output in _outputs_with_files_first(outputs):
-        # created here and not earlier, because a text may be long and not requested
+        # made only for chosen formats, because a text may be long
         text = texts[output.format]()
         if output.file:
             with _open_for_writing(output.file) as stream:
@@ -100,7 +100,9 @@ class Report(Generic[Entry]):
         *,
         waits: bool = False,
     ) -> None:
-        """Args: the outputs; what makes writers; the rules; whether stdout has to wait until the end."""
+        """Args: the outputs; a function that makes the writer of each format; the rules; whether stdout is written
+        only at the end.
+        """
         made = [(output, writers[output.format]()) for output in _outputs_with_files_first(outputs)]
         for output, writer in made:
             if not output.file and isinstance(writer, ScreenAwareWriter):
@@ -118,7 +120,7 @@ class Report(Generic[Entry]):
             stream.close()
 
     def write_entry(self, entry: Entry) -> None:
-        """Write one entry to every output; if stdout was closed, continue with files."""
+        """Write one entry to every output. If stdout was closed, continue with the files."""
         for stream in tuple(self._streams):
             try:
                 stream.write_entry(entry)
@@ -126,7 +128,7 @@ class Report(Generic[Entry]):
                 self._drop_stream(stream, error)
 
     def add_texts(self, texts: Mapping[str, str]) -> None:
-        """Write the text of several entries, by format, to every output of this format."""
+        """Write texts of several entries, each to the outputs of its format."""
         for stream in tuple(self._streams) if texts else ():
             try:
                 stream.write(texts.get(stream.format, ""))
@@ -148,7 +150,7 @@ class Report(Generic[Entry]):
             raise self._gone
 
     def _drop_stream(self, stream: _Stream[Entry], error: BrokenPipeError) -> None:
-        """Write no more to an output with a closed reader; raise the error if it was the only one."""
+        """Stop writing to an output that its reader has closed; raise the error if no output is left."""
         self._streams.remove(stream)
         if not self._streams:
             raise error
@@ -156,8 +158,6 @@ class Report(Generic[Entry]):
 
 
 class _Stream(Generic[Entry]):
-    """One format and its file."""
-
     def __init__(self, output: Output, writer: Writer[Entry], rules: Rules, *, waits: bool) -> None:
         self.format = output.format
         self._file = output.file
@@ -192,7 +192,7 @@ class _Stream(Generic[Entry]):
         return self._text
 
     def _open_text_file(self) -> TextIO:
-        """Return the file for the text; the report closes it."""
+        """Return a temporary file for the text; the report closes the file."""
         if self._file:
             return _open_for_writing(self._file)
         if self._waits:
@@ -203,7 +203,7 @@ class _Stream(Generic[Entry]):
 def _open_for_writing(file: str) -> TextIO:
     """Open a file of a report, new or emptied.
 
-    An audited folder may have a link with the name of the report, which may lead to any place.
+    An audited folder may contain a link with the name of the report, and the link may lead to any place.
 
     Raises:
         ConfigurationError: the file is a link, except links of the system such as /dev/stdout, or its path below the
@@ -229,10 +229,10 @@ def _outputs_with_files_first(outputs: Sequence[Output]) -> list[Output]:
 def describe_run(
     command_line: typer.Context | None, *, policies: str = "", revision: str = "", docs_address: str = ""
 ) -> RunDescription:
-    """Return how a report is made, with the present time.
+    """Return the description of a run for its report, with the present time.
 
     Args:
-        command_line: the context of the command line, as the program got it; None if another verb calls this verb.
+        command_line: the context of the command line; None if another verb calls this verb.
         policies: the sets of policies.
         revision: the commit that is checked out.
         docs_address: where the documentation is published.

@@ -35,7 +35,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.yamlfile import Document
 
 _PLACES: dict[str, FieldPath] = {"Expired": ("spec", "expires"), "TooLong": ("spec", "expires")}
-"""The fields that the reasons of an effect are about."""
+"""The field that is wrong, by the reason why an exception has no effect."""
 SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version", "own_namespace")
 Folders: TypeAlias = Annotated[
     list[Path] | None,
@@ -44,7 +44,7 @@ Folders: TypeAlias = Annotated[
 
 
 def settings_with_named_policies(named: Sequence[Path] | None, settings: Settings) -> Settings:
-    """Return the settings, with the named policies in place of the shipped policies."""
+    """Return the settings with the named policies instead of the shipped policies."""
     return replace(settings, only=tuple(named)) if named else settings
 
 
@@ -250,7 +250,7 @@ def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> Po
 def _load_policies_and_exceptions(
     named: Sequence[Path] | None, settings: Settings
 ) -> tuple[PolicySet, list[dict[str, Any]]]:
-    """Return the named policies, and the known PolicyExceptions; there may be PolicyExceptions and no policies."""
+    """Return the named policies and the PolicyExceptions. Files may also have only PolicyExceptions."""
     chosen = settings_with_named_policies(named, settings)
     how = assembly.create_compile_options(chosen)
     read = read_policy_documents(assembly.policy_folders_of_settings(chosen))
@@ -269,12 +269,12 @@ def _descriptions_as_json(described: Iterable[dict[str, Any]]) -> str:
 def check_policy_exceptions(
     documents: Iterable[Document], policies: PolicySet, configuration: ConfigurationFile, day: dt.date
 ) -> list[dict[str, Any]]:
-    """Return for each PolicyException its `kind`, `name` with its namespace, `file`, and `mistakes` with their places.
+    """Return `kind`, `name` with namespace, `file`, and `mistakes` with their places of each PolicyException.
 
     Args:
-        documents: documents of files; those of other kinds are left out.
+        documents: documents of files; documents of other kinds are left out.
         policies: policies of the site; an exception may also name their rules.
-        configuration: the file with the bounds; without one, bounds are not checked.
+        configuration: the configuration file with the bounds; without a file, bounds are not checked.
         day: today. An object of a file counts as created today.
     """
     names = KnownNames.of(policies, frozenset(pages.shipped_rule_ids()))
@@ -310,7 +310,7 @@ def _mistakes(
 
 
 def lines_about_exceptions(checked: Sequence[dict[str, Any]], configuration: ConfigurationFile) -> Iterator[str]:
-    """Yield a line about all PolicyExceptions, then the mistakes of each."""
+    """Yield a line with the number of PolicyExceptions, then the mistakes of each."""
     if not checked:
         return
     wrong = sum(bool(one["mistakes"]) for one in checked)

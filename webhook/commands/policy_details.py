@@ -1,6 +1,6 @@
-"""Policies as `claimgate policies` shows them: a table, or the result of a check with its reasons.
+"""Describes policies for `claimgate policies list` and `check`, as a table or as the report of a check.
 
-The data about a policy are its actions and file, coverage, costs, and mistakes.
+The data about a policy are its actions, file, coverage, costs and mistakes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from webhook.yamltext import input_files
 
 _MOST_KINDS: Final = 5
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""The policies that `export` rewrites, by kind and name, with the objects that the rewritten policies do not cover."""
+"""Kind and name of each policy that `export` rewrites, with the objects that the rewritten policies do not cover."""
 
 
 def brief_details(policy: Policy) -> dict[str, Any]:
-    """Return the data for `list`: name, kind, actions, file, and the author's annotations."""
+    """Return the data for `list`: name, kind, actions, severity, category and file."""
     actions = {str(action) for binding in policy.bindings for action in binding.actions}
     return {
         "name": policy.name,
@@ -61,7 +61,7 @@ def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
 
     try:
         return collect(loaded, version).rewritten
-    except InputError:  # policies of standard input, which cannot be read again
+    except InputError:  # policies on standard input cannot be read again
         return {}
 
 
@@ -124,8 +124,8 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
-    """Yield the resources that an expanded policy covers. Also yield resources with pods that cannot be read, or only
-    in part.
+    """Yield the resources with pods that an expanded policy cannot evaluate. With `partly`, yield those with pods
+    that it can evaluate in part.
     """
     for row in loaded.table.rows if policy.expands else ():
         if has_pods_in_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
@@ -133,14 +133,14 @@ def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bo
 
 
 def _api_server_panics(policy: Policy) -> Iterator[str]:
-    """Yield the parts of a policy that make kube-apiserver drop the connection when it is created there."""
+    """Yield the expressions that make kube-apiserver crash and drop the connection when the policy is created."""
     for each in policy.expressions():
         if each.program is not None:
             yield from each.program.api_server_panics()
 
 
 def policy_table(described: Sequence[dict[str, Any]]) -> str:
-    """Return the policies as a table, one line each."""
+    """Return a table with a line for each policy."""
     rows = [("NAME", "KIND", "ACTIONS", "SEVERITY", "FILE")]
     rows += [
         (
@@ -158,7 +158,9 @@ def policy_table(described: Sequence[dict[str, Any]]) -> str:
 
 
 def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
-    """Return the result, then the policies with mistakes; with `verbose` all policies with all details."""
+    """Return the result of the check and the policies with mistakes; with `verbose`, all policies with all
+    details.
+    """
     lines = [_sentence_about_all(described)]
     for one in described:
         wrong, details = (
@@ -172,7 +174,9 @@ def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
 
 
 def has_certain_mistakes(one: dict[str, Any]) -> bool:
-    """Return whether a policy has a mistake that was seen, or that follows from its text."""
+    """Return whether a policy certainly has a mistake: one that occurred in a trial, or that follows from its
+    text.
+    """
     return any(one[key] for key in ("fails", "errors", "wrongTypes", "matchesNothing", "constant"))
 
 
@@ -246,7 +250,9 @@ def _portability_as_text(one: dict[str, Any]) -> str:
 
 
 def _coverage_as_text(one: dict[str, Any]) -> str:
-    """Return what a policy applies to; an expanded one names pods, and the other resources with pods that are read."""
+    """Return what a policy applies to. For an expanded policy, this is pods, and the resources with pods that are
+    read.
+    """
     apart = {*one["evaluatedInPart"], *one["notEvaluated"]}
     names = [name for name in one["covers"] if name not in apart]
     if one["expands"] and len(names) > 1:

@@ -20,15 +20,15 @@ _QUIET_S: Final = 1.0
 
 
 class Progress:
-    """A bar on stderr, for commands that take more than a second. A context manager that removes the bar.
+    """A bar on stderr, for commands that take more than a second. A context manager; at the end it removes the bar.
 
-    Nothing is shown if stderr is not a terminal, or with the variable CI set: logs of CI keep each line.
+    Nothing is shown if stderr is not a terminal, or if the variable CI is set, because logs of CI keep each line.
 
     Args:
-        total_bytes: the number of bytes to read; 0 if it is not known.
-        what: what is counted, in the plural.
-        is_shown: whether a bar may be shown, as where stdout does not write to the same terminal meanwhile.
-        clock: seconds that only grow.
+        total_bytes: the number of bytes to read; 0 if unknown.
+        what: the name of the counted things, in the plural.
+        is_shown: whether a bar may be shown; not if stdout writes to the same terminal meanwhile.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, count: int) -> None:
-        """Add bytes that were read, and the number of things in them."""
+        """Count bytes that were read, and the things in them."""
         self._count += count
         self._size_bytes += size_bytes
         elapsed = self._clock() - self._began
@@ -76,11 +76,11 @@ def _rich_progress_bar() -> Any:
 
 
 EXIT_CODE: Final = 130
-"""128 and the number of SIGINT, as in shells."""
+"""128 plus the number of SIGINT, as in shells."""
 
 
 class Interrupts:
-    """Records the first SIGINT while the context is open; the second one ends the command at once."""
+    """Records the first SIGINT while the context is open. The second SIGINT ends the command at once."""
 
     def __init__(self) -> None:
         self.is_set = False

@@ -1,7 +1,7 @@
-"""Publishes reports in the cluster: one for each object, removed when the object has no findings.
+"""Publishes a report in the cluster for each object. The report is removed if the object has no findings.
 
-A report that would not change is not written. Kubernetes deletes the reports of deleted objects, which own them.
-The last part of a run deletes the reports of objects without findings.
+An unchanged report is not written. A report has its object as owner, so Kubernetes deletes it with the object.
+Reports of objects without findings are deleted at the end of a run.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from webhook.text.wording import counted
 
 APIS: Final[Mapping[PublishedFormat, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
 WRITES_PER_S: Final = 20.0
-"""Writes per second of one run: client-go's QPS of a busy controller."""
+"""The most writes per second of one run, as the QPS that busy controllers set in client-go."""
 WRITE_S: Final = 10.0
-"""Seconds that one write may take."""
+"""The most seconds of one write."""
 _MOST_NAMED: Final = 10
-"""Names of reports that were not written."""
+"""The most reports that were not written, for which an error is shown."""
 _MOST_UNANSWERED: Final = 5
-"""Writes without an answer in a row, after which the API server counts as away."""
+"""After this many writes in a row without an answer, no more writes are tried."""
 
 
 class ReportPublisher:
-    """Writes the reports of a run. A report that the API server refuses keeps no other from being written."""
+    """Writes the reports of a run. If the API server refuses a report, the others are still written."""
 
     def __init__(
         self,
@@ -54,9 +54,10 @@ class ReportPublisher:
             connection: the API server.
             api: the kinds of reports.
             scope: which objects are audited; reports of others are not changed.
-            fails_only: an object that passes every policy has no report.
-            read: group and kind of objects that were all read, known by the end; reports of other kinds stay.
-            wait: waits for a number of seconds before a write.
+            fails_only: whether an object that passes every policy gets no report.
+            read: group and name of the kinds of which all objects were read, complete at the end. Reports about other
+                kinds are not removed.
+            wait: waits for a number of seconds.
 
         Raises:
             ConfigurationError: the kinds of reports are not served, or cannot be read.
@@ -82,7 +83,7 @@ class ReportPublisher:
 
     @property
     def summary(self) -> str:
-        """Return a sentence with the numbers of written, unchanged and removed reports, and of those that failed."""
+        """Return a sentence with the numbers of written, unchanged, removed and failed reports."""
         counts = [f"{self._counts[what]} {what}" for what in ("written", "unchanged", "removed")]
         counts += [
             f"{self._counts[what]} {what}" for what in ("refused", "unanswered", "not tried") if self._counts[what]
@@ -96,9 +97,9 @@ class ReportPublisher:
         self._object.append(finding)
 
     def finish_and_remove_stale_reports(self, *, is_interrupted: bool) -> Sequence[InputProblem]:
-        """Write the last report, and remove those of objects without findings.
+        """Write the last report, and remove the reports of objects without findings.
 
-        Only a run that saw all objects of its scope knows this; a selector hides objects.
+        Reports are removed only if the run read all objects: not after an interruption, and not with a selector.
         """
         self._publish_report_of_object()
         if not is_interrupted and not self._scope.selector:
@@ -151,7 +152,7 @@ class ReportPublisher:
         return not (self._fails_only and finding.result is Result.PASS)
 
     def _previous_reports(self) -> Iterator[JSON]:
-        """Yield the reports of the scope that earlier runs have written, each for one object."""
+        """Yield the reports of earlier runs about objects of the scope."""
         for kind in self._kinds.values():
             if self._scope.namespaces and not kind.resource.is_namespaced:
                 continue
@@ -186,7 +187,7 @@ def _name_of_report(report: JSON) -> str:
 
 
 def _path_owner_and_digest(report: JSON) -> tuple[str, tuple[str, str], str]:
-    """Return the path of a report, group and kind of its object, and its digest."""
+    """Return the path of a report, group and kind of its object, and the digest of the report."""
     metadata: dict[str, Any] = report["metadata"]
     owner = metadata["ownerReferences"][0]
     about = (owner["apiVersion"].rpartition("/")[0], owner["kind"])

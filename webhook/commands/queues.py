@@ -1,4 +1,4 @@
-"""`claimgate queues`: the queues of Kueue as a tree, with what each could ever admit."""
+"""`claimgate queues`: shows the queues of Kueue as a tree, with the most that each can admit."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _overview_of_cluster(cluster: Cluster) -> QueueOverview:
     """Return the queues of a cluster.
 
     Raises:
-        ConfigurationError: they cannot be looked up.
+        ConfigurationError: the queues cannot be looked up.
     """
     view = ClusterView(cluster, "")
     made = read_queue_overview(view)
@@ -108,7 +108,9 @@ def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None)
 
 
 def _view_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
-    """Return the view of files. Templates among them may define objects that seem to be missing."""
+    """Return the view of files. It is whole only if there are no templates, because a template may define an object
+    that seems to be missing.
+    """
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:

@@ -1,4 +1,4 @@
-"""The option `--ray`, and an audit on the machines of a Ray cluster; its modules are imported only for --ray."""
+"""The option `--ray`: audits on the machines of a Ray cluster. Modules for Ray are imported only with --ray."""
 
 from __future__ import annotations
 
@@ -54,17 +54,18 @@ def connect_to_ray_if_given(ray: str, jobs: int | None) -> AbstractContextManage
 
 
 def listing_function_for(ray: str) -> Listing:
-    """Return the function that lists the named files; with --ray these may be addresses."""
+    """Return the function that lists the named files. With --ray, names may be addresses of object stores."""
     return object_store.list_manifest_files if ray else yamlfile.listing
 
 
 def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) -> None:
-    """Raise a ConfigurationError if --ray comes with standard input or an option that needs the files here.
+    """Raise a ConfigurationError if --ray is used with standard input, or with an option that needs the files on this
+    machine.
 
     Args:
         ray: the address, "" if the option is not given.
         named: the named files.
-        others: the values of these options by their names.
+        others: the values of these options, by their flags.
     """
     if not ray:
         return
@@ -77,7 +78,7 @@ def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) ->
 
 
 def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
-    """Return a function that finds looked up objects in the files of a stream, in the cluster."""
+    """Return a function that finds the objects that policies look up, on the machines of the cluster."""
     from webhook.commands.ray_cluster import IndexWork
 
     def index(indexer: Indexer) -> AuditIndex:
@@ -92,7 +93,7 @@ def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
 def create_ray_auditor(
     cluster: RayCluster, assembled: ReviewAssembly, how: PartOptions, stream: DocumentStream
 ) -> Results:
-    """Return a function that audits the files of a stream in the cluster."""
+    """Return a function that audits the files of a stream on the machines of the cluster."""
     from webhook.commands.ray_cluster import AuditWork
 
     work = AuditWork(assembled, how)

@@ -1,8 +1,8 @@
 """Runs work on many files on the machines of a Ray cluster, with Ray Data, and yields the results in order.
 
-The work on a file is the same as that of the local processes on its parts. Ray starts workers, moves the results, and
-delays work while results wait. Every machine needs claimgate in this release with its extra `ray`, and reads files
-itself: an address of an object store is the same everywhere, and a path must be.
+The work on a file is the same as in local processes. Ray starts workers, moves the results, and delays work while
+results wait. Every machine needs this release of claimgate with the extra `ray`. Every machine reads files itself, so
+a path must exist on all machines; an address of an object store works everywhere.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from webhook.input.document_stream import RereadableFiles, SourcePart, parts_of_
 from webhook.yamltext.input_files import InputFile
 
 LOCAL: Final = "local"
-"""The address that starts Ray only on this machine."""
+"""The address that means to start Ray on this machine."""
 _STORE_BYTES: Final = 256 << 20
-"""Memory for the results that are on their way, of a Ray that is started here."""
+"""Memory for results that were not yet read, of a Ray that is started on this machine."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 _ENVIRONMENT: Final = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # no data is sent to others
-    "RAY_BACKEND_LOG_LEVEL": "fatal",  # its processes write to our stderr
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends no usage data
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # processes of Ray write to our stderr
 }
 _LOOPBACK_ONLY: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """With this variable, Ray listens only on the loopback address, as on Windows and macOS
@@ -92,15 +92,15 @@ def count_logs_on_ray(
 
 
 class FileWork(Protocol[_Result_co]):
-    """Work that is sent to other machines, and then done on one file after the other."""
+    """Work on files that is sent to other machines."""
 
     def prepare_worker(self) -> PreparedFileWork[_Result_co]:
-        """Get ready, once for each process."""
+        """Return the function for this process, which is called for each file."""
         ...
 
 
 class PreparedFileWork(Protocol[_Result_co]):
-    """Work after `prepare_worker`."""
+    """The function that works on one file."""
 
     def __call__(self, file: InputFile) -> Iterator[_Result_co]:
         """Yield the results of a file."""
@@ -108,10 +108,10 @@ class PreparedFileWork(Protocol[_Result_co]):
 
 
 class RayCluster:
-    """A Ray that is connected to.
+    """A connected Ray cluster.
 
     Args:
-        workers: how many processes work; None for as many as the cluster has processors.
+        workers: the number of worker processes; None for one for each processor of the cluster.
     """
 
     def __init__(self, workers: int | None) -> None:
@@ -121,7 +121,7 @@ class RayCluster:
         """Yield the results of each file, in the order of the files.
 
         Raises:
-            ConfigurationError: the cluster or a machine of it cannot do the work.
+            ConfigurationError: the cluster, or one of its machines, cannot do the work.
         """
         import ray.data
 
@@ -149,7 +149,7 @@ class RayCluster:
 
 
 class _Worker(Generic[_Result]):
-    """A process of the cluster that does the work on one file after the other."""
+    """A worker process of the cluster, which works on one file after the other."""
 
     def __init__(self, version: str, work: bytes) -> None:
         if version != __version__:
@@ -165,7 +165,7 @@ class _Worker(Generic[_Result]):
 
 @contextmanager
 def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
-    """Connect to a Ray cluster, or start one on this machine, which ends with the block.
+    """Connect to a Ray cluster until the block ends, or start a cluster on this machine for this time.
 
     Args:
         address: `local`, `auto` for the cluster that this machine is part of, HOST:PORT, or ray://HOST:PORT.
@@ -184,7 +184,7 @@ def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
     import ray
 
     started = {"num_cpus": workers or os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
-    logging.disable()  # Ray Data configures its loggers again and again; claimgate itself logs nothing here
+    logging.disable()  # Ray Data configures its loggers repeatedly; claimgate itself logs nothing here
     try:
         with _without_native_stderr():
             ray.init(address=address, log_to_driver=False, configure_logging=False, **(started if is_local else {}))
@@ -200,7 +200,7 @@ def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
 
 @contextmanager
 def _without_native_stderr() -> Iterator[None]:
-    """Discard what Ray's libraries write to stderr while they start, such as that they read their log level."""
+    """Discard messages that Ray's libraries write to stderr while they start."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -213,10 +213,10 @@ def _without_native_stderr() -> Iterator[None]:
 
 
 def _require_reachable_address(address: str) -> None:
-    """Connect to the port of an address. This fails within seconds, while Ray itself would try for a minute.
+    """Check that an address of Ray answers. This takes seconds; Ray itself would try for a minute.
 
     Raises:
-        ConfigurationError: it is not an address, or no program listens there.
+        ConfigurationError: the text is not an address, or no program listens there.
     """
     if address == "auto":
         return
@@ -233,7 +233,7 @@ def _require_reachable_address(address: str) -> None:
 
 @contextmanager
 def _ray_errors_as_usage_errors() -> Iterator[None]:
-    """Raise what went wrong on a machine of the cluster as an error that a person understands."""
+    """Convert errors on machines of the cluster to errors of the command line."""
     from ray.exceptions import RayError
 
     try:

@@ -1,6 +1,6 @@
-"""Sends reviews to a running webhook over verified TLS, as an API server would.
+"""Sends reviews to a running webhook over verified TLS, like an API server.
 
-Knows the form of an answer, and does not judge it.
+Knows the form of an answer.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class RemoteWebhook:
 
     @classmethod
     def connect(cls, url: str, ca: Path | None) -> RemoteWebhook:
-        """Return a client for the webhook at `url`; its certificate chain must end in the certificates of `ca`, or of
-        the system.
+        """Return a client for the webhook at `url`. An authority in `ca`, or one of the system's authorities without
+        `ca`, must have signed its certificate.
 
         Raises:
             ConfigurationError: the address is not https or the certificates cannot be used.
@@ -55,15 +55,15 @@ class RemoteWebhook:
         return cls(httpx.Client(base_url=url, verify=trust, timeout=TIMEOUT_S, trust_env=False))
 
     def close(self) -> None:
-        """Close the connection, so that the server need not wait for another call."""
+        """Close the connection."""
         self._client.close()
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """Return the server's verdict on this request, without decisions, which stay in the server.
+        """Return the server's verdict on this request; an answer has no decisions.
 
         Raises:
-            CallError: the server answered something else than a review.
-            ConfigurationError: the server cannot be reached or has the wrong certificate.
+            CallError: the answer is not a review.
+            ConfigurationError: the server cannot be reached, or its certificate is wrong.
         """
         try:
             got = self._client.post(
@@ -81,7 +81,7 @@ class RemoteWebhook:
 
 
 def _reason_of_failed_call(error: httpx.HTTPError) -> str:
-    """Return why there is no answer, without numbers of the operating system and places in OpenSSL's source."""
+    """Return why there is no answer, without error numbers and places in OpenSSL's source."""
     text = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", str(error))
     return text[:1].lower() + text[1:] or "no answer"
 
@@ -95,7 +95,7 @@ def _is_https_address(url: str) -> bool:
 
 
 def _message_of_answer(got: httpx.Response) -> str:
-    """Return the message of a metav1.Status, or the beginning of another answer."""
+    """Return the message of a metav1.Status; otherwise the beginning of the answer."""
     try:
         return str(got.json()["message"])
     except (ValueError, KeyError, TypeError):

@@ -1,13 +1,12 @@
 """Renders charts and kustomizations to objects, with the installed `helm` and `kubectl kustomize`.
 
-Both get a copy with only the files of the folder: no values are given, kustomize runs no plugin, and neither has a
-network. With `--render-remote`, kustomize fetches remote resources of a kustomization. helm checks no schema of
-values, because a schema may refer to any file of this machine, and an error quotes it. helm gets the release of
-Kubernetes that objects are audited for: charts choose API versions by this release, and helm has its own default.
-Charts also ask which kinds an API version has, which helm knows only from a cluster. So helm gets the kinds that
-replaced others.
+Both programs get a copy with only the files of the folder, and no network. helm gets no values, and kustomize runs no
+plugins. With `--render-remote`, kustomize may use the network to fetch remote resources. helm does not check schemas
+of values: a schema can refer to any file of this machine, and an error would quote the file. helm gets the release of
+Kubernetes that objects are audited for, because charts choose API versions by it. Charts also check whether a kind
+exists, which helm knows only with a cluster. So helm also gets a list of kinds that replaced older kinds.
 
-Rendered objects replace the files of their source; other files of the folder stay.
+The rendered objects replace the files that they come from; other files of the folder are audited as usual.
 """
 
 from __future__ import annotations
@@ -37,30 +36,31 @@ from webhook.yamltext.input_files import InputFile, is_unicode, walk_folder
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of a rendered folder, as of a file that is read."""
+"""The most bytes of the output for a folder, equal to the bound for a file."""
 TOTAL_S: Final = 1800.0
 TOTAL_BYTES: Final = 1 << 30
-"""Seconds and bytes of output for all folders of one audit, which may have any number of folders."""
+"""The most seconds and bytes of output for all rendered folders of one audit."""
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
 _SOURCE: Final = b"# Source: "
 """The line before each object in the output of helm."""
 _REFUSES_RELEASE: Final = "chart requires kubeVersion"
-"""If a chart does not accept the given release, it is rendered for the default release of helm, if the chart accepts
-that.
+"""The error of helm for a chart that refuses the release. Such a chart is rendered for helm's default release
+instead.
 """
 _LOCAL: Final = "file://"
 _MOST_NESTED: Final = 16
-"""How deep dependencies of dependencies are added, because other people choose their number."""
+"""The most levels of dependencies that are added; authors of charts choose this depth."""
 _LOGGED: Final = '] "command failed" err='
-"""What kubectl writes before the cause, after a time and a line of its source: `E1128 22:10:19.5 7284 run.go:72`."""
+"""The text that kubectl writes before the cause of a failure. Before it are a time and a line of source: `E1128
+22:10:19.5 7284 run.go:72`."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
 class RenderableFolder(Struct, frozen=True):
-    """A folder to render, and the folders and files that it is rendered from. affixes: what a kustomization adds to the
-    names of its objects.
+    """A folder to render, and the folders and files that it is rendered from. affixes: the prefixes and suffixes that
+    a kustomization adds to names of objects.
     """
 
     folder: str
@@ -69,14 +69,14 @@ class RenderableFolder(Struct, frozen=True):
     affixes: Sequence[str] = ()
 
     def is_rendered_from(self, source: str) -> bool:
-        """Return whether the folder is rendered from a file."""
+        """Return whether a file is an input for rendering the folder."""
         path = PurePath(posixpath.normpath(source))
         return any(str(each) in self.parts for each in (path, *path.parents))
 
 
 def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
-    """Return the outermost charts of folders, and the kustomizations that no other one uses, in the order of their
-    paths.
+    """Return the charts that are in no other chart, and the kustomizations that no other kustomization uses, sorted
+    by path.
     """
     made, kustomized, components = list[RenderableFolder](), list[kustomizations.Kustomization](), set[str]()
     for name in map(Path, named):
@@ -115,8 +115,8 @@ def _parts_of_chart(folder: Path) -> frozenset[str]:
 
 
 def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
-    """Return the files that a kustomization uses, itself or through others, and the folders for which this is not
-    known.
+    """Return the files that a kustomization uses directly or through others. A folder that cannot be read is returned
+    as a whole.
     """
     parts, waiting, seen = set[str](), [root], {root}
     while waiting:
@@ -132,7 +132,9 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
 
 
 def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> Sequence[str]:
-    """Return the prefixes and suffixes of a kustomization and of all that it uses, the longest first."""
+    """Return the prefixes and suffixes of a kustomization and of all kustomizations that it uses, the longest
+    first.
+    """
     waiting, seen = [root], {root}
     affixes = set[str]()
     while waiting:
@@ -146,8 +148,8 @@ def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]
 
 
 def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kustomization, bool]]:
-    """Yield the kustomization of a file, and whether it is a component. A component is not rendered alone. A
-    kustomization that cannot be read is reported when it is rendered.
+    """Yield the kustomization of a file, and whether it is a component, which is not rendered alone. An unreadable
+    kustomization is yielded empty, and reported when it is rendered.
     """
     path = posixpath.normpath(file.path.as_posix())
     read_file = yamlfile.read_parts(file)
@@ -165,7 +167,9 @@ def _enters(name: str) -> bool:
 
 
 class Rendered(Struct, frozen=True):
-    """What is known after rendering: what could not be rendered, and how each other folder was."""
+    """The result of rendering: problems of folders that could not be rendered, and how the other folders were
+    rendered.
+    """
 
     problems: tuple[InputProblem, ...]
     texts: RenderedTexts
@@ -183,10 +187,10 @@ def replace_by_rendered_objects(
     """Replace the files of each chart and kustomization by its rendered objects.
 
     Args:
-        stream: the files; unrendered charts and kustomizations are added to the files that are not read.
+        stream: the files. Files of a folder that are not copied for helm or kubectl count as not read.
         named: the files and folders that a person named.
-        release: of Kubernetes, for charts.
-        with_remote: whether kustomizations may fetch what they name.
+        release: the release of Kubernetes for charts.
+        with_remote: whether kustomizations may fetch remote resources.
         total_s: seconds after which no further folder is rendered.
         total_bytes: bytes of output after which no further folder is rendered.
     """
@@ -218,7 +222,7 @@ def replace_by_rendered_objects(
 
 
 def _templates_of_chart(data: bytes) -> tuple[tuple[int, str], ...]:
-    """Return the lines of the output of helm at which the text of a template begins, with the path of the template."""
+    """Return the lines in the output of helm at which a template begins, with the path of the template."""
     lines = enumerate(data.split(b"\n"), 1)
     return tuple(
         (number, line.removeprefix(_SOURCE).decode(errors="replace"))
@@ -228,9 +232,7 @@ def _templates_of_chart(data: bytes) -> tuple[tuple[int, str], ...]:
 
 
 def cause_of_failure(message: str) -> str:
-    """Return the cause in the output of helm or kubectl, without the warnings before it and the debugging advice after
-    it.
-    """
+    """Return the cause of a failure from the output of helm or kubectl, without warnings and debugging advice."""
     cause = message.rpartition("Error: ")[2].partition(" Use --debug flag")[0].removeprefix("error: ")
     logged = cause.partition(_LOGGED)[2].strip('<> "')
     return logged or cause.strip() or "without a message"
@@ -278,11 +280,10 @@ def _render_folder(
 
 
 def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:
-    """Copy the dependencies `file://…` of a chart to the place of `helm dependency build`, and also their own
-    dependencies.
+    """Copy the `file://…` dependencies of a chart to the folder where `helm dependency build` puts them, with their
+    own dependencies.
 
-    `above` are the charts that depend on this one. helm reports dependencies that are left out because there are too
-    many.
+    `above` has the charts that depend on this chart. helm reports dependencies that are too deep and left out.
 
     Raises:
         ProgramError, OSError: as FolderCopies.add.
@@ -305,7 +306,9 @@ def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str,
 
 
 def _local_dependencies(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the folder, without links, of each dependency of a chart that is on this machine."""
+    """Yield name and folder of each dependency of a chart that is a folder of this machine. The folder has no
+    links.
+    """
     for document in yamlfile.read_parts(InputFile(str(Path(folder, _CHART)), folder)).documents[:1]:
         listed = document.value.get("dependencies") if isinstance(document.value, dict) else None
         for each in listed if isinstance(listed, list) else ():

@@ -1,8 +1,9 @@
-"""Finds keys that one mapping of an object has twice, as findings of an audit.
+"""Reports keys that a mapping of an object has twice, as findings of an audit.
 
-kubectl sends the last value and does not mention the first one: a Pod can lose its GPUs that way. The decoded object
-does not show this, so no policy can check it; the reader of YAML and JSON notes each place. A value is not reported if
-the last one has all of it, because nothing is lost, except in a resource of kustomize, which refuses the file.
+kubectl sends only the last value, without a warning, so a Pod can lose its GPUs. The decoded object does not show the
+first value, so no policy can check this; the reader of YAML and JSON notes the places. A repeated key is not reported
+if the last value contains the first, because nothing is lost. In files that kustomize reads, it is always reported,
+because kustomize refuses them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FIX: Final = "keep one of them, or merge their values"
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _MOST_KEYS: Final = 5
-"""The most further keys of one mapping that are named."""
+"""The most additional keys of one mapping that a message names."""
 
 
 class RepeatedKeys:
@@ -45,7 +46,7 @@ class RepeatedKeys:
         is_object: whether the value of an input is an object that is audited.
 
     Attributes:
-        elsewhere: repeated keys outside of audited objects, which are also reported.
+        elsewhere: repeated keys outside of audited objects, which are reported as warnings.
     """
 
     def __init__(self, inputs: documents.InputDocuments, is_object: Callable[[JSON], bool]) -> None:
@@ -60,8 +61,8 @@ class RepeatedKeys:
                 self.elsewhere.append(problem)
 
     def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
-        """Yield the findings of one input, which is an object: one for each mapping, since a missing `---` repeats all
-        keys of an object.
+        """Yield a finding for each mapping of an object with repeated keys. One finding is enough for all keys: after
+        a missing `---`, all keys of an object are repeated.
         """
         by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
@@ -74,7 +75,7 @@ class RepeatedKeys:
 def _inputs_by_source(
     inputs: documents.InputDocuments,
 ) -> Mapping[str, Sequence[tuple[tuple[int, int], documents.InputDocument]]]:
-    """Return the inputs of each source with their places, in order."""
+    """Return the inputs of each source with their places, sorted by place."""
     listed: dict[str, list[tuple[tuple[int, int], documents.InputDocument]]] = {}
     for each in inputs.documents:
         place = each.place()
@@ -91,7 +92,7 @@ def _input_that_holds_key(
 
 
 def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:
-    """Return the finding for the keys that a mapping has twice."""
+    """Return the finding for the repeated keys of one mapping."""
     problem = same[0]
     message = problem.message.removesuffix(_EXPECTED)
     if others := [other.message.removeprefix(_KEY).partition("`")[0] for other in same[1:]]:

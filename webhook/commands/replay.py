@@ -1,4 +1,6 @@
-"""`claimgate replay`: what the webhook answers to recorded reviews or plain objects, here or at a running server."""
+"""`claimgate replay`: shows what the webhook answers to recorded reviews or plain objects, in this process or from a
+running server.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,7 @@ def command(
 
 
 def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> None:
-    """Raise an error for options about policies, objects and answers, because a server has its own."""
+    """Refuse options about policies, objects and answers, because a server has its own."""
     given = settings.names_given_by_flags - {"workloads"}
     flags = [each.flag for each in declared_settings(ReviewSettings) if each.name in given]
     if wrong := [*flags, *["--explain"] * explains]:
@@ -129,11 +131,10 @@ def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> No
 
 
 class ReplayBackend(Struct, frozen=True):
-    """The evaluator of the reviews of a replay, with the known kinds and rules. If a server answers, no kinds
-    and rules are known.
+    """Answers the reviews of a replay, in this process or from a server. The rules of a server are unknown.
 
-    `sent` gives the sent object of a document, and its user; `problems` are mistakes of inputs that are params; `notes`
-    gives the notes about the context at the end.
+    `sent` returns the request for a document, and what answers it. `problems` are mistakes in inputs that are params.
+    `notes` returns the notes about the context after the last answer.
     """
 
     sent: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]
@@ -157,7 +158,7 @@ def _local_backend(
     )
     options.print_policy_notes(settings, assembled.policies)
     if explains:
-        assembled.policies.compile_ahead_of_requests()  # so that compiling counts for no policy
+        assembled.policies.compile_ahead_of_requests()  # so that the times of policies do not include compiling
     submissions = fixtures.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
 
     def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
@@ -179,10 +180,9 @@ def _local_backend(
 
 
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
-    """Yield the objects of all reviews with their files, each in its namespace, as a cluster would store them after the
-    reviews.
+    """Yield the files and objects of all reviews, with namespaces, as a cluster would store them after all reviews.
 
-    webhook.cluster.layered undoes what a review itself changes.
+    For each review, webhook.cluster.layered hides the change of this review.
     """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
@@ -200,7 +200,7 @@ def _server_backend(server: str, ca: Path | None, settings: ReviewSettings) -> I
 
 
 class Replay:
-    """One replay: its answers one after the other, and then the totals."""
+    """One replay. Call `answers` first, then `notes`, `totals` and `exit_code`."""
 
     def __init__(
         self, inputs: documents.InputDocuments, phase: PhaseName, asked: ReplayBackend, record: Path | None = None
@@ -217,7 +217,7 @@ class Replay:
         self._exceptions = Counter[str]()
 
     def answers(self) -> Iterator[Answer]:
-        """Yield the answer to each review, once; a review that a server would not answer is reported on stderr."""
+        """Yield the answer to each review. A review without an answer counts as unreadable input."""
         for each in self._inputs.documents:
             try:
                 attributes, door = self._asked.sent(each)
@@ -256,7 +256,9 @@ class Replay:
             self._notes[note] = f"note: {note}"
 
     def _count_left_out(self, attributes: Attributes, door: ReviewAnswerer, outcome: PhasesOutcome) -> None:
-        """Count what the configuration and annotations left out of one review; a server does not tell."""
+        """Count the objects and findings of one review that configuration and annotations left out; not for a
+        server.
+        """
         if not isinstance(door, LocalAnswerer):
             return
         self._ignored += is_ignored_by_configuration(attributes, door.policies.configuration, door.cluster)
@@ -265,7 +267,7 @@ class Replay:
                 self._exceptions[each.exception] += max(1, len(each.problems))
 
     def notes(self) -> Iterator[str]:
-        """Yield the notes for a reader of the answers, each once, with the first review that it is about."""
+        """Yield each different note once, with the first review that it is about."""
         yield from (f"warning: {each}" for each in self._inputs.repeated)
         if others := self._inputs.others:
             one = "file cannot be read and does not look like a Kubernetes manifest"
@@ -275,7 +277,7 @@ class Replay:
         yield from (f"note: {each}" for each in self._asked.notes())
 
     def totals(self, about: RunDescription) -> Totals:
-        """Return the totals of the answers so far; `about` is how the report is made."""
+        """Return the totals of the answers so far. `about` describes the run."""
         policies = self._asked.policies
         left_out = (
             left_out_by_configuration(policies.configuration, self._exceptions, objects=self._ignored)
@@ -292,10 +294,10 @@ class Replay:
         )
 
     def exit_code(self, failing: frozenset[FailOn], nothing: tuple[InputProblem, ...]) -> int:
-        """Return the exit code: unreadable input is raised, what fails gives 1, undecided reviews 3 if these fail.
+        """Return the exit code: 1 for results that fail, or 3 for undecided reviews if these fail.
 
         Raises:
-            InputError: something could not be read, or there was nothing to read.
+            InputError: an input could not be read, or there was no input.
         """
         if problems := (*self._unreadable, *nothing):
             raise InputError(*problems)
@@ -312,7 +314,7 @@ def _problem_of_document(document: documents.InputDocument, message: str) -> Inp
 def _answer_for_report(
     document: documents.InputDocument, attributes: Attributes, phase: PhaseName, outcome: PhasesOutcome
 ) -> Answer:
-    shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may be in the response
+    shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # only this phase's response has a patch
     body = respond.encode_response(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(
         place=document.place(),

@@ -1,4 +1,4 @@
-"""The flags that choose which findings are reported, and which findings end a verb with code 1."""
+"""The flags for the findings that are reported, and for the findings that make a verb exit with 1."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ SHOWN: Final = (Result.PASS, Result.SKIP)
 
 
 def parse_fail_on(text: str, default: FailOn | Sequence[FailOn]) -> frozenset[FailOn]:
-    """Return what fails for the text of `--fail-on`, or the default for "".
+    """Return the results that fail for a value of `--fail-on`; the default for "".
 
     Raises:
         ConfigurationError: a word is unknown.
@@ -87,7 +87,7 @@ def parse_fail_on(text: str, default: FailOn | Sequence[FailOn]) -> frozenset[Fa
 
 
 def parse_shown(text: str) -> frozenset[Result]:
-    """Return the results for the text of `--show`.
+    """Return the results for a value of `--show`.
 
     Raises:
         ConfigurationError: a word is unknown.
@@ -96,7 +96,9 @@ def parse_shown(text: str) -> frozenset[Result]:
 
 
 def exit_code_of_results(fail_on: frozenset[FailOn], *, denied: bool, warned: bool, undecided: bool) -> int:
-    """Return 1 if a finding fails, 3 if a rule that may deny was not evaluated and `undecided` fails, else 0."""
+    """Return 1 if a result fails. Otherwise return 3 if a rule that may deny was not evaluated and `undecided` fails,
+    else 0.
+    """
     if (denied and fail_on & {"deny", "warn"}) or (warned and "warn" in fail_on):
         return 1
     return 3 if undecided and "undecided" in fail_on else 0
@@ -118,10 +120,10 @@ class ReportFlags(Struct, frozen=True, kw_only=True):
 
 
 def report_filters(given: ReportFlags, settings: ReviewSettings, policies: PolicySet) -> Filters:
-    """Return the filters: those of flags, then those of the configuration.
+    """Return the filters of the flags and of the configuration.
 
     Raises:
-        ConfigurationError: a rule that does not exist.
+        ConfigurationError: a rule does not exist.
         InputError: the baseline cannot be read.
     """
     report, file = settings.configuration.value.report, settings.configuration

@@ -1,9 +1,8 @@
-"""`claimgate rollout`: what an installation that only audits or warns would have refused.
+"""`claimgate rollout`: counts the requests that an installation would have refused if it did more than audit or warn.
 
-Counts the requests that enforce would have refused: from metrics, from the server's log, and from an API server's audit
-log. Knows the three by their lines: the counter `claimgate_broken_rules_total`, the log fields `would_deny` and
-`would_warn`, and the audit annotations `would-deny` and `would-warn`. A rule with a result in both phases of a request
-counts once.
+Reads metrics, logs of the server, and audit logs of API servers. Recognizes the three by their lines: the counter
+`claimgate_broken_rules_total`, the log fields `would_deny` and `would_warn`, and the audit annotations `would-deny`
+and `would-warn`. A rule with a result in both phases of a request counts once.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from webhook.text.wording import counted, some_of
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 _PENDING: Final = 1_000
-"""How many requests of the mutating phase wait for their line of the validating phase."""
+"""The most requests of the mutating phase that are kept until the line of their validating phase comes."""
 _LONGEST: Final = 253
 _METRIC: Final = "claimgate_broken_rules_total"
 FORMATS: Final = ("text", "json")
@@ -159,8 +158,8 @@ class WithheldCount:
 class WithheldCounts:
     """All counts: `denials` and `warnings` by rule from logs, `metrics` by action and rule.
 
-    lines: the lines that were understood. old: those before `since`. undated: requests without a known time. others:
-    lines that are not from claimgate.
+    lines: the number of lines that were understood. old: requests before `since`. undated: requests without a
+    readable time. others: lines that are not from claimgate.
     """
 
     since: datetime | None = None
@@ -174,7 +173,7 @@ class WithheldCounts:
     _mutated: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
 
     def count_lines(self, lines: Iterable[bytes], file: str, first: int) -> None:
-        """Count the lines of a file; the first line has this number."""
+        """Count the lines of a file; `first` is the number of the first line."""
         for number, line in enumerate(lines, first):
             if line.startswith((b"claimgate_", b"# HELP claimgate_", b"# TYPE claimgate_")):
                 self._count_metric(line)
@@ -225,8 +224,8 @@ class WithheldCounts:
     def _rules_of_first_phase(
         self, value: Mapping[str, Any], request: WithheldRequest, rules: Mapping[str, Sequence[str]]
     ) -> set[str]:
-        """Return the rules that were counted in the mutating phase of the same request; the log has one line for each
-        phase.
+        """Return the rules that were already counted for the mutating phase of the same request. The log has one line
+        for each phase.
         """
         key = (request.operation, request.kind, request.namespace, request.name, _shown(value.get("user")))
         if value.get("phase") == "validate":
@@ -239,8 +238,8 @@ class WithheldCounts:
 
 
 def _read_log_line(value: Mapping[str, Any], place: str) -> tuple[WithheldRequest, Mapping[str, Sequence[str]]] | None:
-    """Return the request of a line, and its rules by the action that enforce would take; None for a line of something
-    else.
+    """Return the request of a line, and its rules by the action that was withheld (`deny` or `warn`); None for
+    another line.
     """
     if value.get("message") == "review":
         rules = {key: _texts(value.get(f"would_{key}")) for key in WITHHELD_KEYS}
@@ -266,9 +265,7 @@ def _request_of_event(event: Mapping[str, Any], place: str) -> WithheldRequest:
 
 
 def _rules_of_annotations(annotations: Any) -> Mapping[str, Sequence[str]]:
-    """Return the rules of all annotations with our keys. An API server writes the name of the webhook before the
-    key.
-    """
+    """Return the rules of all annotations with our keys. An API server puts the name of the webhook before each key."""
     rules: dict[str, dict[str, None]] = {"deny": {}, "warn": {}}
     for key, text in annotations.items() if isinstance(annotations, dict) else ():
         webhook, _, name = key.rpartition("/")
@@ -296,7 +293,7 @@ def _shown(value: Any) -> str:
 
 
 def _time_of_text(text: str) -> datetime | None:
-    """Return the time of a line; None if it has none that can be read."""
+    """Return the time of a text; None if it cannot be read."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -305,7 +302,7 @@ def _time_of_text(text: str) -> datetime | None:
 
 
 def lines_of_counts(counts: WithheldCounts) -> Iterator[str]:
-    """Yield the report for a person."""
+    """Yield the lines of the report as text."""
     since = f" since {counts.since:%Y-%m-%dT%H:%M:%SZ}" if counts.since else ""
     yield from _lines_of_rules(f"would be refused{since}", counts.denials)
     yield from _lines_of_rules(f"would be warned of{since}", counts.warnings)

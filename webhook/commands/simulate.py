@@ -156,7 +156,7 @@ def _simulations(
 def _cluster_of_simulation(
     assembled: assembly.ReviewAssembly, open_live: OpenLiveCluster | None
 ) -> Iterator[Cluster | None]:
-    """Yield the live cluster with what policies look up; None if only files are used."""
+    """Yield the live cluster with a view of the objects that policies look up; None if only files are used."""
     if open_live is None:
         yield None
         return
@@ -167,7 +167,7 @@ def _cluster_of_simulation(
 def _requests_of_documents(
     inputs: Iterable[documents.InputDocument], submissions: fixtures.Submissions
 ) -> tuple[list[tuple[documents.InputDocument, fixtures.SubmittedObject]], list[InputProblem]]:
-    """Return the objects with their documents, and the documents that hold no Kubernetes object."""
+    """Return the submitted objects with their documents, and problems of documents without a Kubernetes object."""
     requests, problems = [], []
     for each in inputs:
         try:

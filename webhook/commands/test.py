@@ -1,6 +1,6 @@
-"""`claimgate test`: the suites of policies, run through the same function that serves.
+"""`claimgate test`: runs the suites of policies, with the same evaluation as the server.
 
-With `--watch` the suites run again when a file changes. Files are watched by their sizes and times, again and again.
+With `--watch`, the suites run again when a file changes. Changes are found by polling sizes and times of files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webhook.yamltext import input_files, yamlfile
 
 INTERVAL_S: Final = 0.5
 MOST_FILES: Final = 5_000
-"""Files that are checked in each interval: about 20 milliseconds."""
+"""The most files that --watch checks in each interval, in about 20 milliseconds."""
 _NO_CASE: Final = 2
 _MOST_UNDECIDED: Final = 5
 _NONE = (
@@ -154,7 +154,7 @@ def _compile_regex(text: str) -> re.Pattern[str]:
 
 
 class _TestOptions(Struct, frozen=True, kw_only=True):
-    """How cases are run, and which."""
+    """Which cases are run, and how."""
 
     options: Options
     policies: Callable[[], PolicySet]
@@ -165,7 +165,7 @@ class _TestOptions(Struct, frozen=True, kw_only=True):
 
 
 class _TestRun:
-    """One run of suites: its results one after the other, and then the totals."""
+    """One run of suites. Read `results` first, then the totals."""
 
     def __init__(self, named: Sequence[Path], how: _TestOptions) -> None:
         self.notes: Counter[str] = Counter()
@@ -179,7 +179,7 @@ class _TestRun:
         self._without: list[InputProblem] = []
 
     def results(self) -> Iterator[CaseResult]:
-        """Yield the result of every case of every suite, once; problems are kept, and other cases still run."""
+        """Yield the result of every case of every suite. Problems are collected, and the other cases still run."""
         for suite in find.find_suites(self._named):
             ran = False
             for entry in _entries_of_suite(suite, self._how):
@@ -206,7 +206,7 @@ class _TestRun:
                 self._without.append(_problem_of_no_case(suite))
 
     def totals(self, about: RunDescription) -> Totals:
-        """Return the totals of the results so far; `about` is how the report is made."""
+        """Return the totals of the results so far. `about` describes the run."""
         results = {result: self._results[result] for result in Result}
         return Totals(
             entries=self._results.total(),
@@ -219,11 +219,11 @@ class _TestRun:
         )
 
     def problems(self) -> tuple[InputProblem, ...]:
-        """Return the input that could not be read, and named files without any case that ran."""
+        """Return the problems of unreadable input, and of named files in which no case was run."""
         return (*self._problems, *self._without)
 
     def exit_code(self, folder: Sequence[Path] | None, *, require_tests: bool) -> int:
-        """Return 1 if a case failed, and 2 if there was none to run."""
+        """Return 1 if a case failed, and 2 if no case was run."""
         if self._results[Result.PASS] or self._results[Result.FAIL]:
             return int(self._results[Result.FAIL] > 0)
         where = " ".join(map(str, folder or ()))
@@ -251,7 +251,7 @@ def _notes_of_advice(case: Case) -> Iterator[str]:
     if case.advice is None:
         yield "--advice has no effect on suites of Kyverno and Gatekeeper, and on recorded cases"
         return
-    with suppress(ClaimgateError):  # a case that cannot be read has this in its result
+    with suppress(ClaimgateError):  # the result of a case that cannot be read reports the error
         yield from (f"advice: {text}" for text in case.advice())
 
 
@@ -265,14 +265,14 @@ def _print_lines(lines: Sequence[str]) -> None:
 
 
 def wait_for_change(places: Sequence[Path], before: Mapping[str, object], sleep: Callable[[float], None]) -> None:
-    """Return when a file has been added, changed or removed since `before`, and no other followed in an interval.
+    """Wait until a file is added, changed or removed, and then one interval passes without another change.
 
     Raises:
         ConfigurationError: there are too many files.
     """
     while (now := files_with_times(places)) == before:
         sleep(INTERVAL_S)
-    while True:  # an editor may write several files
+    while True:  # editors may write several files
         sleep(INTERVAL_S)
         again = files_with_times(places)
         if again == now:
@@ -292,7 +292,7 @@ def files_with_times(places: Sequence[Path]) -> Mapping[str, tuple[int, int]]:
             raise ConfigurationError(f"--watch: there are more than {MOST_FILES:,} files: name a folder with fewer")
         try:
             status = file.path.stat()
-        except OSError:  # it has just been removed
+        except OSError:  # the file has just been removed
             continue
         files[str(file.path)] = status.st_size, status.st_mtime_ns
     return files

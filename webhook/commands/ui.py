@@ -1,4 +1,4 @@
-"""`claimgate ui`: a playground for policies in the browser, only on this machine."""
+"""`claimgate ui`: starts a playground for policies in the browser of this machine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def command(
 
 
 def mistakes_of_policies(loaded: PolicySet, how: Options) -> list[dict[str, Any]]:
-    """Return what `claimgate policies check` reports: `policy` and `mistakes` of each policy with mistakes."""
+    """Return the report of `claimgate policies check`: `policy` and `mistakes` of each policy with mistakes."""
     from webhook.commands.policy_details import full_details, lines_about_mistakes
 
     described = (full_details(policy, loaded, {}, how) for policy in loaded.policies)
@@ -90,10 +90,10 @@ def mistakes_of_policies(loaded: PolicySet, how: Options) -> list[dict[str, Any]
 
 
 def files_of_drafted_suite(question: Question, how: Options) -> dict[str, str]:
-    """Return the text of `policy.yaml` and `suite.yaml`: a folder in which `claimgate test` passes now.
+    """Return the texts of `policy.yaml` and `suite.yaml`. In a folder with both, `claimgate test` passes now.
 
     Raises:
-        InputError: a text cannot be read, or it has no object or no policy.
+        InputError: a text cannot be read, or there is no object or no policy.
     """
     from webhook.playground.evaluation import input_of_case
     from webhook.suites.drafted_cases import text_of_new_suite
@@ -118,7 +118,7 @@ def _listening_socket(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
-        listening.listen()  # a person who sees the address may open it at once
+        listening.listen()  # before the address is printed, because a user may open it at once
     except OSError as error:
         listening.close()
         reason = (error.strerror or "unknown cause").lower()

@@ -16,5 +16,5 @@ def command() -> int:
 
 def version_text() -> str:
     """Return what the verb prints."""
-    python = sys.version.split()[0]  # the module platform says the same, and takes longer to import than all of this
+    python = sys.version.split()[0]  # importing the module platform would take longer than all of this
     return f"claimgate {__version__}\nKubernetes {release_as_text(DEFAULT)}\nPython {python}\n"

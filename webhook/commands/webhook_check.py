@@ -47,15 +47,15 @@ _ENFORCEMENT_ACTION: Final = ("--enforcement-action", "CLAIMGATE_ENFORCEMENT_ACT
 
 
 def check_files(named: Sequence[str], version: Version) -> int:
-    """Print how the configurations of files can block a cluster, or fail to call a webhook; return 1 if there is
-    anything.
+    """Print how the configurations of files can block a cluster, or fail to call a webhook; return 1 if a line was
+    printed, else 0.
 
     Args:
-        named: files.
+        named: the names of the files.
         version: the Kubernetes version of the API server.
 
     Raises:
-        InputError: nothing can be read, or there is no configuration.
+        InputError: a file cannot be read, or there is no webhook configuration.
     """
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "webhook configuration"))
@@ -76,11 +76,12 @@ def check_files(named: Sequence[str], version: Version) -> int:
 def servers_that_deny_nothing(
     deployments: Iterable[Any], configurations: Iterable[WebhookConfiguration]
 ) -> Iterator[str]:
-    """Yield each server that denies nothing while the API server refuses what claimgate cannot answer.
+    """Yield a sentence about each server that denies nothing, although the API server refuses requests that claimgate
+    cannot answer.
 
     Args:
-        deployments: as plain JSON; servers of other projects have no such argument.
-        configurations: webhook configurations; configurations of other projects have no webhook of claimgate's domain.
+        deployments: Deployments as plain JSON. Those without our arguments are passed over.
+        configurations: webhook configurations. Those without a webhook of claimgate's domain are passed over.
     """
     webhooks = [webhook for each in configurations for webhook in each.webhooks]
     is_closed = any(one.failure_policy == "Fail" and one.name.endswith(_DOMAIN) for one in webhooks)
@@ -97,7 +98,7 @@ def servers_that_deny_nothing(
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
-    """An installation: the name of its configurations, its ClusterRole, and the number of its phases."""
+    """The wanted installation: the name of its configurations, its ClusterRole, and the number of its phases."""
 
     name: str
     role: Mapping[str, Any]
@@ -105,15 +106,15 @@ class WantedInstallation(Struct, frozen=True, kw_only=True):
 
 
 def check_live(connection: Connection, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
-    """Print how each configuration of a cluster can block it. Our configuration is judged as if it failed closed, and
-    what is missing before it should fail closed is printed too.
+    """Print how the webhook configurations of a cluster can block it, and what is missing before claimgate may fail
+    closed. Return 1 if anything is wrong, else 0.
 
-    Notes name what a label excludes. For our configuration it also prints which matchConditions may cost too much;
-    those of other webhooks are not checked.
+    Our configuration is checked as if it failed closed, and also for matchConditions that may cost too much. Notes
+    name namespaces and objects that a label excludes.
 
     Args:
         connection: to the cluster.
-        wanted: what the loaded policies need.
+        wanted: the installation that the loaded policies need.
         loaded: the policies.
         version: the Kubernetes version of the API server.
     """
@@ -146,7 +147,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     others = [each for each in configurations if each.metadata.name != wanted.name]
     lines = sentences_about_dangers(danger for each in (*ours, *others) for danger in lockout_dangers(each, namespaces))
     lacks = list(steps_before_enforcing(cluster, stored, wanted.role, wanted.phases))
-    if not lacks:  # otherwise this would be the reason for the missing answer
+    if not lacks:  # otherwise one of these lines is the reason for a missing answer
         answers = check_answer_to_dry_run_pod(
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )
@@ -172,7 +173,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
 
 
 def _served_groups(cluster: ClusterReader) -> frozenset[str] | None:
-    """Return the API groups that a cluster serves; None if they cannot be read."""
+    """Return the names of the API groups that a cluster serves; None if they cannot be read."""
     try:
         groups = cluster.connection.get("/apis", {}).get("groups") or ()
     except LookupFailed:
@@ -189,7 +190,7 @@ def _idle_servers(
 
 
 def _own_namespace(ours: Sequence[WebhookConfiguration]) -> str:
-    """Return the namespace of the Service that our webhooks call; "" if they call an address."""
+    """Return the namespace of the Service that our webhooks call; "" if they call a URL."""
     services = [one.client_config.service for each in ours for one in each.webhooks]
     return next((each.namespace for each in services if each is not None), "")
 
@@ -200,6 +201,8 @@ def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookCon
 
 
 def _print_and_return_exit_code(lines: Sequence[str], otherwise: Iterable[str], notes: Iterable[str] = ()) -> int:
-    """Print what is wrong, or other sentences if nothing is, and notes, which do not count."""
+    """Print the lines about mistakes, or `otherwise` if there are none, then the notes; return 1 if there are
+    mistakes, else 0.
+    """
     sys.stdout.write(terminal.lines([*(lines or otherwise), *notes]))
     return int(bool(lines))

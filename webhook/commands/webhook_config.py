@@ -1,7 +1,7 @@
-"""`claimgate webhook-config`: prints the configurations that make an API server call for exactly what the policies
-match, and the rights to read what they look up.
+"""`claimgate webhook-config`: prints the webhook configurations for the resources that the policies match, and the
+rights for reading the objects that they look up.
 
-Knows admissionregistration.k8s.io/v1 and good practices of webhooks; the rules come from the policies.
+Knows admissionregistration.k8s.io/v1. The rules of webhooks come from the policies.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ Manifest: TypeAlias = dict[str, Any]
 
 
 class FailurePolicy(StrEnum):
-    """What an API server does if it cannot call the webhook (admissionregistration/v1)."""
+    """What an API server does with a request if it cannot call the webhook (admissionregistration/v1)."""
 
     FAIL = "Fail"
     IGNORE = "Ignore"
 
 
 class Registration(Struct, frozen=True, kw_only=True):
-    """The address of the webhook, and the failurePolicy.
+    """The settings that all webhooks of an installation have in common.
 
-    exempt: returns the matchConditions of users that are exempt now.
+    exempt: returns the matchConditions for users that are exempt now.
     """
 
     name: str = "claimgate"
@@ -238,7 +238,9 @@ def _exempt_conditions(configuration: ConfigurationFile) -> tuple[tuple[str, str
 
 
 def _exempt_conditions_of_file(settings: Settings) -> Callable[[], tuple[tuple[str, str], ...]]:
-    """Return the conditions as the file is at each call; a file with mistakes changes nothing."""
+    """Return a function that returns the conditions of the file at that time. While the file has a mistake, the
+    earlier conditions stay.
+    """
     path = settings.configuration.path
     file = ReloadableValue(
         lambda: settings_from_changed_file(settings).configuration,
@@ -260,7 +262,7 @@ def _connection(kubeconfig: Path | None, kube_context: str | None) -> Connection
 
 
 def _policies_with_stored(settings: Settings, connection: Connection, loaded: PolicySet) -> PolicySet:
-    """Return the policies of files and those that the cluster stores.
+    """Return the policies of files together with those that the cluster stores.
 
     Raises:
         InputError: the cluster cannot be read.
@@ -299,7 +301,7 @@ def _follower_of_policies(
 
 
 def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> Iterator[str]:
-    """Yield a note with the rules that are not evaluated on every Pod, and how to change that."""
+    """Yield a note with the rules that are not evaluated on Pods without devices, and the flag that changes this."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
         told = "note: API servers do not call claimgate for Pods and workloads without a device, a claim or a queue"
@@ -307,11 +309,11 @@ def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> 
 
 
 def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration: Registration) -> list[Manifest]:
-    """Return the configurations, first the validating configuration; a phase without rules has none.
+    """Return the configurations, first the validating configuration; no configuration for a phase without rules.
 
     Args:
         wanted: the webhooks of each phase.
-        registration: the settings that both have in common.
+        registration: the settings of both configurations.
     """
     kinds = {Phase.VALIDATE: "ValidatingWebhookConfiguration", Phase.MUTATE: "MutatingWebhookConfiguration"}
     exempt = registration.exempt()
@@ -362,8 +364,8 @@ def _webhook_entry(
 
 
 def _entry_for_stored_policies(registration: Registration) -> Manifest:
-    """Return the webhook that refuses stored policies with errors. It fails open, because otherwise no user could fix a
-    policy while claimgate does not answer.
+    """Return the webhook that checks stored policies and refuses those with errors. It fails open, because otherwise
+    no user could fix a policy while claimgate does not answer.
     """
     rules = tuple(
         WebhookRule(
@@ -390,14 +392,16 @@ def _rule_entry(rule: WebhookRule) -> Manifest:
 
 
 def _client_config_at(client: Mapping[str, Any], path: str) -> Manifest:
-    """Return the client configuration of one phase: with the path of the Service, or at the end of the address."""
+    """Return the client configuration of one phase, with the path in the Service or at the end of the URL."""
     if "url" in client:
         return {**client, "url": client["url"].rstrip("/") + path}
     return {**client, "service": {**client["service"], "path": path}}
 
 
 def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
-    """Return the client configuration without path and bundle, and the namespaces that must not call themselves."""
+    """Return the client configuration without path and caBundle, and the namespaces to exclude: that of the Service
+    must not depend on the webhook.
+    """
     if url:
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:

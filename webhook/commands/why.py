@@ -86,7 +86,7 @@ def command(
     not exist or cannot be read, and 3 if the answer depends on something unknown.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    split_object_name(name)  # before the cluster is read
+    split_object_name(name)  # so that a wrong name fails before the cluster is read
     if (kubeconfig or kube_context) and settings.context:
         flag = "--kubeconfig" if kubeconfig else "--kube-context"
         raise ConfigurationError(f"why: {flag} reads a cluster, --context reads files: leave one out")
@@ -137,7 +137,9 @@ def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON
 
 
 def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.ReviewAssembly) -> Simulation:
-    """Return the simulation of a job as if it were created now, without findings about waiting for other jobs."""
+    """Return the simulation of a job as if it were created now, without findings about other jobs that it waits
+    for.
+    """
     metadata = {key: value for key, value in job["metadata"].items() if key not in _WRITTEN_BY_SERVER}
     created = {**{key: value for key, value in job.items() if key != "status"}, "metadata": metadata}
     try:
