@@ -1,5 +1,5 @@
-"""Policies of Kyverno, Gatekeeper and Kubewarden as equivalent native policies and bindings.
+"""Converts policies of Kyverno, Gatekeeper and Kubewarden to equivalent native policies and bindings.
 
-It knows what the kinds of these projects mean. It does not know how policies are evaluated, and it reads no files.
-A part of a policy without an exact native form is refused by name (`NotConverted`), and never left out.
+Knows the meaning of the kinds of these projects. Evaluates no policies and reads no files. If a part of a policy has
+no exact native form, the policy is refused with the path of the part (`NotConverted`). No part is left out.
 """

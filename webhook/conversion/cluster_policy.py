@@ -1,4 +1,4 @@
-"""ClusterPolicy and Policy of kyverno.io, if all of their rules are `validate.cel`.
+"""Converts ClusterPolicy and Policy of kyverno.io if all of their rules are `validate.cel`.
 
 Each rule becomes a ValidatingAdmissionPolicy with a binding. For a rule about Pods, rules for pod controllers are
 added, as Kyverno generates them. `match` becomes resource rules, selectors and matchConditions. Conditions without a
@@ -34,7 +34,7 @@ from webhook.workloads.table import Table
 GROUP: Final = "kyverno.io"
 KINDS: Final = ("ClusterPolicy", "Policy")
 OF_MATCH: Final = "kyverno-match-"
-"""The names of matchConditions for a part of `match` or `exclude` begin with this."""
+"""The beginning of the names of matchConditions that stand for a part of `match` or `exclude`."""
 _CONTROLLERS: Final = {
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
@@ -152,7 +152,7 @@ def _actions(spec: Mapping[str, Any], validate: Mapping[str, Any], path: FieldPa
 def _match(
     policy: JSON, rule: Mapping[str, Any], path: FieldPath, table: Table
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, JSON]]:
-    """Return matchConstraints, matchConditions and the spec of a binding for the match and exclude of a rule."""
+    """Return matchConstraints, matchConditions and the spec of a binding for `match` and `exclude` of a rule."""
     filters = list(_filters(rule.get("match"), (*path, "match")))
     if not filters:
         raise NotConverted((*path, "match"), "matches nothing")
@@ -188,7 +188,7 @@ def _filters(block: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, Mapping[
     """Yield the `resources` of a match or exclude block, with their paths.
 
     Raises:
-        NotConverted: the block reads the user, or has several filters that must all match.
+        NotConverted: the block selects by user, or has several filters that must all match.
     """
     for each in (block, *maps_at(block, ("any",)), *maps_at(block, ("all",))):
         if named := [key for key in _OF_USER if get(each, (key,))]:
@@ -209,7 +209,7 @@ def _known_resources(written: Mapping[str, Any], path: FieldPath) -> Mapping[str
 
 
 def _plain_selector(selector: Any, path: FieldPath) -> Any:
-    """Return a selector without the wildcards that only Kyverno has in it."""
+    """Return a selector. Raises NotConverted if it has wildcards, which only Kyverno has."""
     if re.search(r"[*?]", str(get(selector, ("matchLabels",)) or "")):
         raise NotConverted(path, "has wildcards, and selectors of Kubernetes have none")
     return selector
@@ -238,7 +238,7 @@ def _resource_rules(resources: Mapping[str, Any], path: FieldPath, table: Table)
 
 
 def _group_version_resource(selector: str, path: FieldPath, table: Table) -> tuple[str, str, str]:
-    """Return what `group/version/Kind/subresource` selects; only the kind is required."""
+    """Return the resource for a selector `group/version/Kind/subresource`, in which only the kind is required."""
     if selector == "*":
         return "*", "*", "*"
     parts = selector.split("/")
@@ -255,7 +255,9 @@ def _group_version_resource(selector: str, path: FieldPath, table: Table) -> tup
 
 
 def _in_namespaces(patterns: Sequence[str]) -> str:
-    """Return CEL for whether the namespace, or the Namespace itself, is one of some patterns."""
+    """Return an expression: whether the name of the namespace, or of the Namespace itself, matches one of the
+    patterns.
+    """
     some = " || ".join(f"n.matches({string_literal(_glob_as_regex(str(each)))})" for each in patterns)
     return f"[{NAMESPACE_IN_CEL}].exists(n, {some})"
 
@@ -266,7 +268,7 @@ def _glob_as_regex(pattern: str) -> str:
 
 
 def _rules_for_controllers(policy: JSON, rules: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rules that Kyverno generates for pod controllers, with the index of their rule."""
+    """Yield the rules that Kyverno generates for pod controllers, each with the index of the rule about Pods."""
     if not _is_about_pods_or_controllers(rules):
         return
     annotation = get(policy, ("metadata", "annotations", _CHOSEN))
@@ -283,7 +285,9 @@ def _rules_for_controllers(policy: JSON, rules: Sequence[Mapping[str, Any]]) -> 
 
 
 def _is_about_pods_or_controllers(rules: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether Kyverno generates rules: no filter selects by name or labels, or mixes Pods with other kinds."""
+    """Return whether Kyverno generates rules: only if no filter selects by name or labels, or mixes Pods with other
+    kinds.
+    """
     filters = [each for rule in rules for block in ("match", "exclude") for each in _raw_filters(rule.get(block))]
     for each in filters:
         kinds = each.get("kinds") or ()
@@ -316,7 +320,7 @@ def _is_pod(kind: str) -> bool:
 def _rule_for(
     rule: Mapping[str, Any], name: str, kinds: Sequence[str], template: Sequence[str], *, is_for_all: bool
 ) -> dict[str, Any]:
-    """Return a rule about other kinds, with every text rewritten for their pod template."""
+    """Return the rule for other kinds, with every text rewritten for the pod template of these kinds."""
     inner = ".".join(template)
 
     def rewrite(text: str) -> str:

@@ -1,4 +1,6 @@
-"""Converts objects of any of the known projects, and tries what came out as `claimgate policies check` does."""
+"""Converts policies of all known projects, and tries the results on valid objects as `claimgate policies check`
+does.
+"""
 
 from __future__ import annotations
 
@@ -48,15 +50,15 @@ _KYVERNOS: Final = frozenset(
         "yaml",
     )
 )
-"""Names of Kyverno's own functions and variables (github.com/kyverno/sdk extensions/cel/libs)."""
+"""Kyverno's own functions and variables (github.com/kyverno/sdk extensions/cel/libs)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedPolicy:
     """A policy in its native form.
 
-    manifests: policies and bindings. policies: the same, compiled. rules: the rule of each policy, of kinds with rules.
-    notes: differences that a native policy cannot express.
+    manifests: policies and bindings. policies: the compiled policies. rules: the name of the source's rule for each
+    policy, if the kind has rules. notes: differences that a native policy cannot express.
     """
 
     manifests: tuple[JSON, ...]
@@ -69,8 +71,8 @@ class ConvertedPolicy:
 class Conversion:
     """The native form of all policies of some documents.
 
-    manifests: policies and bindings. problems: what has no native form, with its place. notes: what differs.
-    policy_count: how many policies were read.
+    manifests: policies and bindings. problems: the policies without a native form, with their places. notes:
+    differences between a policy and its native form. policy_count: the number of policies that were read.
     """
 
     manifests: tuple[JSON, ...]
@@ -110,10 +112,10 @@ def convert_documents(documents: Iterable[Document], options: Options) -> Conver
 def _convert_object(
     value: JSON, templates: Mapping[str, JSON], used: frozenset[str] | set[str], options: Options
 ) -> ConvertedPolicy:
-    """Convert one object. A template is converted with each of its constraints.
+    """Convert one object. A constraint is converted together with its template.
 
     Raises:
-        NotConverted: it has no native form.
+        NotConverted: the object has no exact native form.
     """
     if is_convertible(value):
         return convert_policy(value, options)
@@ -143,12 +145,12 @@ def _why_not_in_cel(value: JSON) -> str:
 
 
 def reason_as_text(error: NotConverted) -> str:
-    """Return why a policy is not converted: the path of the part, if there is one, and the reason."""
+    """Return the path of the part that cannot be converted, if it is known, and the reason."""
     return f"{path_as_text(error.path)}: {error.why}" if error.path else error.why
 
 
 def is_convertible(policy: JSON) -> bool:
-    """Return whether a policy is of a kind that is converted and has a native form."""
+    """Return whether a policy can be converted."""
     tests = (kyverno.is_kyverno_policy, cluster_policy.is_cel_policy, kubewarden.is_cel_policy)
     return any(is_of_kind(policy) for is_of_kind in tests)
 
@@ -189,7 +191,9 @@ def compile_converted(manifests: Sequence[JSON], options: Options) -> PolicySet:
 
 
 def _reason_of_refusal(problems: Sequence[InputProblem]) -> str:
-    """Return why an API server would refuse a policy: Kyverno's own functions by name, else the first problem."""
+    """Return why an API server would refuse a policy: the names of Kyverno's functions in it, or else the first
+    problem.
+    """
     undeclared = dict.fromkeys(name for each in problems for name in _UNDECLARED.findall(each.message))
     names = [name for name in undeclared if name in _KYVERNOS]
     if names:

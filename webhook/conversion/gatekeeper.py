@@ -1,8 +1,9 @@
-"""A Gatekeeper ConstraintTemplate in CEL with one of its Constraints, as a native policy and binding.
+"""Converts a Gatekeeper ConstraintTemplate in CEL, together with one of its constraints, to a native policy and
+binding.
 
-The parameters of the constraint are written into the variable `params`, so that the policy needs no CRD of Gatekeeper.
-`match` becomes rules, selectors and matchConditions. `variables.anyObject` is the object that is, or on DELETE was,
-there. Source: open-policy-agent/gatekeeper dd8507eb pkg/drivers/k8scel, pkg/mutation/match/match.go.
+The parameters of the constraint are written into the variable `params`, so that the policy needs no CRD of
+Gatekeeper. `match` becomes rules, selectors and matchConditions. `variables.anyObject` is the object, or on DELETE
+the old object. Source: open-policy-agent/gatekeeper dd8507eb pkg/drivers/k8scel, pkg/mutation/match/match.go.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ TEMPLATE_GROUP: Final = "templates.gatekeeper.sh"
 CONSTRAINT_GROUP: Final = "constraints.gatekeeper.sh"
 ENGINE: Final = "K8sNativeValidation"
 EVERY_OPERATION: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-"""The objects that gator reviews. A webhook of Gatekeeper is registered for what the template names, or CREATE and
-UPDATE."""
+"""The operations of `gator`. A webhook of Gatekeeper is registered for the operations that the template names, or
+else for CREATE and UPDATE."""
 _BY_DEFAULT: Final = ("CREATE", "UPDATE")
 _ACTIONS: Final = {"deny": ["Deny"], "warn": ["Warn"], "dryrun": ["Audit"]}
 _MATCH: Final = (
@@ -74,7 +75,7 @@ def _group(value: JSON) -> str:
 
 
 def non_cel_engines(template: JSON) -> str:
-    """Return the languages of a ConstraintTemplate without CEL; "" for one with CEL, and for every other object."""
+    """Return the languages of a ConstraintTemplate without CEL; "" for a template with CEL, and for other objects."""
     if get(template, ("kind",)) != TEMPLATE or _source(template) is not None:
         return ""
     engines = (str(code.get("engine")) for code in _codes(template))
@@ -82,7 +83,7 @@ def non_cel_engines(template: JSON) -> str:
 
 
 def _source(template: JSON) -> Mapping[str, Any] | None:
-    """Return the CEL of a template."""
+    """Return the source of a template in CEL; None without CEL."""
     return next((code.get("source") or {} for code in _codes(template) if code.get("engine") == ENGINE), None)
 
 
@@ -104,12 +105,12 @@ def policy_and_binding(
 
     Args:
         template: the ConstraintTemplate.
-        constraint: the constraint. The API server has filled in the defaults of its CRD.
+        constraint: the constraint, with the defaults of its CRD filled in.
         table: the kinds with a known resource.
-        operations: those to match; () for those of the template.
+        operations: the operations to match; () for those of the template.
 
     Raises:
-        NotConverted: the template has no CEL, or a part without an exact native form.
+        NotConverted: the template has no CEL, or a part has no exact native form.
     """
     source = _source(template)
     if source is None:
@@ -142,10 +143,10 @@ def _operations_of_template(template: JSON) -> tuple[str, ...]:
 
 
 def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:
-    """Check that expressions read parameters as `variables.params`, for `params` is the whole constraint.
+    """Check that expressions read parameters as `variables.params`: in Gatekeeper, `params` is the whole constraint.
 
     Raises:
-        NotConverted: one reads `params`.
+        NotConverted: an expression reads `params`.
     """
     keys = ("variables", "validations", "matchCondition", "matchConditions")
     listed = [each for key in keys for each in maps_at(source, (key,))]
@@ -157,7 +158,7 @@ def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:
 
 
 def json_as_cel(value: JSON) -> str:
-    """Return a value as an expression of type dyn; values of maps and lists may be of several types."""
+    """Return an expression of type dyn for a value, because maps and lists may have values of several types."""
     if isinstance(value, dict):
         return (
             f"dyn({{{', '.join(f'{string_literal(str(key))}: {json_as_cel(item)}' for key, item in value.items())}}})"
@@ -180,7 +181,7 @@ def _binding_spec(constraint: JSON, match: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rules(match: Mapping[str, Any], operations: Sequence[str], table: Table) -> Iterator[JSON]:
-    """Yield the kinds of a constraint as resource rules; without kinds it applies to everything."""
+    """Yield resource rules for the kinds of a constraint. A constraint without kinds applies to all kinds."""
     scope = match.get("scope") if match.get("scope") in ("Cluster", "Namespaced") else "*"
     for index, each in enumerate(list_at(match, ("kinds",)) or [{}]):
         kinds = check_known_fields(each, ("apiGroups", "kinds"), (*_MATCH_PATH, "kinds", index))
@@ -205,9 +206,9 @@ def _resources(kind: str, groups: Sequence[str], table: Table) -> Iterator[str]:
 
 
 def _conditions(match: Mapping[str, Any]) -> Iterator[JSON]:
-    """Yield `namespaces`, `excludedNamespaces` and `name`, with * at either end, as matchConditions.
+    """Yield matchConditions for `namespaces`, `excludedNamespaces` and `name`, in which `*` may be at both ends.
 
-    An object of the cluster is in no namespace, and every list of namespaces matches it.
+    Every list of namespaces matches a cluster-scoped object.
     """
     for key, negate in (("namespaces", ""), ("excludedNamespaces", "!")):
         if patterns := list_at(match, (key,)):
@@ -236,7 +237,9 @@ def _glob_as_cel(value: str, pattern: str) -> str:
 
 
 def with_defaults_of_template(constraint: JSON, template: JSON) -> JSON:
-    """Return a constraint with the defaults of its parameters, which an API server fills in when it is stored."""
+    """Return a constraint with the defaults of its parameters, which an API server fills in before it stores the
+    constraint.
+    """
     schema = get(template, ("spec", "crd", "spec", "validation", "openAPIV3Schema"))
     parameters = get(constraint, ("spec", "parameters"))
     if schema is None or parameters is None:

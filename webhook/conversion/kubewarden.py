@@ -1,7 +1,7 @@
-"""AdmissionPolicy and ClusterAdmissionPolicy of Kubewarden, where their module is `cel-policy`.
+"""Converts AdmissionPolicy and ClusterAdmissionPolicy of Kubewarden with the module `cel-policy`.
 
-The settings of the module are a spec of a ValidatingAdmissionPolicy, with the paramRef of a binding. The policy has
-the rules. Source: kubewarden/cel-policy 2b0d1f32 README.md and internal/settings.
+The settings of the module have the spec of a ValidatingAdmissionPolicy and the paramRef of a binding. The resource
+rules are in the policy itself. Source: kubewarden/cel-policy 2b0d1f32 README.md and internal/settings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ValidatingPolicy and MutatingPolicy of policies.kyverno.io, and their namespaced kinds.
+"""Converts ValidatingPolicy and MutatingPolicy of policies.kyverno.io, and their namespaced kinds.
 
-Their specs are those of the native kinds with additions. `validationActions` become the binding, a namespaced policy is
-bound to its namespace, and for a policy about Pods, policies for the built-in controllers are added, as Kyverno
+The specs are those of the native kinds, with additions. `validationActions` become those of a binding. A namespaced
+policy is bound to its namespace. For a policy about Pods, policies for the built-in controllers are added, as Kyverno
 generates them (pod_controllers.py). Source: kyverno/kyverno 111e07b pkg/cel/policies/{vpol,mpol}.
 """
 
@@ -66,17 +66,18 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
 
 
 def notes_on_policy(policy: JSON) -> tuple[str, ...]:
-    """Return the names of what Kyverno does in addition to admission."""
+    """Return notes on what Kyverno does with a policy in addition to admission."""
     if get(policy, ("spec", "evaluation", "mutateExisting", "enabled")) is True:
         return ("it no longer mutates objects that exist: admission sees those that are written",)
     return ()
 
 
 def without_failing_variants(manifests: Sequence[JSON]) -> tuple[tuple[JSON, ...], tuple[str, ...]]:
-    """Return the manifests without policies for pod controllers that fail for every object, and notes on these.
+    """Return the manifests without policies for pod controllers that fail for every object, and notes on the policies
+    that are left out.
 
-    Kyverno wraps `Object{…}` in the path of the template, and leaves a type such as `Object.metadata` in it, which a
-    template does not have.
+    Kyverno wraps `Object{…}` in the path of the template and leaves types such as `Object.metadata` unchanged. A
+    template has no such type, so the expression fails.
     """
     failing = {
         str(each["metadata"]["name"])
@@ -120,7 +121,7 @@ def _policies_with_bindings(
 
 
 def with_plain_expressions(value: Any) -> Any:
-    """Return a part of a spec, with Kyverno's plain functions in its expressions written out."""
+    """Return a part of a spec in which expressions have plain CEL in place of Kyverno's simple functions."""
     if isinstance(value, dict):
         return {
             key: with_plain_functions(item)
@@ -135,7 +136,8 @@ def _mutating_spec(native: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec of a MutatingAdmissionPolicy.
 
     Raises:
-        NotConverted: a mutation needs an empty value of an earlier one. An API server drops these in between.
+        NotConverted: a mutation needs an empty value that an earlier mutation adds. An API server drops empty values
+            between mutations.
     """
     variables = maps_at(native, ("variables",))
     conditions = [
@@ -156,10 +158,10 @@ def _condition_path(index: int) -> FieldPath:
 
 
 def _check_evaluation(spec: Mapping[str, Any]) -> None:
-    """Check that the policy is evaluated at admission, on Kubernetes' objects.
+    """Check that the policy is evaluated at admission, on objects of Kubernetes.
 
     Raises:
-        NotConverted: the policy is not evaluated so.
+        NotConverted: the policy is not evaluated at admission, or not on objects of Kubernetes.
     """
     path = ("spec", "evaluation")
     evaluation = check_known_fields(

@@ -1,7 +1,7 @@
-"""The native objects that conversions make: policies, bindings, matchConditions, and expressions that an API server
-compiles.
+"""Makes the native objects of conversions: policies, bindings, matchConditions, and expressions that API servers
+compile.
 
-An expression without Kyverno's functions and without variables to replace stays unchanged, to the last space.
+An expression without Kyverno's functions and without variables to replace stays unchanged.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ACCOUNT_FIELDS: Final = {
     "Namespace": f"{_IS_ACCOUNT} ? {{user}}.substring({len(_ACCOUNT)}, {{user}}.indexOf(':', {len(_ACCOUNT)})) : ''",
     "Name": f"{_IS_ACCOUNT} ? {{user}}.substring({{user}}.indexOf(':', {len(_ACCOUNT)}) + 1) : ''",
 }
-"""The parts that Kyverno finds in the name of a user, as templates of expressions."""
+"""Templates of expressions for the parts that Kyverno reads from the name of a user."""
 _MOST_NODES: Final = 5_000
 _DEEPEST: Final = 200  # Python's stack allows three times this depth
 
 
 def parsed_or_none(text: str) -> Node | None:
-    """Return the tree of an expression; None if it is nested too deeply, or invalid, which the compiler reports
-    later.
+    """Return the tree of an expression; None if it is nested too deeply or invalid. The compiler reports an invalid
+    expression later.
     """
     try:
         tree = parse(text)
@@ -45,7 +45,7 @@ def parsed_or_none(text: str) -> Node | None:
 
 
 def with_plain_functions(text: str) -> str:
-    """Return an expression with Kyverno's map of a user's name for `parseServiceAccount(x)`.
+    """Return an expression with a map of namespace and name in place of `parseServiceAccount(x)`.
 
     Namespace and Name are "" for a user that is not a service account (github.com/kyverno/sdk
     extensions/cel/libs/user).
@@ -69,7 +69,7 @@ def _account_as_map(node: Node) -> Node | None:
 
 
 def _parsed_user(node: Node) -> str:
-    """Return the argument of `parseServiceAccount`, as the source of an operand; "" for every other node."""
+    """Return the source of the argument of `parseServiceAccount`; "" for another node."""
     is_call = isinstance(node, Call) and node.target is None and node.function == _PARSE_ACCOUNT
     if not isinstance(node, Call) or not is_call or len(node.arguments) != 1:
         return ""
@@ -77,7 +77,7 @@ def _parsed_user(node: Node) -> str:
 
 
 def inline_variables(text: str, variables: Sequence[Mapping[str, Any]], path: FieldPath) -> str:
-    """Return an expression that reads no variable of the policy, for a matchCondition.
+    """Return an expression with the policy's variables written out, because a matchCondition cannot read them.
 
     Raises:
         NotConverted: the expression would become too long.
@@ -130,7 +130,7 @@ NAMESPACE_IN_CEL: Final = (
     "request.kind.group == '' && request.kind.kind == 'Namespace' ? (has(request.name) ? request.name : '') : "
     "(has(request.namespace) ? request.namespace : '')"
 )
-"""The namespace of an object, which for a Namespace is its own name; "" for an object of the cluster."""
+"""The namespace of an object; for a Namespace its own name, and "" for other cluster-scoped objects."""
 _API_VERSION: Final = f"{GROUP}/v1"
 _OF_KUBECTL: Final = "kubectl.kubernetes.io/"
 _SEVERITY: Final = "policies.kyverno.io/severity"
@@ -149,7 +149,7 @@ def native_policy(kind: str, name: str, source: JSON, spec: Mapping[str, JSON]) 
 
 
 def _with_messages_of_one_line(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec with messages without line breaks, which an API server refuses."""
+    """Return a spec in which messages have no line breaks, because an API server refuses these."""
     listed = spec.get("validations")
     if not isinstance(listed, list):
         return dict(spec)
@@ -163,7 +163,7 @@ def _has_lines(validation: JSON) -> bool:
 
 
 def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name: str = "") -> dict[str, Any]:
-    """Return a binding of a policy, which has the name of the policy unless another one is given."""
+    """Return a binding of a policy. Its name is `name`, or else that of the policy."""
     return {
         "apiVersion": _API_VERSION,
         "kind": f"{policy['kind']}Binding",
@@ -173,10 +173,10 @@ def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name:
 
 
 def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Mapping[str, Any]:
-    """Return a map, after checking that it has no field with an unknown meaning.
+    """Return a map if all of its fields are known.
 
     Raises:
-        NotConverted: it is not a map, or has another field.
+        NotConverted: the value is not a map, or has an unknown field.
     """
     if value is None:
         return {}
@@ -189,7 +189,7 @@ def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Ma
 
 
 def list_at(value: JSON, path: FieldPath) -> Sequence[Any]:
-    """Return the list at a path; () if there is none.
+    """Return the list at a path; () if the path does not exist.
 
     Raises:
         NotConverted: the value is not a list.
@@ -203,7 +203,7 @@ def list_at(value: JSON, path: FieldPath) -> Sequence[Any]:
 
 
 def maps_at(value: JSON, path: FieldPath) -> Sequence[dict[str, Any]]:
-    """Return the list of maps at a path; () if there is none.
+    """Return the list of maps at a path; () if the path does not exist.
 
     Raises:
         NotConverted: the value is not a list, or an entry is not a map.
@@ -219,7 +219,7 @@ def check_shape(manifest: JSON) -> None:
     """Check that a native manifest has fields of the right types.
 
     Raises:
-        NotConverted: it has not.
+        NotConverted: a field has a wrong type.
     """
     try:
         parse_manifest(manifest)
@@ -232,7 +232,7 @@ def name_of(value: JSON) -> str:
     """Return `metadata.name`.
 
     Raises:
-        NotConverted: the list does not exist.
+        NotConverted: there is no name.
     """
     name = get(value, ("metadata", "name"))
     if not isinstance(name, str) or not name:
@@ -246,7 +246,7 @@ def _texts(value: JSON, key: str) -> Mapping[str, str]:
 
 
 def conditions_with_valid_names(conditions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the conditions, each with a unique name; a valid name stays. Names decide nothing."""
+    """Return the conditions with valid and unique names. A name that is valid and unique stays unchanged."""
     made: dict[str, dict[str, Any]] = {}
     for index, each in enumerate(conditions):
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(each.get("name", "")))[:_LONGEST].strip("-_.")

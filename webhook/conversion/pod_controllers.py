@@ -1,9 +1,9 @@
-"""The policies for pod controllers that Kyverno generates from a policy for Pods ("autogen").
+"""Makes the policies for pod controllers that Kyverno generates from a policy for Pods ("autogen").
 
 Kyverno rewrites the text of expressions and messages: `object.spec` becomes `object.spec.template.spec`. It does not
-parse CEL, so an expression that reads the Pod in another way does not reach the template. The policies here are
-rewritten in the same way, and so give the same verdicts. `expand: pods` is claimgate's own and better form. Source:
-kyverno/kyverno 111e07b pkg/cel/autogen, pkg/cel/policies/{vpol,mpol}/autogen.
+parse CEL, so an expression that reads the Pod in another way is not rewritten correctly. The policies here are
+rewritten in the same way, so they give the same verdicts. In new policies, `expand: pods` of claimgate is better.
+Source: kyverno/kyverno 111e07b pkg/cel/autogen, pkg/cel/policies/{vpol,mpol}/autogen.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ _CONTROLLERS: Final = {
 }
 TEMPLATE: Final = ("spec", "template")
 TEMPLATE_OF_CRON_JOB: Final = ("spec", "jobTemplate", "spec", "template")
-"""The paths of the pod template in controllers and in a CronJob."""
+"""The path of the pod template in a CronJob; TEMPLATE is the path in other controllers."""
 _TEMPLATES: Final = {"-autogen": TEMPLATE, "-autogen-cronjobs": TEMPLATE_OF_CRON_JOB}
-"""The path of the pod template, by the ending of the name of the policy for it."""
+"""The path of the pod template, by the ending of the generated policy's name."""
 _OWN_NAMESPACE: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
-"""A template has no namespace: `object.metadata.namespace` stays that of the controller."""
+"""A template has no namespace, so `object.metadata.namespace` is not rewritten and means the namespace of the
+controller."""
 
 
 def variants_for_controllers(spec: Mapping[str, Any], controllers: JSON) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the specs for controllers, each with the ending of its name; nothing if the policy is not only about Pods.
+    """Yield the specs for controllers, each with the ending of its policy's name; nothing if the policy is not only
+    about Pods.
 
     Args:
         spec: the spec of the native policy.
-        controllers: the names that the policy chooses, None for all.
+        controllers: the kinds of controllers that the policy names; None for all.
     """
     if not is_about_pods_alone(spec.get("matchConstraints")):
         return
@@ -50,7 +52,7 @@ def variants_for_controllers(spec: Mapping[str, Any], controllers: JSON) -> Iter
 
 
 def is_about_pods_alone(constraints: JSON) -> bool:
-    """Return whether a policy matches Pods of v1 and nothing else, without selecting some of them."""
+    """Return whether a policy matches all Pods of v1 and nothing else."""
     rules: list[dict[str, Any]] = get(constraints, ("resourceRules",)) or []
     selector = get(constraints, ("objectSelector",)) or {}
     if any(selector.values()) or get(constraints, ("excludeResourceRules",)) or len(rules) != 1:
@@ -77,7 +79,7 @@ def _constraints_of_controllers(spec: Mapping[str, Any], names: Sequence[str]) -
 
 
 def _rewrite_validating(spec: Mapping[str, Any], template: Sequence[str]) -> dict[str, Any]:
-    """Return the spec with every text rewritten, of expressions and messages alike."""
+    """Return the spec with every text rewritten, in expressions and in messages."""
 
     def rewrite(text: str) -> str:
         return rewrite_text_for_template(text, template)
@@ -86,7 +88,7 @@ def _rewrite_validating(spec: Mapping[str, Any], template: Sequence[str]) -> dic
 
 
 def rewrite_text_for_template(text: str, template: Sequence[str]) -> str:
-    """Return a text that reads the pod template where it read a Pod's spec or metadata."""
+    """Return a text in which spec and metadata of the Pod are replaced by those of the pod template."""
     inner = ".".join(template)
     for part in ("spec", "metadata"):
         text = re.sub(rf"(object|oldObject)\.{part}{_OWN_NAMESPACE}", rf"\1.{inner}.{part}", text)
@@ -94,7 +96,7 @@ def rewrite_text_for_template(text: str, template: Sequence[str]) -> str:
 
 
 def with_texts(value: Any, rewrite: Callable[[str], str]) -> Any:
-    """Return a value with every text in it rewritten."""
+    """Return a copy of a value in which every text is rewritten."""
     if isinstance(value, str):
         return rewrite(value)
     if isinstance(value, dict):
@@ -103,7 +105,9 @@ def with_texts(value: Any, rewrite: Callable[[str], str]) -> Any:
 
 
 def _rewrite_mutating(spec: Mapping[str, Any], template: Sequence[str]) -> dict[str, Any]:
-    """Return the spec with matchConditions and apply configurations rewritten; variables and JSON patches stay."""
+    """Return the spec with matchConditions and apply configurations rewritten; variables and JSON patches stay
+    unchanged.
+    """
 
     def rewrite(text: str) -> str:
         return _rewrite_mutation(text, template)
@@ -123,7 +127,9 @@ def _mutation_of_template(mutation: Mapping[str, Any], rewrite: Callable[[str], 
 
 
 def _rewrite_mutation(text: str, template: Sequence[str]) -> str:
-    """Return the expression for a template, with its outermost `Object{…}` wrapped in those of the template's path."""
+    """Return the expression for a template: its outermost `Object{…}` is wrapped in one object for each step of the
+    template's path.
+    """
     inner = ".".join(template)
     for part in ("spec", r"metadata\.labels", r"metadata\.annotations"):
         plain = part.replace("\\", "")
@@ -137,7 +143,7 @@ def _rewrite_mutation(text: str, template: Sequence[str]) -> str:
 
 
 def _end_of_braces(text: str, start: int) -> int:
-    """Return the place of the brace that closes one before `start`; -1 if there is none."""
+    """Return the index of the brace that closes the brace before `start`; -1 if it is not closed."""
     depth = 1
     for place in re.finditer(r"[{}]", text[start:]):
         depth += 1 if place[0] == "{" else -1

@@ -1,1 +1,3 @@
-"""One request: the objects of a policy, the results of its expressions and mutations."""
+"""Evaluates the policies on one request: finds the objects for each policy, and evaluates its expressions and
+mutations.
+"""

@@ -1,8 +1,8 @@
-"""The variables that the expressions of a policy read, with their values.
+"""The variables that expressions of a policy read, and their values.
 
 The objects, a fact, the problems of the checks and the request are computed when an expression first reads them. So a
-template is encoded only for expressions that read it. Expressions do not see a problem whose object is missing, because
-nothing is known to be wrong (not_evaluated.py).
+template is encoded only for expressions that read it. `problems` lacks problems that could not be checked because an
+object is missing (not_evaluated.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def problems_as_cel_value(invocation: Invocation) -> list[JSON]:
 
     Raises:
         LookupFailed: the param cannot be read.
-        EvaluationError: the object holds patches that cannot be merged.
+        EvaluationError: the object has patches that cannot be merged.
     """
     subject, policy = invocation.subject(), invocation.policy
     problems = [problem for group in policy.checks for problem in problems_of_group(group, subject).problems]
@@ -38,14 +38,16 @@ def problems_as_cel_value(invocation: Invocation) -> list[JSON]:
 
 
 def shows_advice(invocation: Invocation) -> bool:
-    """Return whether expressions see advice: on request, and only if no validation can deny because of it."""
+    """Return whether `problems` includes advice: only if the caller wants it, and no validation can deny because of
+    it.
+    """
     rules = invocation.policy.rules
     return invocation.context.options.advice and all(each.lists_problems for each in rules if PROBLEMS in each.facts)
 
 
 def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *, advice: bool) -> Sequence[Listed]:
-    """Return the problems, each with its action, without problems that are off and, unless it is wanted, without
-    advice.
+    """Return the problems with their actions. Problems with action Off are left out; without `advice`, also those
+    with action Advice.
     """
     deadline, configured = invocation.context.deadline, invocation.context.policies.configured
     named = actions.actions_of_param(invocation.param.object, deadline)
@@ -58,11 +60,11 @@ def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *
 
 
 def fact_as_cel_value(name: str, invocation: Invocation) -> FactResult:
-    """Return the value of a fact of an object, and the missing objects that it needs.
+    """Return the value of a fact of an object, and the objects that it needs and that are missing.
 
     Raises:
         LookupFailed: the param cannot be read.
-        EvaluationError: the object holds patches that cannot be merged.
+        EvaluationError: the object has patches that cannot be merged.
     """
     try:
         return invocation.subject().fact_result(name)
@@ -72,13 +74,13 @@ def fact_as_cel_value(name: str, invocation: Invocation) -> FactResult:
 
 _OBJECTS: Final = ("object", "oldObject")
 _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
-"""Errors that a compiled expression would treat as its own, and hide as a missing attribute."""
+"""Errors of our own code that a compiled expression would mistake for a missing attribute."""
 
 
 class Activation(dict[str, Any]):
     """Variables by name; those of `computed` (policy/compiled.py) are computed when an expression first reads them.
 
-    `of` has the invocation and the match from which they are computed.
+    `of` has the invocation and the match for computing them.
     """
 
     __slots__ = ("__weakref__", "of")
@@ -91,7 +93,7 @@ class Activation(dict[str, Any]):
         self.of = (invocation, match)
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is a variable of this name, computed or not."""
+        """Return whether a variable of this name exists; its value may not be computed yet."""
         return super().__contains__(name) or name in self.of[0].policy.computed
 
     def __missing__(self, name: str) -> Any:
@@ -116,12 +118,12 @@ class Activation(dict[str, Any]):
 
 
 def build_activation(invocation: Invocation, budget: CostBudget) -> Activation:
-    """Return the variables of one evaluation. The policy's own variables are evaluated again, and `budget` pays for
+    """Return the variables for one evaluation. The variables of the policy are evaluated anew; `budget` pays for
     them.
 
     Raises:
-        BindingError: the namespace that an expression asks about does not exist.
-        LookupFailed: something that an expression reads is not known; for facts, when they are read.
+        BindingError: an expression reads the namespace, which does not exist.
+        LookupFailed: a value that expressions read is unknown. For a fact, the error comes when the fact is read.
     """
     body, context = invocation.policy.body(), invocation.context
     needs = body.needs

@@ -1,7 +1,7 @@
-"""Converts device objects of resource.k8s.io from and to v1beta1, as an API server does.
+"""Converts objects of resource.k8s.io from and to v1beta1, as API servers do.
 
-v1beta1 has the fields of `exactly` in the request itself, and the fields of a slice's device inside `basic`. v1beta2
-and v1 have `exactly`, and have no `basic`. Everything else is the same. Source: k8s.io/kubernetes v1.36
+In v1beta1, a device request has the fields of `exactly` itself, and a device of a ResourceSlice has its fields inside
+`basic`. v1beta2 and v1 have `exactly`, and no `basic`. All other fields are the same. Source: k8s.io/kubernetes v1.36
 pkg/apis/resource/v1beta1/conversion.go. equivalent_resources.json names the resources.
 """
 
@@ -19,7 +19,7 @@ _OLD: Final = "v1beta1"
 _SET: Final = ("deviceClassName", "allocationMode", "count")
 _EXACT: Final = (*_SET, *POINTERS)
 _NO_CLASS: Final = {"deviceClassName": ""}
-"""The field that the API server always writes, even if it was not set."""
+"""The field of a request that API servers write even if it is empty."""
 
 
 def convert_to_version(obj: JSON, match: Match, deadline: Deadline) -> JSON:

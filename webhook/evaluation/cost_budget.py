@@ -1,8 +1,8 @@
 """Evaluates the expressions of one policy on one request within their cost budget, with the API server's error texts.
 
-Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; the accounting is that of pkg/admission/plugin/cel/activation.go
-(Evaluate) and composition.go (variables have a separate limit, the expression that first uses a variable pays for it,
-and variables are computed again for messages, audit annotations and every mutation).
+Limits: k8s.io/apiserver v0.36 pkg/apis/cel/config.go; accounting: pkg/admission/plugin/cel/activation.go (Evaluate)
+and composition.go. Variables have a separate limit. The expression that first uses a variable pays for it. Variables
+are evaluated again for messages, for audit annotations and for every mutation.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class OutOfBudget(EvaluationError):
 
 
 class CostBudget(CostMeter):
-    """The cost that several expressions may still use together, and their deadline.
+    """The remaining cost for several expressions together, and their deadline.
 
     `owed` is the cost of variables that no expression has paid yet.
     """
 
     __slots__ = ("owed",)
 
-    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as in CostMeter, without the cost of a call
+    def __init__(self, budget: int, deadline: Deadline | None) -> None:  # as CostMeter does, without a call
         self.limit = PER_CALL_LIMIT
         self.budget = budget
         self.deadline = deadline
@@ -43,15 +43,17 @@ class CostBudget(CostMeter):
         self.owed = 0
 
     def covers(self, expressions: int, besides: int = 0) -> bool:
-        """Return whether the budget certainly covers this number of expressions and an additional cost."""
+        """Return whether the budget covers this number of expressions with the greatest cost, and an additional
+        cost.
+        """
         return expressions * PER_CALL_LIMIT + besides <= self.budget
 
     def evaluate(self, expression: Expression, activation: Mapping[str, Any]) -> Any:
-        """Evaluate an expression. Pay for it, and for the variables that it used first.
+        """Evaluate an expression. Pay for it and for the variables that it is the first to use.
 
         Raises:
-            OutOfBudget: the budget does not cover it.
-            EvaluationError: it failed; the text is the API server's and quotes the expression.
+            OutOfBudget: the budget does not cover the cost.
+            EvaluationError: the expression failed. The message is that of API servers and quotes the expression.
         """
         program = expression.program
         if program is None:
@@ -66,7 +68,7 @@ class CostBudget(CostMeter):
         return value
 
     def _pay_for_variables(self) -> None:
-        """Pay for the variables that the last expression used first."""
+        """Pay for the variables that the last expression was the first to use."""
         self.budget -= self.owed
         self.owed = 0
         if self.budget < 0:
@@ -76,8 +78,8 @@ class CostBudget(CostMeter):
 class LazyVariables(dict[str, Any]):
     """The variables of a policy; each is evaluated when first used, and its value or error is kept.
 
-    They have a weak reference to the activation that contains them. A cycle of strong references would keep the
-    request's objects until a garbage collection, which stops the server for tens of milliseconds.
+    The reference to the activation that contains them is weak. With a cycle of strong references, only a garbage
+    collection would free the request's objects, and it stops the server for tens of milliseconds.
     """
 
     __slots__ = ("_activation", "_budget", "_computed", "_declared", "_errors", "_idle", "_spent")
@@ -90,14 +92,16 @@ class LazyVariables(dict[str, Any]):
         self._errors: dict[str, EvaluationError] = {}
         self._computed = 0
         self._spent = 0
-        self._idle: list[CostMeter] = []  # meters of evaluated variables, for the next variables
+        self._idle: list[CostMeter] = []  # meters to use again for the next variables
 
     def max_cost_of_reevaluation(self) -> int:
-        """Return the greatest cost of evaluating all variables again: their earlier cost, or their limit."""
+        """Return the greatest cost of evaluating all variables again: for each, its earlier cost, or else its
+        limit.
+        """
         return self._spent + (len(self._declared) - self._computed) * PER_CALL_LIMIT
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is such a variable. has() evaluates it, so an error of the variable is an error of
+        """Return whether a variable exists. has() also evaluates it, so an error of the variable is an error of
         has().
         """
         if name not in self._declared:
@@ -118,12 +122,12 @@ class LazyVariables(dict[str, Any]):
             value = self[name] = program.evaluate(cast("Mapping[str, Any]", self._activation()), meter)
         except EvaluationError as error:
             if isinstance(error, BudgetExceeded) and meter.spent <= PER_CALL_LIMIT:
-                raise  # the time is over, which no operator may absorb
+                raise  # no operator may absorb this error
             raise self._store_error(name, f'composited variable "{name}" fails to evaluate: {error}', error) from error
         finally:
             spent = meter.spent
             if budget.deadline is not None and spent > STEP:
-                budget.due += spent  # the clock is read before the next expression, although this cost is not paid yet
+                budget.due += spent  # the clock is then read before the next expression
             budget.owed += spent
             self._spent += spent
             self._computed += 1
@@ -133,8 +137,8 @@ class LazyVariables(dict[str, Any]):
         return value
 
     def _meter_of_variable(self) -> CostMeter:
-        """Return a meter for one variable, which has its own limit. The budget has just read the clock, so the meter
-        does not.
+        """Return a meter with the limit of one variable. The meter does not read the clock, because the budget has
+        just read it.
         """
         meter = CostMeter(limit=PER_CALL_LIMIT, deadline=self._budget.deadline)
         meter.due -= STEP
@@ -147,7 +151,7 @@ class LazyVariables(dict[str, Any]):
 
 
 def _same_kind(error: EvaluationError | None, text: str) -> EvaluationError:
-    """Return an error of the same class with another text, because the class shows if an answer of the authorizer was
+    """Return an error of the same class with another text. The class shows whether an answer of the authorizer was
     unknown.
     """
     return NoDecision(text) if isinstance(error, NoDecision) else EvaluationError(text)

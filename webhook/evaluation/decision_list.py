@@ -1,12 +1,12 @@
 """The decisions of one review: bounded in number, and without repeated problems.
 
-An object may have thousands of pod templates. Every rule that denies or fails keeps at least one decision, so that no
-verdict changes because of the bound.
+An object may have thousands of pod templates, each with decisions. At least one decision of every rule that denies or
+fails is kept, so that the bound changes no verdict.
 
-One mistake may break two rules, and one warning may concern several places. A rule that `yields_to` others reports
-nothing if one of them reports the same field with at least the same actions. A warning in the same words about one
-field in several places, such as the roles of a job, becomes one problem that names the other places. Denials keep a
-problem for each place, because each place must be fixed.
+One mistake may break two rules, and one warning may concern several places. If a rule `yields_to` other rules, its
+problem is dropped if one of these reports the same field with at least the same actions. Warnings with equal messages
+about fields of the same name, for example in each role of a job, become one problem that names the other places.
+Denials keep a problem for each place, because each place must be fixed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
 
 MOST_ADMITTED: Final = 10_000
-"""The most decisions without a problem that are kept: a few megabytes. Counters and reports omit the others."""
+"""The most decisions without a problem that are kept, a few megabytes. Counters and reports do not see further
+ones."""
 MOST_SPOKEN: Final = 1_000
-"""The most decisions with a message that are kept, each of up to 5 KiB, and after these the first of each rule."""
+"""The most decisions with a message that are kept, each of up to 5 KiB. Beyond this limit, the first decision of each
+rule is kept."""
 
 
 class DecisionList:
@@ -68,10 +70,10 @@ _Place: TypeAlias = tuple[str, str]
 def without_repeats(
     decisions: Sequence[Decision], policies: Iterable[Policy], deadline: Deadline
 ) -> tuple[Decision, ...]:
-    """Return the decisions on one object without repeats, in their order; unchanged if there is no time to compare
-    them.
+    """Return the decisions on one object without repeated problems, in their order.
 
-    `policies` are the policies of the decision.
+    If there is no time to compare the problems, the decisions are returned unchanged. `policies`: those of the
+    decisions.
     """
     failed = [decision for decision in decisions if decision.evaluation == "deny"]
     if not failed or (len(failed) == 1 and len(failed[0].problems) < 2):
@@ -89,8 +91,8 @@ def without_repeats(
 class _ProblemComparison:
     """Compares the problems of several decisions.
 
-    `warnings` has the places of problems with the same message. `left` has the problems that only one decision reports,
-    by the `id` of the decision.
+    `_warnings` has the places of warnings with equal messages. `_left` has the remaining problems of each decision, by
+    the `id` of the decision.
     """
 
     __slots__ = ("_deadline", "_left", "_policies", "_spoken", "_warnings")
@@ -105,7 +107,7 @@ class _ProblemComparison:
         }
 
     def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
-        """Yield the decisions that have remaining problems, with these problems."""
+        """Yield the decisions with their remaining problems. A decision without remaining problems is left out."""
         for decision in decisions:
             left = self._left.get(id(decision))
             if left is None:
@@ -114,7 +116,7 @@ class _ProblemComparison:
                 yield self._decision_about_rest(decision, left)
 
     def _decision_about_rest(self, decision: Decision, left: Sequence[Problem]) -> Decision:
-        """Return a decision about its remaining problems. A warning also names the other places."""
+        """Return a decision about its remaining problems. A problem of a warning also names the other places."""
         problems = [
             self._problem_with_all_places(problem, decision) for problem in self._deadline.charge_for_items(left)
         ]
@@ -127,7 +129,7 @@ class _ProblemComparison:
         return replace(problem, also=tuple(others)) if others else problem
 
     def _problems_reported_here_alone(self, decision: Decision) -> list[Problem]:
-        """Return the problems that this decision reports alone or first."""
+        """Return the problems of a decision that no other rule and no earlier decision reports."""
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
@@ -147,7 +149,9 @@ def _may_not_deny(decision: Decision) -> bool:
 
 
 def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
-    """Return a key that is equal for problems with the same message, field name and actions, at any places."""
+    """Return a key that is equal for problems with the same message, field name and actions, even in different
+    places.
+    """
     field = problem.path.rpartition(".")[2].partition("[")[0]
     return decision.actions, field, problem.code_found_and_message, problem.fix
 
@@ -155,7 +159,7 @@ def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
 def _actions_by_place(
     failed: Sequence[Decision], named: Mapping[str, Policy], deadline: Deadline
 ) -> Mapping[_Place, set[ValidationAction]]:
-    """Return the places and actions of the rules that other rules yield to."""
+    """Return, by place, the actions of rules to which other rules yield."""
     codes = dict.fromkeys(problem.code for each in failed for problem in deadline.charge_for_items(each.problems))
     catalogues = [policy.catalogue for policy in named.values()]
     rules = (rules[code] for code in codes for rules in catalogues if code in rules)
@@ -169,8 +173,8 @@ def _actions_by_place(
 
 
 def _places_of_problems(decision: Decision) -> Iterator[_Place]:
-    """Yield the rule and the path of each problem of a decision. For a policy in CEL, the paths are at the start of its
-    sentences.
+    """Yield the rule and the path of each problem of a decision. For a policy in CEL, the paths are parsed from the
+    beginnings of the message's sentences.
     """
     if decision.problems:
         yield from ((each.code, each.path) for each in decision.problems)

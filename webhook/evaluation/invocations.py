@@ -1,8 +1,9 @@
-"""Which policies are evaluated on which objects of a request: the targets, bindings and parameters of a policy.
+"""Decides which policies are evaluated on which objects of a request, with which bindings and parameters.
 
-A policy whose annotation `claimgate.dev/concerns` names resources of Pods is not evaluated on Pods without them. The
-webhooks of the policy are registered with the same words (export/registrations.py), so that an API server does not send
-such Pods. This module must find every Pod that the expressions of the webhooks find, and may find more.
+The annotation `claimgate.dev/concerns` of a policy names resources of Pods. The policy is not evaluated on Pods
+without these resources. Webhooks are registered with matchConditions for the same words (export/registrations.py), so
+that API servers do not send such Pods. This module must accept every Pod that the matchConditions accept, and may
+accept more.
 
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 
@@ -46,13 +47,13 @@ from webhook.typed.pods import Pod
 from webhook.typed.view import ReadingContext
 
 _AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
-"""The resources other than devices."""
+"""The names of resources that are not devices."""
 _OF_SERVER: Final = frozenset(("resourceVersion", "generation"))
 """Fields of metadata that the API server sets."""
 
 
 def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
-    """Return the policies that may concern a request, without policies about parts that its Pod does not have."""
+    """Return the candidates without policies about resources that the Pod of the request does not have."""
     present: frozenset[str] | None = None
     kept = []
     is_update = context.attributes.operation is Operation.UPDATE
@@ -73,7 +74,7 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
 class Invocation(Struct):
     """One policy with one binding and parameter, to be evaluated on one object of a request. Treat it as immutable.
 
-    `gate` has the matchConditions that may not hold for the object; None if there are none.
+    `gate` has the matchConditions to evaluate; None if all are known to hold.
     """
 
     context: RequestContext
@@ -89,7 +90,7 @@ class Invocation(Struct):
         return self.policy.name, self.binding.name, self.param.name
 
     def subject(self) -> Subject:
-        """Return the target as facts and checks see it.
+        """Return the target in the form for facts and checks.
 
         Raises:
             LookupFailed: the param cannot be read.
@@ -98,10 +99,10 @@ class Invocation(Struct):
 
 
 class UnusablePolicy(Struct, frozen=True):
-    """A policy, or one of its bindings, that cannot be used on this request.
+    """A policy, or a binding of it, that cannot be used on this request.
 
-    `error` is the error of matching it, if any. `is_told`: users get a warning although the failurePolicy lets the
-    request pass.
+    `error` is the error of the matching, if there was one. `is_told`: users get a warning if the failurePolicy lets
+    the request pass.
     """
 
     policy: Policy
@@ -151,10 +152,10 @@ def _unusable_policy(
 
 
 def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequence[EvaluationTarget]:
-    """Return the request's own object if the policy matches it, then the objects inside it if the policy expands.
+    """Return the request's own object if the policy matches it, and the objects inside if the policy expands.
 
     Raises:
-        BindingError: the namespace that a selector asks about does not exist.
+        BindingError: a selector reads the labels of the namespace, which does not exist.
         LookupFailed: it is not known.
         BudgetExceeded: the time is up.
     """
@@ -182,7 +183,7 @@ def _match_of_policy(candidate: Candidate, context: RequestContext) -> Match | N
 def _targets_inside_object(
     inner: InnerObjects, policy: Policy, context: RequestContext
 ) -> tuple[EvaluationTarget, ...]:
-    """Return the objects inside the request's own object on which a policy is evaluated."""
+    """Return the objects inside the request's own object for which a policy expands."""
     if inner.merged_pods and policy.kind == "mutating" and not context.attributes.is_plain:
         inner = inner._replace(merged_pods=False)
     return context.objects.inner_targets(inner)
@@ -191,13 +192,13 @@ def _targets_inside_object(
 def _without_mistyped_objects(
     targets: Iterable[EvaluationTarget], policy: Policy, context: RequestContext
 ) -> Sequence[EvaluationTarget]:
-    """Return the targets, without objects with wrong types on which the policy is not evaluated."""
+    """Return the targets without those that have values of wrong types, unless the policy is about types."""
     return [each for each in targets if not each.mismatches or _evaluates_mistyped_object(policy, each, context)]
 
 
 def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
-    """Return whether a policy is evaluated on an object with wrong types; note the object if the policy may
-    concern it.
+    """Return whether a policy is evaluated on an object with values of wrong types. If it is not, but may concern the
+    object, the object is noted in the context.
     """
     kind = (target.kind.group, target.kind.kind)
     if context.policies.registry.may_checks_apply_to(policy.checks, kind, target.object):
@@ -211,7 +212,7 @@ def _matching_targets(
     """Return the targets that the criteria of a policy or a binding match.
 
     Raises:
-        BindingError: the namespace that a selector asks about does not exist.
+        BindingError: a selector reads the labels of the namespace, which does not exist.
         LookupFailed: it is not known.
         BudgetExceeded: the time is up.
     """
@@ -239,8 +240,8 @@ def _matching_targets(
 
 
 def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
-    """Return the words that apply to the Pod. Return all words if there is no time, or if a part of the Pod has a wrong
-    type or was not read; then each failurePolicy decides.
+    """Return the words of `concerns` that apply to the Pod. Return all words if there is no time, or if a part of the
+    Pod has a wrong type or was not read: then the policies are evaluated, and their failurePolicy decides.
     """
     try:
         return _concerns_of_request(context)
@@ -249,8 +250,8 @@ def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
 
 
 def _concerns_of_request(context: RequestContext) -> frozenset[str]:
-    """Return the words of `concerns` that apply to the Pod, or to the old Pod of an update; all words if its types are
-    wrong.
+    """Return the words of `concerns` that apply to the Pod or, in an update, to the old Pod; all words if the Pod has
+    values of wrong types.
     """
     target = context.objects.own_object_target(context.objects.sent)
     if target.mismatches:
@@ -276,11 +277,11 @@ def _concerns_of_pod(pod: Pod) -> frozenset[str]:
 
 
 def _is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
-    """Return whether an update is of an object that is being deleted, or changes only fields of BOOKKEEPING that a
-    policy does not name.
+    """Return whether an update changes an object that is being deleted, or changes only fields of BOOKKEEPING that
+    the policy does not name.
 
-    Otherwise a policy could refuse such updates of objects that are older than the policy. A Pod could then not be
-    deleted, because it would keep its finalizer, and a Job would never end.
+    Without this exception, a new policy could refuse such updates of older objects. For example, a Pod could not be
+    deleted, because its finalizer could not be removed, and a Job would never end.
     """
     attributes = context.attributes
     new, old = attributes.object, attributes.old_object
@@ -291,8 +292,8 @@ def _is_bookkeeping(context: RequestContext, policy: Policy) -> bool:
 
 
 def _changed_bookkeeping(new: JSON, old: JSON, deadline: Deadline) -> frozenset[str] | None:
-    """Return the fields of BOOKKEEPING that differ, or no fields for an object that is being deleted; None if other
-    fields differ too.
+    """Return the fields of BOOKKEEPING that differ; None if other fields differ too. For an object that is being
+    deleted, the result is empty.
     """
     metadata, before = new.get("metadata"), old.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(before, Mapping):
@@ -301,7 +302,7 @@ def _changed_bookkeeping(new: JSON, old: JSON, deadline: Deadline) -> frozenset[
         return frozenset()
     try:
         changed = {*_different_keys(new, old, deadline)} - {"metadata"} | {*_different_keys(metadata, before, deadline)}
-    except UnreadPartError:  # this field may have changed
+    except UnreadPartError:  # an unread field may have changed
         return None
     return frozenset(changed - _OF_SERVER) if changed <= BOOKKEEPING | _OF_SERVER else None
 
@@ -317,7 +318,7 @@ def _different_keys(new: Mapping[str, JSON], old: Mapping[str, JSON], deadline: 
 def _record_targets_in_trace(
     candidate: Candidate, targets: Sequence[EvaluationTarget], context: RequestContext
 ) -> None:
-    """Record in the trace, if there is one, the objects to which a policy, or a binding, does not apply."""
+    """Record in the trace, if there is a trace, the objects that a policy or a binding does not match."""
     trace, policy = context.options.trace, candidate.policy
     if trace is None:
         return
@@ -335,7 +336,7 @@ def _record_targets_in_trace(
 def _record_unmatched_objects(
     policy: Policy, binding: Binding | None, targets: Iterable[EvaluationTarget], context: RequestContext
 ) -> None:
-    """Record in the trace, if there is one, the objects that a policy or its binding does not match."""
+    """Record in the trace, if there is a trace, why the criteria of a policy or binding do not match some objects."""
     if (trace := context.options.trace) is not None:
         criteria = (binding.criteria or Criteria()) if binding else policy.criteria
         for target in targets:
@@ -347,7 +348,6 @@ def _record_unmatched_objects(
 def _targets_not_among(
     targets: Sequence[EvaluationTarget], matched: Sequence[EvaluationTarget]
 ) -> Iterator[EvaluationTarget]:
-    """Yield the targets that are not among `matched`."""
     identities = set(map(id, matched))
     yield from (target for target in targets if id(target) not in identities)
 
@@ -355,7 +355,7 @@ def _targets_not_among(
 def _unmatched_part_of_criteria(
     criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext
 ) -> str:
-    """Return the part of the criteria that does not match; "" if all match."""
+    """Return the part of the criteria that does not match; "" if all parts match."""
     parts: list[str] = []
     equal = context.policies.equivalents
     try:

@@ -1,7 +1,7 @@
 """The matchConditions of a policy: CEL expressions that decide whether a matched policy applies to an object.
 
-The conditions see no namespaceObject. If a condition is false, errors in other conditions do not matter, even in
-earlier ones. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
+Conditions have no variable `namespaceObject`. If a condition is false, errors of other conditions are ignored, even
+of earlier ones. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/matchconditions/matcher.go.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from webhook.policy.matching import Match
 
 
 def do_conditions_hold(invocation: Invocation) -> bool:
-    """Return whether the conditions of a policy, if any, hold for an object. With failurePolicy Ignore, a failed
-    condition is false.
+    """Return whether all conditions of a policy hold for an object. With failurePolicy Ignore, a failed condition is
+    false.
 
     Raises:
-        EvaluationError: they could not be evaluated and the failurePolicy is Fail, or they need an unknown answer of
-            the authorizer. LookupFailed: something that they read is not known.
+        EvaluationError: a condition failed and the failurePolicy is Fail, or it needs an unknown answer of the
+            authorizer. LookupFailed: a value that a condition reads is unknown.
     """
     gate, context = invocation.gate, invocation.context
     if gate is None:
@@ -51,11 +51,11 @@ def do_conditions_hold(invocation: Invocation) -> bool:
 
 
 def may_conditions_hold(invocation: Invocation) -> bool:
-    """Return whether the conditions of a policy may hold for an unknown object; false if a condition is false for every
-    object.
+    """Return whether the conditions of a policy may hold for an object that is unknown: not if a condition is false
+    for every object.
 
     Raises:
-        EvaluationError: one of them fails for every object, and the policy's failurePolicy is Fail.
+        EvaluationError: a condition fails for every object, and the policy's failurePolicy is Fail.
     """
     try:
         return do_conditions_hold(invocation)
@@ -64,7 +64,9 @@ def may_conditions_hold(invocation: Invocation) -> bool:
 
 
 def _match_as_requested(target: EvaluationTarget, context: RequestContext) -> Match:
-    """Return the match for the variable `request`, which has the resource as requested (matchconditions/matcher.go)."""
+    """Return the match for the variable `request`: in matchConditions it has the requested resource
+    (matchconditions/matcher.go).
+    """
     resource, match = context.attributes.request_resource, target.match
     return match if resource == match.resource else Match(resource, match.kind)
 
@@ -72,7 +74,7 @@ def _match_as_requested(target: EvaluationTarget, context: RequestContext) -> Ma
 def _has_new_spec(
     condition: Condition, target: EvaluationTarget, names: Mapping[str, Any], context: RequestContext
 ) -> bool:
-    """Return whether the condition of `updates: spec` holds. It is evaluated once for each object, for all policies."""
+    """Return whether the condition of `updates: spec` holds. All policies share the result for an object."""
     if target.has_new_spec is None:
         target.has_new_spec = first_false_condition((condition,), names, context) is None
     return target.has_new_spec
@@ -85,7 +87,7 @@ def first_false_condition(
 
     Raises:
         OutOfBudget: the conditions cost too much.
-        EvaluationError: no condition is false, and some failed; it has all their texts.
+        EvaluationError: no condition is false, and some failed. The message has all their errors.
     """
     budget, left = context.cost_budget(MATCH_CONDITIONS_BUDGET), len(conditions)
     errors: list[EvaluationError] = []

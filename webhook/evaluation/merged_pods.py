@@ -1,11 +1,12 @@
-"""The pods of a request that are not in its object: merged pods of TrainJobs, and pods built from single fields.
+"""Finds the pods of a request that are not in its object: merged pods of TrainJobs, and pods that controllers build
+from single fields.
 
-A policy with `expand: pods` is evaluated on the pods that Trainer creates from a TrainJob and its runtime. A problem of
-a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime, the pods
-are not known. Some controllers build pods from single fields. For their kinds, the policy is evaluated on these fields,
-and is not evaluated if it reads others: an unknown field of a PartialObject is an error, not an absent field. For these
-kinds, only pods of files are evaluated, because in a cluster the pods themselves reach the policy. A pod template that
-a controller completes with other fields is a PartialObject, too.
+A policy with `expand: pods` is evaluated on the pods that Trainer creates from a TrainJob and its runtime. A problem
+of a field is reported at the origin of the field: spec.trainer, the patches, or the runtime. Without the runtime, the
+pods are unknown. Some controllers build pods from single fields of an object. A policy is evaluated on these fields.
+If it reads another field, it is not evaluated: reading an unknown field of a PartialObject is an error. Only pods of
+objects in files are evaluated in this way, because in a cluster the created pods themselves are reviewed. A pod
+template that a controller completes is also a PartialObject.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedPod:
-    """The pod of one replicated job of a TrainJob. `path` is the place of the TrainJob in the request's object; () is
-    the object.
+    """The pod of one replicated job of a TrainJob. `path` is the place of the TrainJob in the request's object; ()
+    means the object itself.
     """
 
     path: FieldPath
@@ -62,7 +63,7 @@ class MergedPod:
         )
 
     def locate(self, path: FieldPath, message: str) -> tuple[str, str]:
-        """Return where a field of the pod comes from, and the message about it with that place."""
+        """Return the place from which a field of the pod comes, and the message with this place."""
         at = self.virtual.path_in_trainer_spec(path) if path else None
         if at is not None:
             place = path_as_text((*self.path, *at))
@@ -93,11 +94,11 @@ class PartialPod:
 
     @property
     def podset(self) -> PodSet:
-        """Return the pod set. Its place is the place of these fields."""
+        """Return the pod set. Its place is that of the fields."""
         return PodSet(name=self.made.name, path=(*self.path, *self.made.at), template=self.made.pod, elsewhere=True)
 
     def locate(self, path: FieldPath, message: str) -> tuple[str, str]:
-        """Return where a field of the pod comes from, and the message about it with that place."""
+        """Return the place from which a field of the pod comes, and the message with this place."""
         place = path_as_text((*self.path, *self.made.locate(path)))
         return place, f"{place}{message}" if path else f"{place}: {message}"
 
@@ -123,7 +124,7 @@ class PartialPod:
 
 
 def _partial_resources(container: JSON, made: MadePod, told: str, where: str) -> JSON:
-    """Return the resources of a container with unknown parts; {} if all are known."""
+    """Return `resources` of a container with its unknown parts; {} if there are no unknown parts."""
     if not made.hidden_limits or "resources" not in made.known_in_container:
         return {}
     resources = container.get("resources") or {}
@@ -145,12 +146,12 @@ def _decoded_pod(template: JSON, attributes: Attributes, deadline: Deadline) -> 
 
 
 def pod_of_partial_template(pod: JSON, partial: PartialTemplate, deadline: Deadline) -> JSON:
-    """Return what is known of the pods of a template that a controller completes.
+    """Return the known part of the pods of a template that a controller completes.
 
     Args:
         pod: the template as a decoded Pod, or None.
-        partial: what the controller leaves as the template has it.
-        deadline: is charged for what is walked.
+        partial: the parts that the controller does not change.
+        deadline: is charged for each value that is walked.
     """
     if pod is None:
         return None
@@ -180,10 +181,11 @@ def pod_of_partial_template(pod: JSON, partial: PartialTemplate, deadline: Deadl
 
 @dataclass(frozen=True, slots=True)
 class _KnownParts:
-    """Returns an object of a template without its unknown parts. `where` is its path in the Pod, with a dot at its end.
+    """Makes the PartialObject of an object in a template. `where` is the path of the object in the Pod, with a dot at
+    the end.
 
-    hidden: dotted fields below it; whole_lists: the only lists that are known; absent: fields that are absent, not
-    unknown.
+    hidden: dotted paths of unknown fields; whole_lists: the only lists that are known; absent: missing fields that
+    are known to be absent.
     """
 
     deadline: Deadline
@@ -209,7 +211,9 @@ class _KnownParts:
 
 @dataclass(frozen=True, slots=True)
 class PodsOutsideObject:
-    """The pods outside a request's object, the pods of its old object by place and name, and the missing objects."""
+    """The pods outside of a request's object, those of its old object, and the missing objects without which pods are
+    unknown.
+    """
 
     pods: tuple[MergedPod | PartialPod, ...] = ()
     before: tuple[MergedPod | PartialPod, ...] = ()
@@ -217,10 +221,10 @@ class PodsOutsideObject:
 
 
 def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView) -> PodsOutsideObject:
-    """Return the pods of a request's object that are not in it. The attributes have the decoded objects.
+    """Return the pods of a request's object that are not in the object. The attributes must have decoded objects.
 
     Raises:
-        LookupFailed: the installed release of Trainer is not known.
+        LookupFailed: the installed release of Trainer is unknown.
     """
     now, before = attributes.object, attributes.old_object
     jobs = [*_train_jobs(now if now is not None else before, table, view)]
@@ -249,7 +253,7 @@ def pods_outside_object(attributes: Attributes, table: Table, view: ClusterView)
 
 
 def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[PartialPod]:
-    """Yield the pods that are created from single fields of an object, or of objects inside it."""
+    """Yield the pods that controllers create from single fields of an object, or of objects inside it."""
     inside = embedded_objects(obj, table, deadline)
     places = [((), obj), *((inner.path, inner.object) for inner in deadline.items_with_clock_checks(inside))]
     for path, each in places:
@@ -260,7 +264,7 @@ def _partial_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Parti
 
 
 def _train_jobs(obj: JSON, table: Table, view: ClusterView) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the TrainJobs in an object, or the object if it is a TrainJob, with their paths."""
+    """Yield the TrainJobs in an object with their paths; the object itself if it is a TrainJob."""
     if group_kind(obj) == TRAIN_JOB:
         yield (), obj
     for inner in view.deadline.items_with_clock_checks(embedded_objects(obj, table, view.deadline)):
@@ -273,7 +277,7 @@ class PartialObject(dict[str, Any]):
 
     Args:
         fields: the fields that are set and known.
-        is_known: returns whether the value or absence of a field is known.
+        is_known: returns whether a field that is not in `fields` is known to be absent.
         where: the path of the object, with a dot at its end.
         told: the error text for an unknown field, with `{}` for its path.
     """
@@ -301,7 +305,7 @@ class PartialObject(dict[str, Any]):
         """Return whether a field is set.
 
         Raises:
-            NoDecision: it is not known.
+            NoDecision: the field is unknown.
         """
         if super().__contains__(name):
             return True

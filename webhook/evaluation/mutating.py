@@ -67,15 +67,16 @@ from webhook.rules.decisions import Decision, DenialReason
 from webhook.yamltext.jsontext import equal_as_json
 
 _REVERSIBLE: Final = ("none", "version")
-"""Conversions that allow changes to be put back into the object as it was sent."""
+"""Conversions after which changes can be put back into the object as it was sent."""
 _INTERNAL_ERROR: Final = DenialReason("InternalError", 500)
-"""The code of every failed mutation, for any reason (admission.NewForbidden)."""
+"""The reason and code of a denial after a failed mutation (admission.NewForbidden)."""
 
 
 def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decision, ...]]:
-    """Return the object after all mutating policies, the same value if none changed it, and their decisions in order.
+    """Return the object after all mutating policies, and their decisions in order. If nothing changed, the object is
+    the same value.
 
-    Failures of policies are in the decisions, and raise no error. On DELETE there is nothing to change.
+    Failures of policies become decisions and raise no error. On DELETE, no policy is run.
     """
     attributes, policies = context.attributes, context.policies
     if attributes.operation is Operation.DELETE or attributes.object is None:
@@ -90,7 +91,7 @@ def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decisi
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        second = context.of_other_request(again)  # the first round is explained
+        second = context.of_other_request(again)  # the trace is about the first round alone
         run.run_round(policies_that_may_concern(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
@@ -102,12 +103,12 @@ def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decisi
 
 
 class MutationRun(Struct):
-    """One object during the mutating policies, with their decisions. `only` has the keys of policies for a second
+    """The state while mutating policies run on one object. `only` has the keys of the policies to run in a second
     round.
 
-    `stopped` are the policies and bindings that the deadline interrupted; they are not evaluated again. `definition` is
-    the CustomResourceDefinition of the object, if a policy needed it. `reinvocable` are the keys of the policies that
-    may run again. If the run `is_aborted`, no further policy is evaluated.
+    `stopped` has the policies and bindings that the deadline interrupted; they do not run again. `definition` is the
+    CustomResourceDefinition of the object, if a policy needed it. `reinvocable` has the keys of the policies that may
+    run again. If the run `is_aborted`, no other policy runs.
     """
 
     object: JSON
@@ -194,7 +195,7 @@ class MutationRun(Struct):
             self.reinvocable[invocation.key] = None
 
     def _add_decision_about_pods_outside_object(self, invocation: Invocation) -> None:
-        """Report that a policy would change pods that are not in the object, so that nothing can be written."""
+        """Report that a policy would change pods that are not in the object, so that the change cannot be written."""
         if self.only is not None:
             return
         policy, binding, target = invocation.policy, invocation.binding, invocation.target
@@ -213,7 +214,9 @@ class MutationRun(Struct):
             self._is_time_over(invocation)
 
     def _changes_pod(self, invocation: Invocation) -> bool:
-        """Return whether a policy changes a pod that is not in the object; true if only a part of the pod is known."""
+        """Return whether a policy changes a pod that is not in the object. It is assumed to if only a part of the pod
+        is known.
+        """
         target, deadline = invocation.target, invocation.context.deadline
         if isinstance(target.merged, PartialPod):
             return True
@@ -225,8 +228,8 @@ class MutationRun(Struct):
         return False
 
     def _apply_all_mutations(self, invocation: Invocation, sent: JSON, crd: JSON) -> bool:
-        """Apply the mutations of a policy, and return whether all were tried. A failed mutation does not stop the
-        others. `sent` is the object with which all policies were matched.
+        """Apply the mutations of a policy, and return whether all were tried. A failed mutation does not stop later
+        ones. `sent` is the object with which all policies were matched.
         """
         for index in range(len(invocation.policy.changes)):
             target = refresh_target(invocation.target, self.object, invocation.context.deadline)
@@ -258,7 +261,7 @@ class MutationRun(Struct):
         self._add_decision(_decision_of_applied_mutation(invocation, index, changes, perf_counter() - started))
 
     def _mutated_object(self, invocation: Invocation, index: int, sent: JSON, crd: JSON) -> tuple[JSON, JSON]:
-        """Return the target's object after a mutation of its policy, and before."""
+        """Return the target's object after a mutation, and before it."""
         context, target, change = invocation.context, invocation.target, invocation.policy.changes[index]
         budget = context.cost_budget(RUNTIME_BUDGET)
         context.deadline.spend(1)
@@ -271,7 +274,7 @@ class MutationRun(Struct):
         return changed, shown
 
     def _is_time_over(self, invocation: Invocation) -> bool:
-        """Return whether the time is over. The policy then does not run again."""
+        """Return whether the time is over, and note that the policy must not run again."""
         if invocation.context.deadline.is_over:
             self.stopped.add(invocation.key[:2])
             return True
@@ -293,8 +296,8 @@ def _match_policy(candidate: Candidate, context: RequestContext) -> Sequence[Inv
 
 
 def _reversible_invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invocation | UnusablePolicy]:
-    """Yield the invocations of one policy. For a target in a version that cannot be put back, the policy is unusable
-    with each binding.
+    """Yield the invocations of one policy. For a target in a version that cannot be converted back, the policy is
+    unusable with each binding.
     """
     reported: set[tuple[int, int]] = set()
     for each in invocations_of_policy(candidate, context):
@@ -326,7 +329,7 @@ def _decision_of_applied_mutation(
 
 
 def _decision_of_failed_mutation(invocation: Invocation, error: Exception, index: int | None = None) -> Decision:
-    """Return the decision about a mutation, or conditions of its policy, that could not be evaluated."""
+    """Return the decision about a mutation, or about matchConditions, that could not be evaluated."""
     if isinstance(error, AmbiguousObject | NoDecision):
         return undecided_decision(invocation.policy, invocation.binding, error, invocation.param.name)
     path, message = invocation.target.reroot(str(error))
@@ -338,7 +341,9 @@ def _decision_of_failed_policy(invocation: Invocation, message: str) -> Decision
 
 
 def _decision_of_invalid_result(invocation: Invocation, index: int, text: str) -> Decision:
-    """Return the denial for a patched object that is not an object of its kind; the failurePolicy does not matter."""
+    """Return the denial for a patched object that is not a valid object of its kind. It denies with any
+    failurePolicy.
+    """
     error = _decision_of_failed_policy(invocation, text)
     return structs.replace(error, rule="", index=index, lets_pass=False, denial=_INTERNAL_ERROR)
 
@@ -346,7 +351,9 @@ def _decision_of_invalid_result(invocation: Invocation, index: int, text: str) -
 def decisions_of_unfinished_mutations(
     policies: PolicySet, decisions: Sequence[Decision], text: str
 ) -> Iterator[Decision]:
-    """Yield the errors of policies that changed the object when time ran out before the change became a patch."""
+    """Yield an error for each policy that changed the object, because the time ended before the changes became a
+    patch.
+    """
     changed = {(each.policy, each.binding): each for each in decisions if each.evaluation == "admit"}
     named = {policy.name: policy for policy in policies.mutating}
     for decision in changed.values():

@@ -1,9 +1,9 @@
 """Applies one mutation to one target, and puts the changed target back into the whole object.
 
-The value of the expression becomes a patch, and the patch is applied. An ApplyConfiguration to a custom kind needs its
-CustomResourceDefinition. The result of a JSONPatch is completed by the definition if the view has one: a live view
-has no definitions for policies that have only JSON patches, because the API server sets defaults and prunes the result.
-An object of a kind without a definition has unknown fields.
+The value of the expression becomes a patch, and the patch is applied. An ApplyConfiguration for a custom kind needs
+its CustomResourceDefinition. With a definition, the result of a JSONPatch also gets defaults and loses unknown
+fields. A live view has no definitions for policies with only JSON patches, because the API server does the same after
+the webhook. Without a definition, unknown fields stay.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go and
 pkg/cel/mutation/dynamic/objects.go (the check of type names).
@@ -44,21 +44,21 @@ def apply_mutation(
     crd: JSON = None,
     sent: JSON = None,
 ) -> JSON:
-    """Return the object after a mutation with the value `value` of its expression; the same object if nothing changed.
+    """Return the object after a mutation; the same object if nothing changed.
 
     Args:
         change: the mutation.
         value: the value of its expression.
         obj: the current object.
-        kind: its kind.
-        deadline: of the review.
-        given: the parts of the value that are JSON of an object that the expression has read.
+        kind: the kind of the object.
+        deadline: the deadline of the review.
+        given: finds the parts of `value` that come from objects that the expression has read.
         crd: the CustomResourceDefinition of a custom kind, if it is known.
         sent: the object before the first mutation.
 
     Raises:
         UndecodableObject: the patched object is not an object of its kind.
-        PatchError: the patch cannot be read or does not apply; the API server's text.
+        PatchError: the patch is invalid or does not apply. The message is that of API servers.
         BudgetExceeded: the time is up.
     """
     patchvalues.require_bounded_value(value, deadline)
@@ -69,7 +69,7 @@ def apply_mutation(
         refuse_wrong_type_names(value)
         head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
         wanted = {**patchvalues.apply_configuration_of_value(value, given), **head}
-        deadline.check_clock()  # merging reads no clock
+        deadline.check_clock()  # the merge itself does not read the clock
         merged = configuration.apply_configuration(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
         if given.has_nil:
             merged = structural.object_as_stored(merged, declared.schema if declared else None, deadline)
@@ -104,10 +104,10 @@ def _operation_as_json(value: Struct, given: patchvalues.JsonPartTracker) -> JSO
 
 
 def refuse_wrong_type_names(value: Struct) -> None:
-    """Refuse `Object.spec{selector: Object.spec.wrong{}}`: the type of a field must be named after it.
+    """Refuse `Object.spec{selector: Object.spec.wrong{}}`: a type must have the name of its field.
 
     Raises:
-        PatchError: the wrong names.
+        PatchError: a type has another name.
     """
     wrong = tuple(_wrong_type_names(value, value.name))
     if wrong:
@@ -132,7 +132,7 @@ def _wrong_type_names(value: Any, expected: str) -> Iterator[str]:
 
 
 def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | None = None) -> EvaluationTarget | None:
-    """Return the current target in the object; None if its template is gone."""
+    """Return the target with the content of the current object; None if its template no longer exists."""
     podset = target.podset
     if podset is None:
         seen = convert_to_version(obj, target.match, deadline or Deadline())
@@ -159,23 +159,23 @@ def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadl
 
 
 class TemplateRewriting:
-    """Changes templates of an object one after the other, and copies each part at most once.
+    """Changes templates of an object one by one, and copies each part of the object at most once.
 
-    The path to a template is copied once and then changed in place. Otherwise a list with thousands of templates would
-    be copied thousands of times. Other code may remember the object, or a part of it, by its identity. Callers must
-    call `freeze_copies` before such code gets it.
+    The parts above a template are copied once and then changed in place. Otherwise a list with thousands of templates
+    would be copied thousands of times. Other code caches values by the identity of an object or of a part. Call
+    `freeze_copies` before such code gets the object.
     """
 
     def __init__(self) -> None:
-        self._copies: dict[int, JSON] = {}  # kept alive, so that no other object gets their ids
+        self._copies: dict[int, JSON] = {}  # this reference keeps them alive, so that no other object gets their ids
 
     def freeze_copies(self) -> None:
-        """Do not change the existing copies any more."""
+        """Stop changing the existing copies; later changes make new copies."""
         if self._copies:
             self._copies = {}
 
     def put(self, obj: JSON, path: paths.FieldPath, new: JSON) -> JSON:
-        """Return the object with another value at a path."""
+        """Return the object with the value `new` at a path."""
         if not path:
             return new
         root = inner = self._copy_once(obj)
@@ -196,7 +196,7 @@ class TemplateRewriting:
 def with_changed_pod(
     obj: JSON, target: EvaluationTarget, pod: JSON, rewriting: TemplateRewriting | None = None
 ) -> JSON:
-    """Return the whole object with a changed virtual Pod in its template. Unchanged parts stay the same values."""
+    """Return the whole object after the virtual Pod of a template changed. Unchanged parts stay the same values."""
     into = rewriting or TemplateRewriting()
     podset, before = target.podset, target.written
     if pod is before:
@@ -226,9 +226,9 @@ def with_changed_pod(
 
 
 def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON, into: TemplateRewriting) -> JSON:
-    """Return the object with changed labels and annotations of a pod, at the places from which the pod gets them.
+    """Return the object with a pod's changed labels and annotations, at the places from which the pod gets them.
 
-    Additions go to the last place, which overrides the others; removals apply to all places.
+    Additions are written to the last place, which overrides the others. Removals apply to all places.
     """
     for name in ("labels", "annotations"):
         old, new = before.get(name) or {}, after.get(name) or {}
@@ -245,12 +245,13 @@ def _with_changed_metadata(obj: JSON, podset: PodSet, before: JSON, after: JSON,
 
 
 def find_crd_of_target(invocation: Invocation) -> JSON:
-    """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
+    """Return the CustomResourceDefinition of a target's kind; None for built-in kinds, and for kinds without a
+    definition.
 
-    The result is also None for an object to which the policy applies although its rules name Pods.
+    The result is also None for an object that the rule for Pods matches.
 
     Raises:
-        LookupFailed: it is not known, and the policy needs it.
+        LookupFailed: the definition is unknown, and the policy needs it.
     """
     target, policy = invocation.target, invocation.policy
     resource = (target.attributes if target.podset else target.match).resource
@@ -265,6 +266,6 @@ def find_crd_of_target(invocation: Invocation) -> JSON:
 
 
 def without_unknown_fields(obj: JSON, crd: JSON, version: str, deadline: Deadline) -> JSON:
-    """Return the object without fields that its definition does not declare."""
+    """Return the object without fields that the definition of its kind does not declare."""
     declared = schema_of_definition(crd, version)
     return structural.without_unknown_fields(obj, declared.schema, deadline) if declared else obj

@@ -1,11 +1,12 @@
-"""Everything that was not evaluated, and the decisions about it.
+"""Makes the decisions about everything that was not evaluated.
 
-- A policy as a whole: out of time, a configuration that cannot be used, an object version that only an API server can
-  convert to, or a fault of claimgate. Its failurePolicy decides, as for every failed evaluation (k8s.io/apiserver v0.36
-  pkg/admission/plugin/policy/validating/validator.go).
-- A request whose evaluation was stopped from outside: every policy that may concern it has an error.
-- An object or a pod template with values of wrong types: reported once, unless a policy about types reported it.
-- A rule that holds only because an object that it needs is missing: it was not evaluated.
+- A policy as a whole: the time is over, its configuration cannot be used, it needs an object version to which only an
+  API server can convert, or claimgate has a bug. Its failurePolicy decides, as for every failed evaluation
+  (k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go).
+- A request: its evaluation was stopped from outside. Every policy that may concern the request has an error.
+- An object or a pod template with values of wrong types: it is reported once, unless a policy about types reported
+  it.
+- A rule that finds no problem, but needs an object that is missing: it counts as not evaluated.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ from webhook.rules.problem import MissingObject
 
 DENY: Final = (ValidationAction.DENY,)
 _FAILED_MUTATION: Final = DenialReason("Invalid", 403)
-"""The reason of a mutating policy's error. The code of every failed mutation is 403 (admission.NewForbidden)."""
+"""The reason and code of a mutating policy's error: every failed mutation has code 403 (admission.NewForbidden)."""
 _UNUSABLE_MUTATION: Final = DenialReason("Forbidden", 403)
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
-"""Errors that concern more than one policy: those raised on purpose, and those of the whole process."""
+"""Errors that are not a bug in the evaluation of a policy: those raised on purpose, and those of the whole
+process."""
 
 
 def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
@@ -77,8 +79,8 @@ def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decis
 def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]:
     """Yield the decision about a policy or a binding that cannot be used on this request.
 
-    With failurePolicy Fail, a configuration error denies, whatever the actions of the binding are. A policy that timed
-    out before its bindings were matched fails for each binding.
+    With failurePolicy Fail, a configuration error denies with any actions of the binding. A policy that timed out
+    before its bindings were matched fails for each binding.
     """
     policy, binding, error = unusable.policy, unusable.binding, unusable.error
     if isinstance(error, AmbiguousObject):
@@ -95,7 +97,7 @@ def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]
 
 
 def undecided_decision(policy: Policy, binding: Binding | None, error: Exception, param: str = "") -> Decision:
-    """Return the decision of a policy that needs something unknown, such as the labels of the namespace or a user's
+    """Return the decision of a policy that needs an unknown value, such as the labels of the namespace or a user's
     permissions.
     """
     decision = _undecided_decision(policy, binding, str(error), param)
@@ -130,7 +132,7 @@ def _undecided_decision(policy: Policy, binding: Binding | None, text: str, para
 def decision_of_unknown_pods(
     policy: Policy, binding: Binding, param: str, missing: tuple[MissingObject, ...]
 ) -> Decision:
-    """Return the decision of a policy about Pods for which the pods of an object are not known."""
+    """Return the decision of a policy about Pods if the pods of an object are unknown."""
     text = ", ".join(map(str, missing))
     return replace(_undecided_decision(policy, binding, text, param), missing=missing)
 
@@ -138,7 +140,7 @@ def decision_of_unknown_pods(
 def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
     """Return the decision of a policy that needs an object version to which only an API server can convert.
 
-    For an object of a file, the version that an API server would send is not known, so nothing is decided.
+    For an object of a file, the version that an API server would send is unknown, so the decision is "unknown".
     """
     error = replace(error_of_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
     if not target.attributes.is_plain:
@@ -148,7 +150,7 @@ def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Eva
 
 
 def sentence_about_other_version(target: EvaluationTarget) -> str:
-    """Return a sentence that a policy names another version, with the fix."""
+    """Return the sentence that a policy names another version than the object has, with the fix."""
     sent, wanted = target.attributes.resource, target.match.resource
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
     return (
@@ -159,14 +161,14 @@ def sentence_about_other_version(target: EvaluationTarget) -> str:
 
 
 def is_contained(error: Exception) -> bool:
-    """Return whether an error concerns only one policy, so that the others can be evaluated."""
+    """Return whether an error is about only one policy, so that other policies can be evaluated."""
     return not isinstance(error, _PASSED_ON)
 
 
 def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) -> str:
     """Add an unexpected error of a policy to the faults of the review, and return the message of its decision.
 
-    Its place is logged. Its text is never logged, because it may contain a part of an object.
+    The place of the error is logged. Its text is never logged, because it may contain a part of an object.
     """
     frames = traceback.extract_tb(error.__traceback__)
     groups = [*getattr(error, "__notes__", ())]
@@ -190,8 +192,8 @@ def errors_of_interrupted_policies(
 ) -> tuple[Decision, ...]:
     """Return an error of every policy of a phase that may concern a request, one for each binding.
 
-    This is for a review that was stopped from outside; only the request is then known, without its object. Policies and
-    bindings with a namespaceSelector that excludes the request's namespace are left out.
+    It is for a review that was stopped from outside, so the object of the request is not known. Policies and bindings
+    with a namespaceSelector that excludes the request's namespace are left out.
     """
     context = request_context(policies, attributes, cluster)
     candidates = policies.validating_for(attributes, phase)
@@ -220,9 +222,10 @@ def _may_criteria_match(criteria: Criteria, context: RequestContext) -> bool:
 def decisions_of_undecoded_objects(mistyped: Iterable[tuple[EvaluationTarget, Policy]]) -> Iterator[Decision]:
     """Yield an "unknown" decision for each object with values of wrong types that no policy about types reported.
 
-    `mistyped` are such objects with each policy that may concern them. The decision has the name of the first policy.
+    `mistyped` has pairs of such an object and a policy that may concern it. A decision has the name of the first of
+    these policies.
     """
-    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by `id` of the object, which the target keeps alive
+    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by `id` of the object, which the target keeps
     judged: set[int] = set()
     for target, policy in mistyped:
         if policy.judges_types:
@@ -251,7 +254,7 @@ def _undecoded_decision(target: EvaluationTarget, policy: Policy) -> Decision:
 
 
 def missing_objects_of_fields(rule: Validation, invocation: Invocation) -> Sequence[MissingObject]:
-    """Return the missing objects that the fields of facts in a rule depend on."""
+    """Return the missing objects that a rule needs for the fields of facts that it reads."""
     lacking: dict[MissingObject, None] = {}
     for name, fields in rule.facts.items():
         if name != PROBLEMS:
@@ -262,7 +265,7 @@ def missing_objects_of_fields(rule: Validation, invocation: Invocation) -> Seque
 
 
 def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Listed]:
-    """Return the problems that could not be checked, and that a validation that holds would otherwise report.
+    """Return the problems that could not be checked, and that a validation would report if they existed.
 
     The validation is evaluated with only these problems.
 

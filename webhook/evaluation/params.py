@@ -1,10 +1,11 @@
 """Finds the parameters of a binding, and decides what happens without parameters.
 
-There is one evaluation for each parameter; None means "without parameters". Source: k8s.io/apiserver v0.36
-pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
+A policy is evaluated once for each parameter. None means an evaluation without parameter. Source: k8s.io/apiserver
+v0.36 pkg/admission/plugin/policy/generic/policy_dispatcher.go (CollectParams).
 
-A policy over checks has its defaults in the catalogue of its rules. If its parameter is missing and the binding allows
-that, the policy is evaluated with an empty parameter, because a deleted ConfigMap must not switch off every rule.
+A policy with checks has default levels in the catalogue of its rules. If its parameter is missing and the binding
+allows that, the policy is evaluated with an empty parameter, because a deleted ConfigMap must not switch off all
+rules.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ EMPTY_KEYS: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
 class RequestParams:
-    """The parameters of all bindings for one request: from the cluster, otherwise the shipped parameters.
+    """Finds the parameters of bindings for one request: those of the cluster, or else the shipped parameters.
 
-    `static` are the parameters that do not depend on the request, in the view of the request (policy/static_params.py).
+    `static` has the parameters that are the same for all requests (policy/static_params.py).
     """
 
     __slots__ = (
@@ -58,11 +59,11 @@ class RequestParams:
         self._of_request: dict[Binding, Sequence[Param]] = {}
 
     def params_of_binding(self, policy: Policy, binding: Binding) -> Sequence[Param]:
-        """Return the parameters to evaluate a policy with; () if there is none and the binding allows this.
+        """Return the parameters for a policy; () if there is no parameter and the binding allows this.
 
         Raises:
-            BindingError: the reference cannot be used for this request, or there is no parameter and the binding denies
-                this.
+            BindingError: the reference cannot be used for this request, or there is no parameter and the binding does
+                not allow this.
             LookupFailed: the objects are unknown.
         """
         params = self.static.get(binding)
@@ -81,7 +82,7 @@ class RequestParams:
             return (create_param(binding, None),)
         objects = self._find_params_or_shipped_ones(kind, source)
         if not objects and policy.checks:
-            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # an empty parameter
+            objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # without data
         if is_below_site(kind, source.namespace, source.name, self._own_namespace):
             objects = _with_own_keys(objects, source, self._keys_of_site(source.name))
         configuration = self._configuration
@@ -98,8 +99,8 @@ class RequestParams:
         return site_keys_of(self._cluster.get(SITE.gvk, self._own_namespace, SITE.scope.name), name)
 
     def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
-        """Return the objects that a reference names. If the request's namespace is unknown, only shipped objects are
-        searched.
+        """Return the objects that a reference names, or else shipped objects. If the request's namespace is unknown,
+        only shipped objects are searched.
         """
         shipped, namespace = self._shipped, self._attributes.namespace
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
@@ -112,8 +113,8 @@ class RequestParams:
 def _with_configured_keys(
     objects: Sequence[JSON], source: ParamSource, configuration: FileConfiguration, *, has_checks: bool
 ) -> Sequence[JSON]:
-    """Return ConfigMaps with the keys that the configuration sets. A ConfigMap that only the configuration has is
-    created.
+    """Return the ConfigMaps with the keys that the configuration sets. If there is no ConfigMap and the configuration
+    sets keys for it, a ConfigMap is created.
     """
     releases = configuration.releases.model_dump(exclude_none=True) if has_checks else {}
     released = tuple(with_keys(obj, releases) for obj in objects)
@@ -123,8 +124,8 @@ def _with_configured_keys(
 def _with_own_keys(
     objects: Sequence[JSON], source: ParamSource, own: Mapping[str, JSON], others: Mapping[str, JSON] = EMPTY_KEYS
 ) -> Sequence[JSON]:
-    """Return ConfigMaps with other values of some keys. If there is no ConfigMap and a key is set, return a new
-    ConfigMap with these and the other keys.
+    """Return the ConfigMaps with the keys `own` replaced. If there is no ConfigMap and `own` is not empty, return a
+    new ConfigMap with `own` and `others`.
     """
     if own and not objects:
         metadata = {"name": source.name, "namespace": source.namespace}
@@ -135,7 +136,7 @@ def _with_own_keys(
 def _params_named_or_selected(
     kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster, deadline: Deadline
 ) -> Sequence[JSON]:
-    """Return the parameters that a reference names for a request in a namespace."""
+    """Return the parameters that a reference names or selects for a request in a namespace."""
     where = _namespace_of_params(kind, source, namespace, cluster)
     if source.name:
         param = cluster.get(kind, where, source.name)
@@ -149,7 +150,7 @@ def _params_named_or_selected(
 
 
 def _missing_params_in_words(kind: GroupVersionKind, source: ParamSource, namespace: str) -> str:
-    """Return the name of the missing object: no ConfigMap `limits` in namespace `team`."""
+    """Return a text for a missing parameter, such as "no ConfigMap `limits` in namespace `team`"."""
     chosen = source.selector.text if source.selector is not None else ""
     name = f" `{source.name}`" if source.name else f" with labels `{chosen}`" if chosen else ""
     return f"no {kind.kind}{name}{f' in namespace `{namespace}`' if namespace else ''}"
@@ -166,7 +167,7 @@ def _namespace_of_params(kind: GroupVersionKind, source: ParamSource, namespace:
 
 
 def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
-    """Return whether objects of a parameter kind have no namespace; for a custom kind the cluster knows."""
+    """Return whether a parameter kind is cluster-scoped. For a custom kind, the view of the cluster knows this."""
     if is_cluster_scoped(kind):
         return True
     return not is_built_in(kind) and cluster.is_namespaced(kind) is False
@@ -194,8 +195,8 @@ def _metadata_of_param(param: JSON) -> JSON:
 
 
 def _param_with_kind(param: JSON, kind: GroupVersionKind) -> JSON:
-    """Return a parameter with the apiVersion and kind of the paramKind. The view may have another version of the
-    object.
+    """Return a parameter with the apiVersion and kind of the paramKind, because the view may have another version of
+    it.
     """
     if param.get("apiVersion") == kind.api_version and param.get("kind") == kind.kind:
         return param

@@ -1,12 +1,12 @@
-"""Converts the values of mutation expressions to patches, and refuses values that the API server cannot convert.
+"""Converts the values of mutation expressions to patches, and refuses values that API servers cannot convert.
 
 An `Object{…}` is converted field by field to Go's native values, and a JSONPatch value to protobuf's JSON. The two
-conversions accept different values. In an `Object{…}` the origin of a list or map matters. Those from objects that an
-expression reads are JSON, and so is the result of `+`. A field may also have a list or map that CEL created. Its items
-are converted one by one; an empty one is null. Inside another list or map, a list or map that CEL created is a value of
-cel-go, which no schema accepts. A list of strings that CEL created is such a value everywhere (split, findAll). Source:
-k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField), mutating/patch/json_patch.go; cel-go v0.26
-common/types (ConvertToNative, Value).
+conversions accept different values. In an `Object{…}`, the origin of a list or map matters. Lists and maps from
+objects that an expression reads are JSON, and so is the result of `+`. A list or map that CEL created can be the
+value of a field: its items are converted one by one, and an empty one becomes null. Inside another list or map, it
+stays a value of cel-go, which no schema accepts. A list of strings from split or findAll stays a value of cel-go
+everywhere. Source: k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go (convertField),
+mutating/patch/json_patch.go; cel-go v0.26 common/types (ConvertToNative, Value).
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ from webhook.patch.gotext import NULL, NilList, NonJsonValue, go_syntax_text, pl
 from webhook.yamltext.unread import Unread
 
 _SAFE = 2**53 - 1
-"""The largest integer that stays a number; a larger one becomes a text in protobuf's JSON (cel-go int.go,
-isJSONSafe).
-"""
+"""The largest integer that stays a number. Protobuf's JSON has larger integers as texts (cel-go int.go, isJSONSafe)."""
 MOST_BYTES: Final = 3 << 20
-"""The most bytes of an expression's value as JSON. No API server accepts a larger object (k8s.io/apiserver v0.36
+"""The most bytes of an expression's value as JSON: API servers accept no larger objects (k8s.io/apiserver v0.36
 pkg/server/config.go, MaxRequestBodyBytes).
 """
 _DEEPEST: Final = MAX_DEPTH + 2
-"""The most levels of an expression's value: the level of its list, and the levels of an operation and its value."""
+"""The most levels of an expression's value: those of an object, and two for the list of a JSONPatch and its
+operations."""
 _NOT_JSON = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 _WRAPPED = "&value.valueUnstructured{Value:"
 
@@ -57,13 +56,14 @@ class _UnconvertibleField(Exception):
 
 
 def require_bounded_value(value: Any, deadline: Deadline, named: str = "the value of the expression") -> None:
-    """Refuse a value that is larger or deeper than any object of an API server. `named` is its name for users.
+    """Refuse a value that is larger or deeper than any object of an API server. `named` is the name of the value in
+    messages.
 
-    Lists and maps of CEL may share their parts. If each of forty variables contains the previous variable twice, the
-    JSON of the last one does not fit in any memory.
+    Lists and maps of CEL may share parts. If each of forty variables contains the previous variable twice, the JSON
+    of the last variable does not fit into any memory.
 
     Raises:
-        PatchError: it has too many bytes or levels.
+        PatchError: the value has too many bytes or levels.
         BudgetExceeded: the time is up.
     """
     left, depth, level = MOST_BYTES, 0, [value]
@@ -98,10 +98,10 @@ def _parts_of_value(value: Any) -> Collection[Any]:
 
 
 class JsonPartTracker:
-    """Finds by identity whether lists and maps are JSON: parts of the objects that an expression reads, and results of
-    `+`.
+    """Knows which lists and maps are JSON, by their identity: parts of the objects that an expression reads, and
+    results of `+`.
 
-    The parts of objects are searched on first use. `has_nil`: a NilList was created instead of a list.
+    The objects are searched on first use. `has_nil`: whether a NilList was created instead of a list.
     """
 
     __slots__ = ("_deadline", "_ids", "_origins", "_roots", "has_nil")
@@ -116,7 +116,7 @@ class JsonPartTracker:
         self._ids: set[int] | None = None
 
     def has(self, value: Any) -> bool:
-        """Return whether a list or a map is a part of these objects."""
+        """Return whether a list or a map is a part of the objects."""
         if self._ids is None:
             self._ids = self._identities_of_parts()
         return id(value) in self._ids
@@ -141,11 +141,11 @@ class JsonPartTracker:
 
 
 def apply_configuration_of_value(value: Struct, given: JsonPartTracker | None = None) -> JSON:
-    """Return the apply configuration of an `Object{…}`; a value that is not JSON in Go becomes a Foreign or a NilList.
+    """Return the apply configuration of an `Object{…}`. Values that are not JSON in Go become a Foreign or a NilList.
 
     Args:
         value: the structure.
-        given: the lists and maps in it that are JSON and that CEL did not create.
+        given: knows the lists and maps in the value that are JSON.
 
     Raises:
         PatchError: a field of the object itself cannot be converted.
@@ -217,7 +217,7 @@ def _converted_map(value: Any) -> NonJsonValue:
 
 
 def _format_like_percent_v(value: Any) -> str:
-    """Return a cel-go value as %v prints it; a value without a text prints as an address there."""
+    """Return a cel-go value as Go's %v prints it. Go prints an address for some values."""
     if value is None:
         return "0"
     if type(value) is list:
@@ -229,7 +229,7 @@ def _format_like_percent_v(value: Any) -> str:
 
 
 def _format_like_percent_sharp_v(value: Any) -> str:
-    """Return a cel-go value as %#v prints it."""
+    """Return a cel-go value as Go's %#v prints it."""
     if value is None:
         return "0"
     return go_syntax_text(_converted_scalar(value))[len(_WRAPPED) : -1]
@@ -263,7 +263,7 @@ def _converted_scalar(value: Any) -> JSON:
 
 
 def _moment_as_go_string(shown: str) -> str:
-    """Return a moment as Go's Time.GoString prints it, from RFC 3339 in UTC."""
+    """Convert a time in RFC 3339 (UTC) to the text of Go's Time.GoString."""
     year, month, day, hour, minute, second, fraction = re.split(r"[-T:.]", f"{shown.removesuffix('Z')}.0")[:7]
     numbers = (day, hour, minute, second, fraction.ljust(9, "0"))
     return f"time.Date({int(year)}, time.{month_name[int(month)]}, {', '.join(str(int(n)) for n in numbers)}, time.UTC)"
@@ -292,10 +292,10 @@ def _decimal_of_units(value: int, size: int) -> str:
 
 
 def json_value(value: Any, given: JsonPartTracker | None = None) -> JSON:
-    """Return the JSON that a value of a JSONPatch becomes.
+    """Return the JSON of a value in a JSONPatch.
 
     Raises:
-        PatchError: it has no JSON form in protobuf.
+        PatchError: the value has no JSON form in protobuf.
     """
     kind = type(value)
     if kind is Struct:
@@ -318,7 +318,9 @@ def json_value(value: Any, given: JsonPartTracker | None = None) -> JSON:
 
 
 def _converted_structure(value: Struct, given: JsonPartTracker) -> JSON:
-    """Return an `Object{…}` as the JSON of a JSONPatch: structpb.NewStruct accepts only Go's own values."""
+    """Return the JSON of an `Object{…}` in a JSONPatch. structpb.NewStruct accepts only Go's own values, and no
+    values of cel-go.
+    """
     try:
         return _as_protobuf_value(_converted_fields(value, given))
     except _UnconvertibleField as error:

@@ -1,4 +1,4 @@
-"""The values that policies may need for one request. Each value is computed once, when it is first needed.
+"""The values that policies may read for one request. Each value is computed once, when it is first read.
 
 Shapes of the variables: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go (CreateAdmissionRequest,
 CreateNamespaceObject). Absent optional fields have no keys, as after the API server's conversion to unstructured.
@@ -47,11 +47,11 @@ _NOT_LOOKED_UP: Final = object()
 
 
 class RequestContext(Struct, eq=False):
-    """One request with the policies and the cluster at that time. Treat it as immutable.
+    """One request, with the policies and the view of the cluster for its evaluation. Treat it as immutable.
 
-    `view` is the cluster as facts see it from the request's namespace. `undecoded` are the objects with wrong types,
-    each with the policies that may be about it. `faults` are our own bugs during the evaluation of policies. `options`
-    are the caller's wishes in addition to the verdict.
+    `view` is the view of the cluster for facts, from the request's namespace. `undecoded` has the objects with values
+    of wrong types, each with a policy that may concern it. `faults` has our own bugs during the evaluation of
+    policies. `options`: what the caller wants in addition to the verdict.
     """
 
     attributes: Attributes
@@ -68,9 +68,9 @@ class RequestContext(Struct, eq=False):
     options: ReviewOptions
 
     def of_other_request(self, attributes: Attributes, *, may_ask: bool = True) -> RequestContext:
-        """Return the context of another request at the same time.
+        """Return the context of another request with the same policies and cluster.
 
-        Its evaluation is not explained, because explanations are about the verdict. `may_ask`: its policies may ask the
+        The trace does not record it, because the trace explains the verdict. `may_ask`: whether policies may use the
         authorizer.
         """
         untold, authorizer = replace(self.options, trace=None), self.variables.authority if may_ask else None
@@ -79,14 +79,15 @@ class RequestContext(Struct, eq=False):
         )
 
     def cost_budget(self, limit: int) -> CostBudget:
-        """Return a budget for expressions; the trace, if there is one, counts its cost."""
+        """Return a cost budget for expressions. A trace, if there is one, counts the cost."""
         budget = CostBudget(limit, self.deadline)
         if self.options.trace is not None:
             self.options.trace.count_cost_of_budget(budget)
         return budget
 
     def subject(self, target: EvaluationTarget, param: Param) -> Subject:
-        """Return a target as facts and checks see it. Policies with the same assumptions about the cluster share it.
+        """Return a target in the form for facts and checks. Policies with the same assumptions about the cluster
+        share it.
 
         Raises:
             LookupFailed: the param cannot be read.
@@ -128,7 +129,7 @@ def request_context(
     faults: list[EvaluationFault] | None = None,
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
-    """Return the context of a request, with the cluster before the request."""
+    """Return the context of a request, with the view of the cluster before the request."""
     before = cluster if options.is_stored else view_before_request(cluster, attributes)
     until = deadline or Deadline()
     view = ClusterView(
@@ -171,7 +172,7 @@ class RequestNamespace:
 
         Raises:
             UnknownLabels: no file has the namespace.
-            MistypedLabels: a file has it with labels that are not strings.
+            MistypedLabels: a file has the namespace with labels that are not strings.
             LookupFailed: it is not known.
         """
         if self._labels is None:
@@ -181,8 +182,8 @@ class RequestNamespace:
         return self._labels
 
     def assumed_labels(self) -> Labels | None:
-        """Return the labels of the namespace; a namespace that no file has counts as one without labels. Policies that
-        report problems of checks get these labels; for example, checks read the label that enables a mesh.
+        """Return the labels of the namespace; a namespace that no file has counts as without labels. Policies with
+        checks use these labels. For example, checks read the label that enables a mesh.
 
         Raises:
             LookupFailed: the namespace is not known.
@@ -191,22 +192,22 @@ class RequestNamespace:
         return labels_of(namespace) if isinstance(namespace, AssumedNamespace) else self.labels()
 
     def labels_for(self, policy: Policy) -> NamespaceLabels:
-        """Return the function that returns the labels that a policy sees."""
+        """Return the function that returns the labels for a policy."""
         return self.assumed_labels if policy.checks else self.labels
 
     def is_selected_by(self, selector: Selector, policy: Policy) -> bool:
-        """Return whether a namespaceSelector of a policy or its binding selects the namespace.
+        """Return whether a namespaceSelector of a policy or binding selects the namespace.
 
         Raises:
-            BindingError: the namespace does not exist, so its labels are not known.
-            LookupFailed: its labels are not known.
+            BindingError: the namespace does not exist.
+            LookupFailed: the labels of the namespace are unknown.
         """
         if not selector.requirements:
             return True
         attributes, labels = self._attributes, self._labels
         if labels is not None and attributes.namespace and attributes.resource.resource != "namespaces":
-            return selector.matches(labels)  # the usual case: another policy has looked the labels up
-        key = selector, bool(policy.checks)  # policies with checks see other labels, as `labels_for` says
+            return selector.matches(labels)  # the usual case: another policy has already looked up the labels
+        key = selector, bool(policy.checks)  # policies with checks get other labels (`labels_for`)
         selected = self._selected.get(key)
         if selected is None:
             selected = self._selected[key] = matches_namespace(selector, attributes, self.labels_for(policy))
@@ -239,9 +240,9 @@ class RequestNamespace:
 
 
 class RequestVariables:
-    """The values of `request` and `authorizer` for one request, shared by all its policies.
+    """The values of `request` and `authorizer` for one request, which all policies share.
 
-    `authority` knows what users may do. Without it, every check of `authorizer` is an error.
+    `authority` knows the rights of users. Without it, every check of `authorizer` is an error.
     """
 
     __slots__ = ("_attributes", "_of_matches", "authority")
@@ -253,7 +254,7 @@ class RequestVariables:
 
     def request(self, match: Match) -> JSON:
         """Return the value of `request` for a match."""
-        for known, shown in self._of_matches:  # nearly always one value, for the request as sent
+        for known, shown in self._of_matches:  # there is nearly always one value, for the match of the sent request
             if known.resource == match.resource and known.kind == match.kind:
                 return shown
         shown = request_as_cel_value(self._attributes, match.resource, match.kind)
@@ -286,7 +287,7 @@ class RequestVariables:
 
 
 def request_as_cel_value(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
-    """Return the AdmissionRequest as expressions see it: without uid, object and oldObject."""
+    """Return the variable `request`: the AdmissionRequest without uid, object and oldObject."""
     shown_kind, shown_resource = _kind_as_json(kind), _resource_as_json(resource)
     shown: dict[str, JSON] = {
         "kind": shown_kind,
@@ -314,8 +315,8 @@ def request_as_cel_value(attributes: Attributes, resource: GroupVersionResource,
 
 
 class _UnknownUser(PartialObject):
-    """The user of a request that is only an object. An expression that asks whether a field is set sees no user, as its
-    author expects; an API server always sends a name, so that reading it without a question is no error.
+    """The user of a request that was built from an object alone. has() finds no field. Reading a field without has()
+    raises NoDecision, because API servers always send a name.
     """
 
     def __contains__(self, _: object) -> bool:
@@ -328,7 +329,7 @@ _UNKNOWN_USER: Final = _UnknownUser(
 
 
 def _kind_as_json(kind: GroupVersionKind) -> JSON:
-    return {"group": kind.group, "version": kind.version, "kind": kind.kind}  # _asdict takes three times as long
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}  # _asdict is three times slower
 
 
 def _resource_as_json(resource: GroupVersionResource) -> JSON:
@@ -346,7 +347,7 @@ def _user_as_json(user: UserInfo) -> JSON:
 
 
 def namespace_object(namespace: JSON) -> JSON:
-    """Return a Namespace with the fields that expressions may see."""
+    """Return a Namespace with only the fields that expressions may read."""
     metadata = namespace.get("metadata") or {}
     return {
         "metadata": {key: value for key, value in metadata.items() if key in NAMESPACE_METADATA and value is not None},

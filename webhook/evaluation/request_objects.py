@@ -1,8 +1,9 @@
-"""The objects of one request on which policies are evaluated: its own object, its pod templates, and embedded objects.
+"""Makes the objects of one request on which policies are evaluated: its own object, its pod templates, and embedded
+objects.
 
-A pod template becomes a virtual Pod in the request's namespace. An object inside another one, such as a Job in an
-AppWrapper, has the namespace and the operation of the request. Paths in messages and problems begin at the root of the
-request's own object.
+A pod template becomes a virtual Pod in the request's namespace. An object inside another object, such as a Job in an
+AppWrapper, has the namespace and the operation of the request. Paths in messages and problems begin at the root of
+the request's own object.
 """
 
 from __future__ import annotations
@@ -50,22 +51,23 @@ class EvaluationTarget:
     """One object on which a policy is evaluated, in the version that matched. Treat its content as immutable.
 
     Args:
-        attributes: its attributes.
-        match: the match that `request` shows.
+        attributes: the attributes of the target.
+        match: the match for the variable `request`.
         object: the decoded object.
         old_object: the decoded old object.
-        written: the unchanged object, which mutations change.
+        written: the object before decoding, to which mutations are applied.
         podset: the template of a virtual Pod, or the place of an embedded object.
         mismatches: the values of wrong types. If there are any, the objects are not decoded.
-        omitted: the places of parts that `written` has and `object` lacks.
-        criteria_attributes: the attributes that criteria match, if they differ from `attributes`.
+        omitted: the paths of parts that `written` has and `object` lacks.
+        criteria_attributes: the attributes for matching criteria, if they differ from `attributes`.
         place: the printed path of the podset.
         merged: a pod that is not in the object.
-        missing: the reason why the pods of the object are not known; the target replaces these pods.
-        has_new_spec: the condition of `updates: spec` holds; None before a policy needs it.
-        shown_objects: object and old object as expressions see them; None before an expression needs them.
-        typed_objects: the object by the types that have read it.
-        subjects: the object for facts and checks, by the `id` of a policy's assumptions, which the subject keeps alive.
+        missing: the missing objects because of which the pods are unknown. Such a target stands for all these pods.
+        has_new_spec: whether the condition of `updates: spec` holds; None before a policy needs it.
+        shown_objects: object and old object in the form for expressions; None before an expression needs them.
+        typed_objects: the typed forms of the object, by their types.
+        subjects: the subjects for facts and checks, by the `id` of the assumptions; each subject keeps its
+            assumptions alive.
     """
 
     attributes: Attributes
@@ -87,7 +89,7 @@ class EvaluationTarget:
 
     @property
     def attributes_for_criteria(self) -> Attributes:
-        """Return the attributes that constraints and bindings match."""
+        """Return the attributes for matching constraints and bindings."""
         return self.criteria_attributes or self.attributes
 
     @property
@@ -96,8 +98,8 @@ class EvaluationTarget:
         return self.attributes.kind if self.podset else self.match.kind
 
     def objects_for_expressions(self, deadline: Deadline) -> tuple[JSON, JSON]:
-        """Return object and old object as expressions see them. Embedded objects look as if an API server had sent
-        them.
+        """Return object and old object in the form for expressions. Embedded objects have the form in which API
+        servers send objects.
         """
         if self.podset is None or self.mismatches:
             return self.object, self.old_object
@@ -116,8 +118,8 @@ class EvaluationTarget:
         return self.shown_objects
 
     def object_for_mutations(self, deadline: Deadline) -> JSON:
-        """Return the object that patches apply to: the request's own object unchanged, objects inside it as expressions
-        see them, also those that a controller completes.
+        """Return the object to which patches apply: the request's own object unchanged, and an inner object in the
+        form for expressions, also if a controller completes it.
         """
         if self.podset is None:
             return self.written
@@ -128,11 +130,10 @@ class EvaluationTarget:
         return self.objects_for_expressions(deadline)[0]
 
     def reroot(self, message: str) -> tuple[str, str]:
-        """Return the path that a message begins with, and the message with that path changed to the path in the whole
-        object.
+        """Return the path at the beginning of a message, and the message, both with the path in the whole object.
 
-        Only here a message is parsed, because the message of a policy without checks may begin with a field path, as
-        errors of the API server do. Problems of checks get their path in `locate`.
+        The message is from a policy in CEL and may begin with a field path, like errors of API servers. Problems of
+        checks have a separate path, which `locate` changes.
         """
         path, rest = paths.split_off_leading_path(message) if message else ((), "")
         if self.podset is None:
@@ -164,9 +165,10 @@ _Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
 
 
 class RequestObjects:
-    """The targets of one request, each created when a policy first needs it, and shared by all policies.
+    """The targets of one request. Each is created when a policy first needs it, and all policies share it.
 
-    `sent` is the request itself. `typed_own` has its object if an API server has decoded it, and is otherwise ().
+    `sent` is the match of the request itself. `typed_own` has the own object if it was decoded by an API server;
+    otherwise it is empty.
     """
 
     _decoded: DecodedRequestObjects | None = None
@@ -223,7 +225,9 @@ class RequestObjects:
         return targets
 
     def _possible_inner_objects(self) -> InnerObjects:
-        """Return which objects an object of these kinds may contain. Most kinds have only pod templates."""
+        """Return the kinds of inner objects that the request's objects may contain. Most kinds have only pod
+        templates.
+        """
         if self._possible is None:
             objects = (self.attributes.object, self.attributes.old_object)
             rows = [row for obj in objects if obj is not None and (row := self._table.row(*group_kind(obj)))]
@@ -249,7 +253,7 @@ class RequestObjects:
     def _as_pod_target(self, own: EvaluationTarget) -> EvaluationTarget:
         """Return the request's own object as a target that criteria about Pods match."""
         target = replace(own, criteria_attributes=request_about_pods(self.attributes))
-        target.subjects, target.typed_objects = own.subjects, own.typed_objects  # it is the same object
+        target.subjects, target.typed_objects = own.subjects, own.typed_objects  # both targets have the same object
         return target
 
     def pod_template_targets(self) -> tuple[EvaluationTarget, ...]:
@@ -259,7 +263,8 @@ class RequestObjects:
         return self._pods
 
     def targets_outside_object(self) -> tuple[EvaluationTarget, ...]:
-        """Return the pods that are not in the object, such as those of a TrainJob, and one entry for all unknown pods.
+        """Return the pods that are not in the object, such as those of a TrainJob, and one target for all unknown
+        pods.
 
         Raises:
             LookupFailed: the installed release of Trainer is not known.
@@ -268,7 +273,7 @@ class RequestObjects:
             own, typed = self.own_object_target(self.sent), self._decoded_request_objects()
             decoded = replace(self.attributes, object=typed.object, old_object=typed.old_object)
             outside = pods_outside_object(decoded, self._table, self._view)
-            if own.mismatches and outside.pods:  # the pods that a controller creates from such an object are not known
+            if own.mismatches and outside.pods:  # pods that are created from an object with wrong types are unknown
                 self._outside = (self._as_pod_target(own),)
                 return self._outside
             before = {(each.path, each.name): each for each in outside.before}
@@ -289,14 +294,15 @@ class RequestObjects:
         place = path_as_text(podset.path)
         target = EvaluationTarget(virtual, self.sent, now, old, now, podset, place=place, merged=pod)
         if isinstance(pod, PartialPod):
-            target.shown_objects = (now, old)  # no defaults may be added to it
+            target.shown_objects = (now, old)  # no defaults may be added to these objects
         return target
 
     def _pod_outside_object(self, pod: MergedPod | PartialPod) -> JSON:
         if isinstance(pod, PartialPod):
             return pod.pod(self.attributes, self._view.deadline)
         made = pod_of_template(pod.podset.template, self.attributes)
-        # Trainer makes a JobSet; its webhook sets this (kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go Default)
+        # the webhook of JobSet sets this in the JobSet of Trainer (kubernetes-sigs/jobset
+        # pkg/webhooks/jobset_webhook.go Default)
         return {**made, "spec": {"restartPolicy": "OnFailure", **made["spec"]}}
 
     def _target_of_unknown_pods(self, missing: tuple[MissingObject, ...]) -> EvaluationTarget:
@@ -312,11 +318,11 @@ class RequestObjects:
     def patch_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the patches of the request for pod templates of other objects, as virtual Pods.
 
-        Parts of a patch that the installed release of Trainer drops do not exist, and no policy is evaluated on them.
-        An API server has dropped them before it calls the webhook: what it sends exists, with any stated release.
+        No policy is evaluated on parts of a patch that the installed release of Trainer drops. In a request of an API
+        server, these parts are already dropped, so all parts are evaluated.
 
         Raises:
-            LookupFailed: the installed release is not known.
+            LookupFailed: the installed release is unknown.
         """
         if self._patches is None:
             pods = self._virtual_pods(_patch_templates_of)
@@ -331,7 +337,7 @@ class RequestObjects:
         return self._patches
 
     def embedded_targets(self) -> tuple[EvaluationTarget, ...]:
-        """Return the objects embedded in the request's own, such as those in an AppWrapper."""
+        """Return the objects that are embedded in the request's own object, such as those in an AppWrapper."""
         if self._inner is None:
             paced = self._view.deadline.items_with_clock_checks
             before, now = (
@@ -396,11 +402,11 @@ class RequestObjects:
             old.template if is_as_written else self._decoded_request_objects().old_template(old), attributes
         )
         virtual = request_about_pods(attributes, object=now, old_object=before, is_decoded=self._is_typed)
-        place = podset.name if podset.is_patch else path_as_text(podset.path)  # a patch is named after its place
+        place = podset.name if podset.is_patch else path_as_text(podset.path)  # the name of a patch is its place
         return EvaluationTarget(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 
     def _inner_target(self, inner: EmbeddedObject, before: EmbeddedObject | None) -> EvaluationTarget:
-        """Return one embedded object as if users sent it by itself."""
+        """Return one embedded object as if a user had sent it alone."""
         attributes = self.attributes
         group, version = inner.row.group, _version_of_object(inner.object)
         kind = GroupVersionKind(group, version, inner.row.kind)
@@ -415,7 +421,9 @@ class RequestObjects:
     def _decoded_target(
         self, attributes: Attributes, typed: DecodedRequestObjects, place: PodSet | None
     ) -> EvaluationTarget:
-        """Return an object as policies see it. An object with wrong types outside its pod templates is not decoded."""
+        """Return the target of an object. An object with values of wrong types outside of its pod templates is not
+        decoded.
+        """
         written, old = attributes.object, attributes.old_object
         templates = pod_templates(written, self._table, self._view.deadline) if typed.mismatches else ()
         mismatches = typed.mismatches_outside_templates(templates)
@@ -427,8 +435,8 @@ class RequestObjects:
         return EvaluationTarget(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
     def _template_pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
-        """Yield the templates or patches of the object, each with that of the same name in the old object. On DELETE,
-        yield the old ones.
+        """Yield the templates or patches of the object, each with the one of the same name in the old object. On
+        DELETE, yield those of the old object.
         """
         attributes, table, view = self.attributes, self._table, self._view
         old = of(attributes.old_object, table, view) if attributes.old_object else ()
@@ -445,14 +453,14 @@ def _patch_templates_of(obj: JSON, table: Table, view: ClusterView) -> tuple[Pod
 
 
 def _pods_of_template(podset: PodSet, template: DecodedValue, attributes: Attributes) -> tuple[JSON, JSON]:
-    """Return a template as a Pod, decoded and as written; one value if both are the same."""
+    """Return a template as a Pod, decoded and as written; both are the same value if nothing differs."""
     written = pod_of_template(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
     return (written if is_as_written else pod_of_template(template.value, attributes)), written
 
 
 def _version_of_object(obj: JSON) -> str:
-    """Return the version of an embedded object; "" if it has none, as is possible for a kind of the core group."""
+    """Return the version of an embedded object; "" if apiVersion is missing."""
     written = obj.get("apiVersion")
     return written.rpartition("/")[2] if isinstance(written, str) else ""
 

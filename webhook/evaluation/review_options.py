@@ -1,7 +1,7 @@
-"""Options of a review: the strictest action, advice, texts, and a trace.
+"""The options of a review, such as the strictest action, advice, texts and a trace.
 
-The settings of answers (webhook/settings/shared.py) are inherited fields. Another field with the name of a setting gets
-the value of the setting in every verb (assembly.review_options_of_settings).
+Settings of answers (webhook/settings/shared.py) are inherited as fields. A field with the name of another setting
+gets the value of that setting in every verb (assembly.review_options_of_settings).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewOptions(AnswerSettings):
-    """Options of a review: the settings of answers, and those below.
+    """The settings of answers, and the options below.
 
-    `enforcement_action`: with `audit`, mutations are not made either. `advice`: problems of this level are also
-    reported. `trace` records why policies report something or nothing. `is_stored`: the object is in the cluster and
-    its view, although it is reviewed as if it were created. `docs_address`: the address of the published documentation;
-    denials and warnings then link to the pages of rules. `sees_all_namespaces`: messages may name objects of other
-    namespaces, because an administrator reads them. `authorizer`: knows what users may do; without it, results that
-    depend on it are unknown. `rules`: ids of the only rules, groups and policies that are reported; empty for all.
-    `skip`: ids that are not reported.
+    `enforcement_action`: with `audit`, objects are not mutated either. `advice`: whether problems with level Advice
+    are reported. `trace` records why policies report something or nothing. `is_stored`: the object is already stored,
+    although it is reviewed as if it were created. `docs_address`: the address of the documentation; with it, denials
+    and warnings link to the pages of rules. `sees_all_namespaces`: messages may name objects of other namespaces,
+    because an administrator reads them. `authorizer`: knows the rights of users; without it, results that depend on
+    rights are unknown. `rules`: the rules, groups and policies that are reported; empty means all. `skip`: those that
+    are not reported.
     """
 
     advice: bool = False

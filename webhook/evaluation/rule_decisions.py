@@ -1,7 +1,7 @@
-"""The decisions of a validating policy on one object, and their messages.
+"""Makes the decisions of a validating policy on one object, and their messages.
 
-A message is the value of the messageExpression, shortened if it is too long, otherwise `message`, otherwise the
-expression. validating.py evaluates the rules. Source: k8s.io/apiserver v0.36
+A message is the value of the messageExpression, shortened if it is too long; otherwise `message`; otherwise a text
+with the expression. validating.py evaluates the rules. Source: k8s.io/apiserver v0.36
 pkg/admission/plugin/policy/validating/validator.go (Validate).
 """
 
@@ -46,8 +46,8 @@ def trim_space(text: str) -> str:
 
 
 def message_or_empty(evaluated: object) -> str:
-    """Return the trimmed value of a messageExpression, or "" if it is blank, has several lines or is too long to
-    shorten.
+    """Return the trimmed value of a messageExpression; "" if it is blank, has several lines, or is too long and
+    cannot be shortened.
     """
     if not isinstance(evaluated, str):
         return ""
@@ -58,11 +58,11 @@ def message_or_empty(evaluated: object) -> str:
 
 
 def _shortened_list(text: str) -> str:
-    """Return as many sentences of a list as fit, and the number of the other sentences; "" for a text that is not a
-    list.
+    """Return a text with as many sentences of a list as fit, and the number of further sentences; "" for a text that
+    is not a list.
 
-    Upstream falls back to `message` for every text that is too long. A list of sentences that begin with field paths,
-    `spec.a: no; spec.b: no`, is always clearer than `message`.
+    For every text that is too long, kube-apiserver uses `message` instead. But a list of sentences that begin with
+    field paths, such as `spec.a: no; spec.b: no`, is clearer than `message`.
     """
     root, *_ = paths.split_off_leading_path(text[:MAX_BYTES])[0] or ("",)
     beginning = f"; {root}"
@@ -72,13 +72,15 @@ def _shortened_list(text: str) -> str:
 
 
 def problems_of_failed_rule(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
-    """Return the problems that a failed rule lists; () if its message is a text or could not be computed."""
+    """Return the problems in the value of a failed rule's messageExpression; () if the value is a text or could not
+    be computed.
+    """
     return problems_of_cel_value(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
 
 
 def message_of_failed_rule(rule: Validation, evaluated: object) -> str:
-    """Return the message of a failed rule. `evaluated` is the messageExpression's value, None if it failed or is not
-    set.
+    """Return the message of a failed rule. `evaluated` is the value of the messageExpression, None if it failed or is
+    not set.
     """
     return message_or_empty(evaluated) or rule.message or f"failed expression: {trim_space(rule.expression.source)}"
 
@@ -95,7 +97,7 @@ class DecisionFields(TypedDict):
 
 
 def decision_fields_about(problems: Sequence[Problem], policy: Policy) -> DecisionFields:
-    """Return the fields of a decision about these problems; their paths begin at the root of the object."""
+    """Return the fields of a decision about these problems. Paths of problems begin at the root of the object."""
     codes = dict.fromkeys([each.code for each in problems])
     return {
         "rule": problems[0].code,
@@ -108,15 +110,15 @@ def decision_fields_about(problems: Sequence[Problem], policy: Policy) -> Decisi
 
 
 MOST_PROBLEMS = 1000
-"""The most problems of one decision, a few hundred kilobytes. Reports show a finding for each problem."""
+"""The most problems of one decision, a few hundred kilobytes. Reports have a finding for each problem."""
 _Evaluation = Literal["admit", "deny", "error", "unknown"]
 
 
 class RuleDecisions:
     """Creates the decisions of one policy with one binding and parameter on one object.
 
-    `elapsed_s` of a decision is the time from the start. Rules that hold have no time, because the API server measures
-    only denials and errors.
+    `elapsed_s` of a decision is the time since the start of the evaluation. Decisions of rules that hold have no
+    time: API servers measure only denials and errors.
     """
 
     __slots__ = ("_context", "_invocation", "_policy", "_started", "_target")
@@ -148,7 +150,7 @@ class RuleDecisions:
         if listed:
             return (*listed, *self._unchecked_decisions(index, rule))
         made = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)
-        decided = self._context.policies.configured.get(made.rule)  # otherwise the actions of the binding count
+        decided = self._context.policies.configured.get(made.rule)  # None means the actions of the binding
         if decided is None or decided == "Deny":
             return (made,)
         if decided == "Off" or (decided == "Advice" and not self._context.options.advice):
@@ -156,8 +158,8 @@ class RuleDecisions:
         return (replace(made, actions=actions_within_binding(decided, made.actions)),)
 
     def decisions_of_checks(self) -> Sequence[Decision]:
-        """Return the decisions of a policy that reports problems of checks: problems that were found, and problems that
-        could not be checked.
+        """Return the decisions of a policy with checks: about problems that were found, and about problems that could
+        not be checked.
         """
         (rule,) = self._policy.rules
         subject = self._invocation.subject()
@@ -181,7 +183,9 @@ class RuleDecisions:
         return self._decisions_for_actions(0, evaluation, rule, listed)
 
     def unknown_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
-        """Return the decisions of a rule that passes only because objects are missing; () if none was missing."""
+        """Return the decisions of a rule that found no problem but needs missing objects; () if no object is
+        missing.
+        """
         if not rule.facts:
             return ()
         lacking = missing_objects_of_fields(rule, self._invocation)
@@ -198,7 +202,9 @@ class RuleDecisions:
     def _decisions_for_actions(
         self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
     ) -> Sequence[Decision]:
-        """Return one decision for each action, with the problems of the action: a denial, a warning, and so on."""
+        """Return one decision for each action, such as a denial and a warning, with the problems that have this
+        action.
+        """
         decisions = []
         by_action: dict[Action, list[Problem]] = {}
         for problem, chosen in self._context.deadline.charge_for_items(listed):
@@ -228,7 +234,9 @@ class RuleDecisions:
         rule: Validation | None = None,
         about: DecisionFields | None = None,
     ) -> Decision:
-        """Return a decision of a rule, or of the policy as a whole; `about` has its problems, if any."""
+        """Return a decision of a rule, or of the policy as a whole. `about` has the fields about problems, if there
+        are problems.
+        """
         policy, actions = self._policy, self._invocation.binding.actions
         lets_pass = (evaluation == "error" and not policy.is_fail) or (
             evaluation == "unknown" and policy.missing == "admit"

@@ -1,11 +1,11 @@
-"""Turns denials of an update into warnings if the stored object already has the problems, so that it can be changed.
+"""Turns denials of an update into warnings if the stored object already has the problems, so that users can change
+the object.
 
-A rule may be newer than the objects that break it, and a user who wants to delete such an object may have to change it
-first. A problem only warns if the old object would also have it if it were created now, and if no other component
-refuses updates for its rule. If the webhook of the API or the API server refuses an update (`refused_on_updates` of the
-rule), claimgate refuses it too. Policies in CEL also refuse such updates, as policies of the API server do, unless the
-policy has `stored: warn`. Then a validation only warns if it reports nothing that it does not report for the old
-object.
+A rule may be newer than objects that break it, and a user who wants to delete such an object may have to change it
+first. A problem of an update only warns if creating the old object now would have the same problem. But some rules
+are also enforced on updates by the API server or by the webhook of the API (`refused_on_updates` of the rule): for
+these rules, claimgate refuses the update too. Policies in CEL refuse such updates, as native policies do, unless the
+policy has `stored: warn`. Then a validation only warns if it reports nothing new for the new object.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from webhook.rules.problem import Problem
 
 SAID: Final = "the stored object has this problem already, so it does not stop the update"
 Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]
-"""Returns the decisions of the policies with some names on a request."""
+"""Returns the decisions on a request of the policies with these names."""
 _Asked: TypeAlias = tuple[str, str, str]
 """The names of a policy, its binding and the parameter."""
 
@@ -38,7 +38,7 @@ _Asked: TypeAlias = tuple[str, str, str]
 def with_stored_as_warnings(
     decisions: Sequence[Decision], candidates: Sequence[Candidate], context: RequestContext, ask: Ask
 ) -> Sequence[Decision]:
-    """Return the decisions on an update, with warnings in place of denials for problems that were stored before.
+    """Return the decisions on an update. Problems that the stored object already has become warnings.
 
     Policies are evaluated on the old object only if a policy denies a problem that may have been stored.
     """
@@ -77,7 +77,7 @@ def _validation_of_decision(decision: Decision) -> tuple[object, ...]:
 
 
 def _sentences(decision: Decision) -> Counter[str]:
-    """Return the mistakes that a message lists. A message with several mistakes separates them by `; `."""
+    """Count the sentences of a message, which are separated by `; `."""
     return Counter(decision.message.split("; "))
 
 
@@ -87,7 +87,7 @@ def _as_warning(decision: Decision) -> Decision:
 
 
 def _context_of_old_object(context: RequestContext) -> RequestContext:
-    """Return the context of a request that would create the old object."""
+    """Return the context of a request that creates the old object."""
     given = context.attributes
     created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
     return context.of_other_request(created, may_ask=False)
@@ -108,7 +108,7 @@ def _is_refused_by_claimgate_alone(problem: Problem, policy: Policy, kind: str) 
 def _split_new_and_stored(
     decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline
 ) -> Iterator[Decision]:
-    """Yield a decision about new problems, which denies, and one about stored problems, which warns."""
+    """Yield a decision that denies, with the new problems, and a decision that warns, with the stored problems."""
     asked = _key_of_decision(decision)
     known = [
         _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(asked, each)
@@ -137,9 +137,9 @@ def _key_of_decision(decision: Decision) -> _Asked:
 
 
 class _StoredProblems:
-    """The problems of the old object. A problem of the new object is the same problem in three cases. Its field has the
-    old value. Or its number is not further from the right value. Or it has the same text at another place, because
-    items of a list may have moved; then it counts as often as before.
+    """The problems of the old object. A problem of the new object counts as stored in three cases: its field has the
+    old value; or its number is not further from the right value; or the old object has a problem with the same text
+    in another place, because items of a list may have moved.
     """
 
     __slots__ = ("_moved", "_new", "_old", "_places", "kind")
@@ -156,7 +156,9 @@ class _StoredProblems:
                 self._moved[asked, problem.code_found_and_message] += 1
 
     def has_stored(self, asked: _Asked, problem: Problem) -> bool:
-        """Return whether the old object has a problem of the new object. Each old problem is used once."""
+        """Return whether the old object has a problem of the new object. Each old problem stands for at most one new
+        problem.
+        """
         old = self._places.get((asked, problem.code, problem.path))
         if old is not None and (
             old.code_found_and_message == problem.code_found_and_message
@@ -172,7 +174,7 @@ class _StoredProblems:
         return True
 
     def _is_field_unchanged(self, path: str) -> bool:
-        """Return whether a field has the same text, number or boolean as before, or neither object has it."""
+        """Return whether a field is the same text, number or boolean as before, or is absent in both objects."""
         where = paths.parse_path(path) if path else ()
         old, new = paths.get(self._old, where), paths.get(self._new, where)
         return not isinstance(new, Mapping | list) and type(old) is type(new) and old == new

@@ -1,7 +1,7 @@
 """Records during the evaluation of a request why each policy reports something or nothing.
 
-A trace exists only on request. The evaluation records its steps in it, and the parts of criteria that do not match. The
-trace decides nothing.
+A trace exists only if the caller wants explanations. The evaluation records outcomes, and the parts of criteria that
+do not match. The trace decides nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class ReviewTrace:
                 self._add_explanation(policy, None, "not registered", _NO_RULE.format(_request_as_text(attributes)))
 
     def record_unmatched_request(self, policy: Policy, attributes: Attributes, part: str) -> None:
-        """Record that a policy matches no object of the request, because `part` of its criteria does not match."""
+        """Record that a policy matches no object of the request. `part` is the part of its criteria that does not
+        match.
+        """
         is_about_pods = policy.expands and part == _RULES
         reason = _NO_PODS if is_about_pods else _describe_unmatched_part(part, attributes)
         self._add_explanation(policy, None, "not matched", reason)
@@ -60,7 +62,9 @@ class ReviewTrace:
     def record_unmatched_object(
         self, policy: Policy, binding: Binding | None, attributes: Attributes, part: str, place: str
     ) -> None:
-        """Record that a policy or a binding does not match one object: `part` of its criteria does not match."""
+        """Record that a policy or a binding does not match one object. `part` is the part of its criteria that does
+        not match.
+        """
         reason = _describe_unmatched_part(part, attributes)
         self._add_explanation(policy, binding, "not matched", f"binding: {reason}" if binding else reason, place)
 
@@ -69,11 +73,11 @@ class ReviewTrace:
         self._add_explanation(policy, binding, "no param", "its binding finds no parameter, and allows that")
 
     def count_cost_of_budget(self, budget: CostMeter) -> None:
-        """Count the cost that is paid from a budget during the current evaluation."""
+        """Add the cost that a budget pays to the current evaluation."""
         self._budgets.append((budget.budget, budget))
 
     def record_unmet_condition(self, reason: Condition | EvaluationError) -> None:
-        """Record which condition is false, or that one failed under failurePolicy Ignore."""
+        """Record which condition is false, or that a condition failed under failurePolicy Ignore."""
         if isinstance(reason, Condition):
             self._unmet = "condition is false", f"matchCondition `{reason.name}`"
             self._unmet_condition = reason.name
@@ -81,7 +85,7 @@ class ReviewTrace:
             self._unmet = "condition failed", f"failurePolicy is Ignore: {reason}"
 
     def record_unconcerned_pod(self, candidate: Candidate) -> None:
-        """Record that a Pod has none of the parts that a policy concerns."""
+        """Record that a Pod has none of the resources that a policy concerns."""
         named = " or ".join(sorted(candidate.concerns))
         reason = f"annotation `claimgate.dev/concerns`: the pod has no {named}"
         self._add_explanation(candidate.policy, None, "condition is false", reason)
@@ -94,7 +98,7 @@ class ReviewTrace:
         place: str,
         evaluate: Callable[[], Sequence[Decision]],
     ) -> Sequence[Decision]:
-        """Evaluate, record the outcome, and return the decisions."""
+        """Call `evaluate`, record the outcome, and return the decisions."""
         self._budgets, self._unmet, self._unmet_condition = [], None, ""
         started = perf_counter()
         decisions = evaluate()
@@ -164,7 +168,7 @@ def _outcome_of_decision(decision: Decision) -> Outcome | None:
 
 
 def _rules_or_objects_of(decision: Decision, outcome: Outcome) -> Iterable[str]:
-    """Return the rules that a decision is about, or the objects that were missing for it."""
+    """Return the rules that a decision is about, or the objects that it lacks."""
     if outcome == "not evaluated" and decision.missing:
         return [str(each) for each in decision.missing]
     if decision.problems:
@@ -177,7 +181,7 @@ def _describe_unmatched_part(part: str, attributes: Attributes) -> str:
 
 
 def _request_as_text(attributes: Attributes) -> str:
-    """Return a request as a text: `CREATE pods`, `UPDATE jobs.batch`."""
+    """Return a request as a text, such as `CREATE pods` or `UPDATE jobs.batch`."""
     resource = attributes.request_resource
     named = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
     return f"{attributes.operation} {named}{'/' if attributes.sub_resource else ''}{attributes.sub_resource}"

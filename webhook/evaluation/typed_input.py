@@ -1,13 +1,13 @@
-"""Decodes objects by their kinds, submitted and patched ones, so that policies never see a null field or a value of a
-wrong type.
+"""Decodes submitted and patched objects by the types of their kinds, so that policies never see null fields or values
+of wrong types.
 
 An object of a built-in kind that an API server has decoded is used unchanged. Every other object is decoded by its
 declared type. If its kind has no declared type, only its pod templates are decoded. Values of a wrong type are kept as
 mismatches. Only the policies about wrong types are evaluated on such an object or template.
 
-A native object is decoded into Go's types after every mutation: a value of the wrong type or an unknown field is an
-error, empty lists and maps vanish, a null is as good as absent. Only changed parts are checked; the rest has been
-decoded before. Custom resources are not typed and stay unchanged. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36
+A built-in object is decoded into Go's types after every mutation. A value of a wrong type or an unknown field is an
+error, empty lists and maps are removed, and null means absent. Only changed parts are checked, because the others
+were decoded before. Custom resources stay unchanged. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36
 pkg/runtime/serializer/json uses it, pkg/runtime/converter.go for ApplyConfiguration; the fields of kinds are those of
 the schema in patch/.
 """
@@ -48,7 +48,7 @@ _QUANTITY, _INT_OR_STRING = "#api.resource.Quantity", "#util.intstr.IntOrString"
 
 
 class UndecodableObject(PatchError):
-    """The error for a patched object that cannot be decoded. The request then fails with any failurePolicy."""
+    """The error for a patched object that cannot be decoded. The request fails with any failurePolicy."""
 
 
 def decode_patched_object(
@@ -79,7 +79,7 @@ def convert_applied_object(
     """Return the object of an ApplyConfiguration after the conversion to Go's types.
 
     Raises:
-        PatchError: a number with a fraction in a field for an integer.
+        PatchError: an integer field has a number with a fraction.
     """
     node = schema_of_kind(kind)
     if not isinstance(node, str):
@@ -109,9 +109,7 @@ def _integer_fields_with_fractions(
 def _changed_parts(
     value: JSON, before: JSON, node: Node, deadline: Deadline
 ) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
-    """Yield the parts of a value that a change replaced, in the order of Go's JSON: key, new value, old value, schema
-    node.
-    """
+    """Yield the changed parts of a value, in the order of Go's JSON: key, new value, old value, schema node."""
     if value is before or node is None:
         return
     deadline.spend(1)
@@ -165,7 +163,7 @@ def _error_of_quantity(value: JSON) -> str:
 
 
 def _expected_go_type(value: JSON, node: Node, path: str) -> str:
-    """Return the Go type that a value does not fit, or "" if it fits."""
+    """Return the Go type that a value should have; "" if the value has this type."""
     shape = shape_of_node(node)
     if shape.map or shape.list:
         fits = isinstance(value, dict if shape.map else list)
@@ -234,7 +232,7 @@ def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadl
     for name, item, old, inner in changed:
         new = _without_empty_values(item, old, inner, deadline)
         if new is None and inner == "string" and not _go_struct_of_node(node):
-            settled[str(name)] = ""  # a null in a map of texts becomes an empty text
+            settled[str(name)] = ""  # null in a map of texts becomes an empty text
         elif new is None or (new in ({}, []) and not _go_struct_of_node(inner)):
             del settled[str(name)]
         elif isinstance(new, float) and new.is_integer() and shape_of_node(inner).scalar == "numeric":
@@ -254,19 +252,21 @@ _WORK_OF_TEMPLATE: Final = 5
 
 
 def needs_decoding(attributes: Attributes, kind: GroupVersionKind) -> bool:
-    """Return whether an object of a kind must be decoded. An API server has already decoded its own kinds."""
+    """Return whether an object of a kind must be decoded. In a request of an API server, built-in kinds are already
+    decoded.
+    """
     return not (attributes.is_decoded and is_builtin(kind))
 
 
 def decode_unless_decoded(
     obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline
 ) -> DecodedValue:
-    """Return an object of a request, or an embedded object, in decoded form."""
+    """Return an object of a request, or an embedded object, decoded."""
     return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else DecodedValue(obj)
 
 
 class DecodedRequestObjects(Struct, frozen=True):
-    """The decoded object and old object of a request. The other fields are about the object."""
+    """The decoded object and old object of a request. `mismatches` and `unfilled` are about the object."""
 
     attributes: Attributes
     object: JSON
@@ -282,7 +282,9 @@ class DecodedRequestObjects(Struct, frozen=True):
         return tuple(self._mismatches_by_template(podsets).get(None, ()))
 
     def omitted_paths(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
-        """Return the paths of parts that the decoded object lacks: placeholders, and templates that are not decoded."""
+        """Return the paths of parts that the decoded object lacks: placeholders, and templates with values of wrong
+        types.
+        """
         if not self.mismatches:
             return self.unfilled
         return (*self.unfilled, *(path for path in self._mismatches_by_template(podsets) if path is not None))
@@ -297,9 +299,7 @@ class DecodedRequestObjects(Struct, frozen=True):
         return self._decode_template(podset, self.old_object, ()).value
 
     def _mismatches_by_template(self, podsets: Iterable[PodSet]) -> Mapping[FieldPath | None, Sequence[Mismatch]]:
-        """Return the mismatches by the path of the template that contains them, in order; the key is None outside
-        templates.
-        """
+        """Return the mismatches by the path of their template; the key is None outside of templates."""
         places = {podset.path for podset in podsets if podset.path}
         ends = sorted({len(place) for place in places}, reverse=True)
         grouped: dict[FieldPath | None, list[Mismatch]] = {}
@@ -336,16 +336,16 @@ def decode_request_objects(attributes: Attributes, deadline: Deadline) -> Decode
 def inner_object_as_sent(
     obj: JSON, kind: GroupVersionKind, place: PodSet, deadline: Deadline, *, is_encoded: bool
 ) -> JSON:
-    """Return a decoded embedded object as an API server would send it by itself.
+    """Return a decoded embedded object in the form in which an API server would send it alone.
 
     A pod template becomes a Pod with all defaults of Pods. A patch of a template gets no defaults.
 
     Args:
         obj: the object, or the template as a Pod.
         kind: its kind.
-        place: where it is.
+        place: the place of the object.
         deadline: is charged for every value that is read.
-        is_encoded: an API server has encoded the outer object, which is of a built-in kind.
+        is_encoded: whether an API server has encoded the outer object, which is of a built-in kind.
     """
     if obj is None or not is_builtin(kind):
         return obj
@@ -357,8 +357,8 @@ def inner_object_as_sent(
 
 
 def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
-    """Return whether an object or former object that an API server should have decoded has wrong types; true if there
-    is no time to check.
+    """Return whether the object or old object has wrong types, although API servers decode its kind; true if there is
+    no time to check.
     """
     undecoded = replace(attributes, is_decoded=False)
     try:
@@ -371,8 +371,8 @@ def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
 
 
 def is_not_from_api_server(attributes: Attributes, deadline: Deadline) -> bool:
-    """Return whether an object or former object that an API server should have decoded has wrong types, or fields that
-    its version does not have; true if there is no time to check.
+    """Return whether the object or old object has wrong types or unknown fields, although API servers decode its
+    kind; true if there is no time to check.
     """
     of = type_of(attributes.kind)
     try:
@@ -395,6 +395,6 @@ def _is_template_type(of: Type | None) -> bool:
 
 
 def _mismatch_inside_template(mismatch: Mismatch, podset: PodSet) -> Mismatch:
-    """Return a mismatch inside a template, with its path from the template."""
+    """Return a mismatch with its path relative to the template."""
     inner = mismatch.at[len(podset.path) :]
     return Mismatch(at=("spec", *inner) if podset.bare else inner, expected=mismatch.expected, value=mismatch.value)

@@ -1,9 +1,9 @@
 """Evaluates ValidatingAdmissionPolicies on one request: every rule of every policy, binding and parameter.
 
-Checks evaluate a policy that only reports their problems. CEL evaluates every other policy: its rules, their messages,
-and its audit annotations. All policies and rules are evaluated, even after a denial. admission/enforce.py turns the
-decisions into a verdict. Order, errors and texts: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/
-dispatcher.go and validator.go.
+For a policy that only reports problems of checks, the checks run. Every other policy is evaluated in CEL: its rules,
+their messages, and its audit annotations. All policies and rules are evaluated, even after a denial.
+admission/enforce.py turns the decisions into a verdict. Order, errors and texts: k8s.io/apiserver v0.36
+pkg/admission/plugin/policy/validating/ dispatcher.go and validator.go.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ MAX_ANNOTATION_BYTES: Final = 10 * 1024
 
 
 def validating_decisions(context: RequestContext, phase: Phase) -> tuple[Decision, ...]:
-    """Return the decisions of the validating policies of a phase, in the order of their names; () if no policy matches.
+    """Return the decisions of the validating policies of a phase, in the order of the policies' names; () if no
+    policy matches.
 
-    Failures of policies raise no error.
+    Failures of policies become decisions and raise no error.
     """
     attributes, policies, trace = context.attributes, context.policies, context.options.trace
     candidates = policies.validating_for(attributes, phase)
@@ -92,7 +93,9 @@ def _decisions_of_candidates(candidates: Iterable[Candidate], context: RequestCo
 
 
 def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
-    """Add the decisions of a policy on a request. After a timeout, a binding is not evaluated on other objects."""
+    """Add the decisions of a policy on a request. After a timeout of a binding, its remaining objects are not
+    evaluated.
+    """
     trace = context.options.trace
     stopped: Binding | None = None
     for each in invocations_of_policy(candidate, context):
@@ -108,9 +111,9 @@ def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, deci
         else:
             evaluate = partial(_evaluate_invocation, each, candidate)
             judged = trace.evaluate_and_record(each.policy, each.binding, each.param, each.target.place, evaluate)
-        if judged is each.param.admits:  # the usual case, only the object itself: one for each binding
+        if judged is each.param.admits:  # the usual case: only one object, so one decision list for each binding
             decisions.decisions += judged
-        elif judged:  # its conditions hold
+        elif judged:  # the conditions of the policy hold
             decisions.add(judged)
             if judged[-1].evaluation == "error" and context.deadline.is_over:
                 stopped = each.binding
@@ -134,7 +137,7 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
         if not policy.reports_problems:
             return Validator(invocation, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or invocation.subject()
-        parts = subject.pod_parts  # without the Pod's fields that the checks need, no check runs
+        parts = subject.pod_parts  # checks about fields that the Pod does not have are not run
         if parts is None or not candidate.pod_parts or not candidate.pod_parts.isdisjoint(parts):
             for group in policy.checks:
                 if problems_of_group(group, subject) is not NOTHING:
@@ -147,7 +150,9 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
 
 
 class Validator:
-    """One policy with one binding and parameter, evaluated in CEL on one object for which its conditions hold."""
+    """Evaluates one policy in CEL with one binding and parameter, on one object for which the matchConditions
+    hold.
+    """
 
     __slots__ = ("_budget", "_context", "_decisions", "_invocation", "_policy")
 
@@ -162,7 +167,7 @@ class Validator:
         """Return one decision for each rule, and one for the audit annotations.
 
         Raises:
-            EvaluationError: the budget is spent, or a fact cannot be computed.
+            EvaluationError: the cost budget is spent, or a fact cannot be computed.
             BindingError: the namespace that an expression asks about does not exist.
             LookupFailed: something that an expression reads is not known.
         """
@@ -186,7 +191,9 @@ class Validator:
         return [*decisions, *self._audit_decision()] if body.audits else decisions
 
     def _decisions_when_all_hold(self) -> Sequence[Decision]:
-        """Return the decisions if every rule passes; a rule with a missing object is reported as not evaluated."""
+        """Return the decisions after every rule has passed. A rule that needs a missing object is reported as not
+        evaluated.
+        """
         admits = self._decisions.admitting_decisions()
         if not (self._policy.facts or self._policy.checks):
             return admits
@@ -213,10 +220,10 @@ class Validator:
     ) -> Sequence[object]:
         """Return the values of the messageExpressions of rules that do not hold.
 
-        `rule_names` are the names that the rules read. `variables` is the greatest cost of their variables in a second
-        evaluation. The API server evaluates all messages, and no rule counts if the messages exhaust the budget.
-        Messages of other rules are evaluated while the budget covers the remaining messages; their order does not
-        matter.
+        `rule_names` has the names that the rules read. `variables` is the greatest cost of their variables in a
+        second evaluation. API servers evaluate the messages of all rules, and all rules fail if the messages exhaust
+        the budget. So messages of rules that hold are also evaluated, until the budget certainly covers the remaining
+        ones.
         """
         body, budget = self._policy.body(), self._budget
         rules, left = body.rules, body.messages
@@ -246,7 +253,7 @@ class Validator:
         except OutOfBudget:
             raise
         except EvaluationError:
-            return None  # upstream logs it and falls back to `message`
+            return None  # kube-apiserver logs the error and uses `message`
 
     def _decisions_of_result(
         self, index: int, result: bool | EvaluationError, texts: Sequence[object], admits: Sequence[Decision]
@@ -274,7 +281,7 @@ class Validator:
 def annotation_values(
     rules: Sequence[AuditAnnotation], activation: Mapping[str, Any], budget: CostBudget, *, is_fail: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the values to publish, and the errors of expressions that failed (no errors with failurePolicy Ignore).
+    """Return the values to publish, and the errors of failed expressions (none with failurePolicy Ignore).
 
     Raises:
         OutOfBudget: all expressions together cost too much.
