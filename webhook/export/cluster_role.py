@@ -1,8 +1,8 @@
-"""The read access of the webhook: a ClusterRole for exactly what the loaded policies look up.
+"""Makes the ClusterRole of the webhook, which allows to read only the objects that the loaded policies look up.
 
-Knows rbac.authorization.k8s.io/v1; the policies tell which kinds are looked up. The workload table, or the plural rule,
-tells the resource of a kind. A list or watch with the field selector `metadata.name` counts as a request for this name
-in authorization (k8s.io/apiserver v0.36 pkg/endpoints/request/requestinfo.go), so `resourceNames` allow it.
+Knows rbac.authorization.k8s.io/v1. The resource of a kind comes from the workload table, or from the rule for
+plurals. For authorization, a list or watch with the field selector `metadata.name` is a request for this name
+(k8s.io/apiserver v0.36 pkg/endpoints/request/requestinfo.go), so `resourceNames` allow it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 
 _VERBS = ("get", "list", "watch")
-"""The verbs that a watch cache needs."""
+"""The verbs that a watch with its lists needs."""
 
 _ASKING = {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}
 
 
 def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_ask: bool = False) -> dict[str, Any]:
-    """Return the role: for each group one rule for objects that are read whole, and one for each resource with named
-    objects.
+    """Return the role. Each API group has one rule for resources with all objects, and one rule for each resource
+    with named objects.
 
     Args:
-        name: of the role.
-        interests: what is looked up.
-        table: knows resources that no rule of plurals gives.
-        may_ask: also what `authorizer` of a server needs.
+        name: the name of the role.
+        interests: the objects that policies look up.
+        table: knows plurals of kinds for which the rule for plurals is wrong.
+        may_ask: whether to add the right that `authorizer` needs.
     """
     whole: dict[str, set[str]] = {}
     named: dict[tuple[str, str], set[str]] = {}

@@ -1,10 +1,10 @@
-"""The cost of the matchConditions of a webhook for an API server, which stops at a limit.
+"""Estimates the cost of a webhook's matchConditions, because API servers stop an expression at a cost limit.
 
-If a condition is stopped, `failurePolicy: Ignore` skips the webhook, so a user can create an object that no policy
-sees. `Fail` refuses the object without a reason. Knows expressions and sizes, no objects. Limits: k8s.io/apiserver
-v0.36 pkg/apis/cel/config.go, for each condition and for all of a webhook; sizes: a request has at most 3 MiB
-(pkg/server/config.go MaxRequestBodyBytes), and its headers, from which the user comes, 1 MiB (net/http
-DefaultMaxHeaderBytes).
+If a condition is stopped, API servers skip a webhook with `failurePolicy: Ignore`, so a user can create an object
+that no policy checks. With `Fail`, they refuse the object without a helpful reason. Knows expressions and sizes, not
+objects. Limits for one condition and for all conditions of a webhook: k8s.io/apiserver v0.36 pkg/apis/cel/config.go.
+Sizes: a request has at most 3 MiB (pkg/server/config.go MaxRequestBodyBytes), and its headers, from which the user
+comes, 1 MiB (net/http DefaultMaxHeaderBytes).
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _LISTS_OF_REQUEST: Final = Range(0, _HEADERS // _LEAST_OF_GROUP)
 
 
 def costly_conditions(configuration: WebhookConfiguration, version: Version) -> Iterator[str]:
-    """Yield a sentence about each webhook with matchConditions that may cost more than an API server spends on them.
+    """Yield a sentence about each webhook with matchConditions that may exceed the cost limit of API servers.
 
-    The cost is the maximum for a request of any shape, so a webhook without a message stays within the limits.
+    The estimate is the maximum for any request, so the conditions of a webhook without a sentence are always within
+    the limits.
 
     Args:
-        configuration: ours or any other.
+        configuration: any webhook configuration, also of other projects.
         version: the Kubernetes version of the API server.
     """
     for webhook in configuration.webhooks:
@@ -44,10 +45,10 @@ def costly_conditions(configuration: WebhookConfiguration, version: Version) -> 
 
 
 def most_cost_of_condition(expression: str, version: Version) -> int:
-    """Return the most that a matchCondition may cost.
+    """Return the greatest cost of a matchCondition for any request.
 
     Raises:
-        CompileError: no API server accepts the expression.
+        CompileError: the expression does not compile.
     """
     environment = create_expression_environment(version, params=False, authorizer=True, mutation=False)
     program = compiled_engine().compile(expression.strip(), environment, expects=(BOOL,))
@@ -61,7 +62,7 @@ def _size_of_input(path: tuple[str, ...], static: Type) -> Range | None:
 
 
 def _reasons(webhook: Webhook, version: Version) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the costs of a webhook, and what to do."""
+    """Yield pairs: a text about a cost that is too high, and a fix."""
     effect = (
         "then the API server does not call the webhook"
         if webhook.failure_policy == "Ignore"

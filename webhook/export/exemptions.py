@@ -1,8 +1,8 @@
-"""The matchConditions of exempt users: API servers do not call claimgate for their requests, even when claimgate is
-down.
+"""Makes matchConditions for exempt users. API servers then do not call claimgate for requests of these users, so they
+work even if claimgate is down.
 
-A matchCondition cannot compare dates, so its name has the last day of the exemption. `webhook-config` leaves out
-expired conditions, and `webhook-config --check --live` reports expired conditions in a cluster.
+A matchCondition cannot compare dates, so its name contains the last day of the exemption. `webhook-config` leaves out
+expired exemptions, and `webhook-config --check --live` reports expired conditions in a cluster.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _condition(exemption: Exemption) -> str:
 
 
 def expired_exemptions(configurations: Iterable[WebhookConfiguration], day: dt.date) -> Iterator[str]:
-    """Yield a sentence for each expired exemption that a cluster still has."""
+    """Yield a sentence for each expired exemption that is still in the configurations of a cluster."""
     today = day.isoformat()
     expired = {
         dated[1]

@@ -1,9 +1,9 @@
-"""In which ways a webhook can block its cluster while it does not answer.
+"""Finds the ways in which a webhook can block its cluster while it does not answer.
 
-Knows the objects that a cluster needs to start and to be repaired: the Pods of kube-system and of the webhook, leases,
-nodes, and objects that bind, route and admit. A webhook that fails closed and is called for these objects prevents its
-own recovery. Sources: kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices, and the
-requests of kubelet, kube-scheduler and kube-controller-manager v1.36.
+Knows the objects without which a cluster cannot start or be repaired, such as Pods of kube-system and of the webhook,
+leases, nodes and certificates. A webhook that fails closed and is called for these objects prevents its own recovery.
+Sources: kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices, and the requests of
+kubelet, kube-scheduler and kube-controller-manager v1.36.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webhook.manifests.webhook_configurations import Webhook, WebhookConfigurati
 from webhook.text.wording import counted
 
 Namespaces: TypeAlias = Mapping[str, Labels]
-"""The labels of namespaces by name; a namespace without an entry has only the label of its name."""
+"""The labels of namespaces by name. A namespace without an entry is assumed to have only the label with its name."""
 
 INFRASTRUCTURE: Final = (
     *("kube-system", "kube-public", "kube-node-lease"),
@@ -28,20 +28,21 @@ INFRASTRUCTURE: Final = (
     *("nvidia-network-operator", "node-feature-discovery", "inteldeviceplugins-system", "karpenter"),
     *("rook-ceph", "longhorn-system", "cert-manager"),
 )
-"""Namespaces that a cluster needs to restore nodes, networks, devices, volumes or certificates: they run no jobs of
-users. Each is the namespace in the installation instructions of its project."""
+"""Namespaces with components that restore nodes, networks, devices, volumes or certificates, and without jobs of
+users. The names are those in the installation instructions of the projects."""
 _SYSTEM: Final = "kube-system"
 _LEASES: Final = "kube-node-lease"
 _PATIENCE_S: Final = 15
-"""A controller that waits longer for each of its requests falls behind; API servers wait 10 s by default."""
+"""The most seconds for timeoutSeconds: with a longer wait for each request, controllers fall behind. The default of
+API servers is 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CriticalRequest:
     """A request on which a cluster depends.
 
-    `namespace` is "" for cluster-scoped objects, _OWN for the webhook's namespace, _ANY for a user's namespace without
-    labels.
+    `namespace` is "" for cluster-scoped objects, _OWN for the webhook's namespace, and _ANY for a user's namespace
+    without labels.
     """
 
     group: str
@@ -83,7 +84,7 @@ _NEEDS: Final = (
     _CriticalRequest("", "nodes", "UPDATE", "", "no node can be labelled, tainted or drained"),
     _CriticalRequest("", "nodes", "DELETE", "", "no node that has failed can be removed"),
     _CriticalRequest("", "nodes/status", "UPDATE", "", "no node can report its state"),
-    # a kubelet does not report Ready before it has written its CSINode (pkg/volume/csi)
+    # a kubelet writes its CSINode before it reports Ready (pkg/volume/csi)
     _CriticalRequest("storage.k8s.io", "csinodes", "CREATE", "", "no new node becomes Ready"),
     _CriticalRequest("storage.k8s.io", "csinodes", "UPDATE", "", "no node can register a driver of volumes"),
     _CriticalRequest("", "namespaces", "UPDATE", "", "no namespace can be labelled, so none can be exempted"),
@@ -113,7 +114,7 @@ _NEEDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """One way in which a webhook blocks its cluster: which webhook, what happens, and what to do."""
+    """One way in which a webhook can block its cluster: the webhook, the harm, and the fix."""
 
     configuration: str
     webhook: str
@@ -122,7 +123,7 @@ class Danger:
 
 
 def sentences_about_dangers(dangers: Iterable[Danger]) -> Iterator[str]:
-    """Yield a sentence about each cause, once for all webhooks with it."""
+    """Yield one sentence for each cause, about all webhooks with this cause."""
     causes: dict[tuple[str, str], list[Danger]] = {}
     for each in dangers:
         causes.setdefault((each.harm, each.fix), []).append(each)
@@ -140,15 +141,15 @@ WHILE_SILENT: Final = "while the webhooks do not answer, these requests are refu
 def sentences_about_refused_requests(
     configurations: Iterable[WebhookConfiguration], title: str = WHILE_SILENT, served: Container[str] | None = None
 ) -> Iterator[str]:
-    """Yield which requests are refused while the webhooks of some configurations do not answer, and which are not.
+    """Yield lines about the requests that are refused while the webhooks of some configurations do not answer.
 
-    Webhooks with `failurePolicy: Ignore` refuse none. Resources with the same operations and the same names of
-    matchConditions share a line.
+    A webhook with `failurePolicy: Ignore` refuses nothing. Resources with the same operations and the same names of
+    matchConditions share a line. The last line names requests that are never refused.
 
     Args:
-        configurations: without dangers.
-        title: of the list.
-        served: the API groups that the cluster serves, which alone can have requests; None if they are not known.
+        configurations: configurations without dangers.
+        title: the first line.
+        served: the API groups that the cluster serves; None if unknown. There are no requests for other groups.
     """
     closed = [one for each in configurations for one in each.webhooks if one.failure_policy == "Fail"]
     if not closed:
@@ -188,7 +189,7 @@ def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tup
 
 
 def _is_of_group(resource: str, groups: Container[str]) -> bool:
-    """Return whether a name such as `jobs.batch` is of one of the API groups, or of all."""
+    """Return whether a name such as `jobs.batch` belongs to one of the API groups, or means all groups."""
     group = resource.partition(".")[2]
     return group in ("", "*") or group in groups
 
@@ -205,13 +206,12 @@ def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
     """Yield every way in which a configuration can block the cluster.
 
-    A webhook with `failurePolicy: Ignore` has none. matchConditions are treated as true: requests that they exclude are
-    not considered. A webhook with an objectSelector that no unlabelled object matches is called for few objects, and is
-    left out.
+    A webhook with `failurePolicy: Ignore` has none. matchConditions are assumed to be true. A webhook with an
+    objectSelector that no object without labels matches is called for few objects, and is left out.
 
     Args:
         configuration: ours or any other.
-        namespaces: what is known of labels.
+        namespaces: the known labels of namespaces.
     """
     place = f"{configuration.kind} {configuration.metadata.name}"
     for webhook in configuration.webhooks:
@@ -246,7 +246,9 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
 
 
 def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
-    """Return whether a rule matches a request; a rule for named objects does not count, because it matches few."""
+    """Return whether a rule matches a request. A rule with resourceNames is left out, because it matches few
+    objects.
+    """
     if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
         return False
     resource, _, sub = need.resource.partition("/")
@@ -259,7 +261,7 @@ def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
 
 
 def _selects_namespace(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
-    """Return whether its namespaceSelector selects the namespace; it has no effect on cluster-scoped objects."""
+    """Return whether a webhook selects a namespace. Cluster-scoped objects are always selected."""
     chosen = compile_selector(webhook.namespace_selector)
     if not namespace or chosen == EVERYTHING:
         return True

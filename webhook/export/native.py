@@ -1,9 +1,8 @@
-"""Exports a Pod policy that expands as policies for the API server itself: one for Pods, and one for each place of
-templates.
+"""Rewrites an expanding policy for Pods to native policies: one for Pods, and one for each place of pod templates.
 
-Kinds with one template at the same fixed place share a policy, and all kinds with several templates share another, so
-that one policy becomes few policies. Only rewrites that keep the meaning are made; other parts are named with the
-reason. Knows the workload table and manifests; native_spec.py rewrites the rules.
+Kinds with one template at the same fixed place share a policy, and all kinds with several templates share another
+policy. Only rewrites that keep the meaning are made; kinds that are left out are returned with the reason. Knows the
+workload table and manifests; native_spec.py rewrites the rules.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _SELECTS = "its objectSelector selects by the labels of a pod, which the selecto
 
 @dataclass(frozen=True, slots=True)
 class NativePolicies:
-    """The result for a policy. left_out: kinds, as kubectl names their resources, and why they are not covered."""
+    """The result for a policy. left_out: resources, as kubectl names them, that are not covered, with the reason."""
 
     manifests: tuple[JSON, ...]
     left_out: tuple[tuple[tuple[str, ...], str], ...]
@@ -39,7 +38,7 @@ class NativePolicies:
 
 @dataclass(frozen=True, slots=True)
 class _KindGroup:
-    """The kinds of one policy. suffix: the end of the policy's name."""
+    """The kinds that share a rewritten policy. suffix: the end of the policy's name."""
 
     suffix: str
     rows: tuple[Row, ...]
@@ -47,17 +46,16 @@ class _KindGroup:
 
 
 def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> NativePolicies:
-    """Create the native policies and bindings of a validating policy with expansion as its only obstacle.
+    """Return the native policies and bindings for a validating policy that is not portable only because it expands.
 
     Args:
-        policy: the manifest; it compiles.
+        policy: the manifest of a policy that compiles.
         bindings: the manifests of its bindings.
-        table: the kinds that hold pod templates.
+        table: the kinds with pod templates.
         version: the Kubernetes version for which expressions are checked.
 
     Raises:
-        Unrewritable: nothing of the expansion can be kept.
-
+        PolicyRewriteError: no kind can be covered.
     """
     policy = expand_updates_annotation(policy)
     spec = policy["spec"]
@@ -84,8 +82,8 @@ def _policy_reads_patches(policy: JSON) -> bool:
 
 
 def _table_with_patches(table: Table) -> Table:
-    """Return the table with pod sets for the patches over a runtime's templates, whole templates and PodSpecs
-    separately.
+    """Return the table in which patches of a runtime's templates are pod sets, with whole templates and PodSpecs in
+    separate rows.
     """
     made = [
         replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))
@@ -120,7 +118,7 @@ def _kinds_left_out(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _groups_of_kinds(table: Table) -> Iterator[_KindGroup]:
-    """Yield the kinds of the table with templates, grouped by the places of the templates."""
+    """Yield the kinds with templates in groups, by the places of the templates."""
     fixed: dict[tuple[str, ...], list[Row]] = {}
     several: dict[str, list[Row]] = {}
     for row in table.rows:
@@ -148,7 +146,7 @@ def _spec_writer_for_several_templates(rows: Sequence[Row]) -> Callable[[natives
 def _policies_for_group(
     policy: JSON, bindings: Sequence[JSON], group: _KindGroup, original: nativespec.ParsedPolicySpec, version: Version
 ) -> Iterator[JSON]:
-    """Yield the policy for one group of kinds, with its bindings; nothing if its rules leave no operation."""
+    """Yield the policy for one group of kinds and its bindings; nothing if no operation is left."""
     constraints = _constraints_for_kinds(policy["spec"]["matchConstraints"], group.rows)
     if constraints is None:
         return
@@ -164,14 +162,14 @@ def _policies_for_group(
 
 
 def _raise_api_server_errors(manifest: JSON, version: Version) -> None:
-    """Raise the errors of the API server for a policy."""
+    """Raise the errors that an API server would return for a policy."""
     _, errors = compile_policy(parse_manifest(manifest), compiled_engine(), version)  # type: ignore[arg-type]
     for error in errors:
         raise PolicyRewriteError(str(error).partition("\n")[0])
 
 
 def _binding_for_group(binding: JSON, policy: str, group: _KindGroup) -> JSON | None:
-    """Return a binding for another policy; None if it names resources, and pods are not among them."""
+    """Return a binding for the policy of a group; None if the binding names resources without pods."""
     spec, resources = {**binding["spec"], "policyName": policy}, _match_resources_of_binding(binding)
     if resources:
         constraints = _constraints_for_kinds(resources, group.rows)
@@ -187,9 +185,9 @@ def _match_resources_of_binding(binding: JSON) -> JSON:
 
 
 def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
-    """Return rules about pods as rules about these kinds; None if there are rules, and none is about pods.
+    """Return constraints with rules about these kinds in place of rules about pods; None if no rule is about pods.
 
-    As for the webhook itself, the API server converts requests of other versions (matchPolicy Equivalent).
+    The API server converts requests of other versions (matchPolicy Equivalent).
     """
     made = {key: value for key, value in constraints.items() if key == "namespaceSelector"}
     for key in ("resourceRules", "excludeResourceRules"):
@@ -202,7 +200,7 @@ def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row])
 
 
 def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
-    """Yield the rules that are about pods themselves."""
+    """Yield the rules about pods."""
     for rule in constraints.get(key) or ():
         groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
         resources = set(rule.get("resources") or ())
@@ -212,7 +210,7 @@ def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSO
 
 
 def _operations_without_connect(rule: JSON) -> list[str]:
-    """Return the operations for expanded templates, without CONNECT, which workloads do not have."""
+    """Return the operations of a rule without CONNECT, which workloads do not have."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
 

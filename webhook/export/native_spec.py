@@ -1,11 +1,11 @@
-"""Rewrites the spec of a Pod policy as a spec about pod templates: the same rules, in which `object` is the template as
-a Pod.
+"""Rewrites the spec of a policy for Pods for pod templates: the same rules, in which `object` is the template as a
+Pod.
 
-For a kind with one template at a fixed place, the template is the variable `pod`, and everything else stays unchanged.
-A kind with several templates has them as a list, and each rule becomes a rule about all templates; the policy's
-variables, which differ from template to template, are written out in it. Its message is that of the first template that
-breaks the rule, and lacks the template's path if the messageExpression fails. A part that could change the verdict is
-refused. Manifests in, manifests out: knows neither tables nor bindings.
+For a kind with one template at a fixed place, the variable `pod` has the template, and the rest stays unchanged. For
+kinds with several templates, a variable has the list of templates, and each rule becomes a rule about all of them.
+Variables of the policy differ between templates, so they are written out in the rules. The message is that of the
+first template that breaks the rule; it lacks the path of the template if the messageExpression fails. If a rewritten
+part could change the verdict, the policy is refused. Knows neither tables nor bindings.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from webhook.export import template_expressions as templates
 from webhook.workloads.rows import PodSetRule, Row
 
 _GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})
-_DEEPEST = 200  # Python's stack allows three times as much
+_DEEPEST = 200  # Python's stack allows three times this depth
 
 
 class PolicyRewriteError(Exception):
-    """Raised for a policy with expressions that cannot be rewritten for pod templates."""
+    """The error for a policy that cannot be rewritten for pod templates."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnusedVariableNames:
-    """Variable names that no expression of the policy uses."""
+    """Creates variable names that no expression of the policy uses."""
 
     pod: str
     old: str
@@ -46,10 +46,10 @@ class UnusedVariableNames:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPolicySpec:
-    """A policy's spec with its expressions read.
+    """A policy's spec with its parsed expressions.
 
-    uses_old: some expression reads `oldObject`. names_namespace: some may read the namespace in a Pod's metadata.
-    drops_nulls: the CEL of the version can leave out fields that are null.
+    uses_old: whether an expression reads `oldObject`. names_namespace: whether an expression may read
+    metadata.namespace of a Pod. drops_nulls: whether the CEL of the version can remove fields that are null.
     """
 
     spec: JSON
@@ -62,7 +62,7 @@ class ParsedPolicySpec:
 
     @property
     def workload_expression(self) -> str:
-        """Return CEL for the object that has the templates: on DELETE the old object."""
+        """Return CEL for the object with the templates: on DELETE the old object."""
         return "dyn(object == null ? oldObject : object)" if self.deletes else "dyn(object)"
 
     def virtual_pod_expression(self, template: str, *, bare: bool) -> str:
@@ -73,11 +73,10 @@ class ParsedPolicySpec:
 
 
 def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) -> ParsedPolicySpec:
-    """Read the expressions of a policy that has been compiled.
+    """Parse the expressions of a policy that compiles.
 
     Raises:
-        Unrewritable: an expression that no rewriting is made for.
-
+        PolicyRewriteError: an expression cannot be rewritten.
     """
     environment = Environment(version=version)
     trees = [parse(expression, environment) for expression in _all_expressions(spec)]
@@ -118,7 +117,7 @@ def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNam
         return free
 
     pod, old, template, message = map(free, ("pod", "oldPod", "t", "text"))
-    # a variable keeps its name, unless the name means something else somewhere
+    # a variable keeps its name, unless a macro uses the same name
     local = {}
     for each in spec.get("variables") or ():
         used.discard(each["name"]) if each["name"] not in taken else None
@@ -127,7 +126,9 @@ def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNam
 
 
 def _may_read_namespace(tree: Node) -> bool:
-    """Return whether an expression could see metadata.namespace of the object, also as a part of a whole value."""
+    """Return whether an expression may read metadata.namespace of the object, alone or as a part of a larger
+    value.
+    """
     if isinstance(tree, Ident):
         return tree.name in ("object", "oldObject")
     if _reads_no_namespace(tree):
@@ -148,7 +149,7 @@ def _reads_no_namespace(node: Node) -> bool:
 
 
 def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) -> JSON:
-    """Return the spec rewritten for kinds that have one pod template, at the path of this rule."""
+    """Return the spec rewritten for kinds with one pod template, at the path of `rule`."""
     names, at = policy.names, string_literal(rule.template)
     seen = partial(_virtual_pod_expression, policy, rule)
     objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
@@ -205,7 +206,7 @@ def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) ->
 
 
 def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: str) -> str:
-    """Return CEL for the virtual Pod in an object, null if the object does not have the template."""
+    """Return CEL for the virtual Pod of an object; null if the object does not have the template."""
     pod = policy.virtual_pod_expression("t", bare=rule.embeds == "podSpec")
     exists, template = (
         templates.template_exists_expression(value, rule),
@@ -215,10 +216,11 @@ def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: s
 
 
 def rewrite_spec_for_several_templates(policy: ParsedPolicySpec, rows: Sequence[Row]) -> JSON:
-    """Return the spec rewritten for kinds with any number of templates, which are all PodSpecs or all PodTemplates.
+    """Return the spec rewritten for kinds with several templates. All templates must be PodSpecs, or all must be
+    PodTemplates.
 
     Raises:
-        Unrewritable: a message about one template does not fit all templates.
+        PolicyRewriteError: a part has one value for the object, and would need one for each template.
     """
     return _SeveralTemplatesRewriter(policy, rows).rewritten_spec()
 
@@ -295,7 +297,7 @@ class _SeveralTemplatesRewriter:
 
 
 def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
-    """Yield the nodes of a tree without those of `variables.name`."""
+    """Yield the nodes of a tree, except those of `variables.name`."""
     if rewrite.variable_read_by(tree):
         return
     yield tree
@@ -304,7 +306,7 @@ def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
 
 
 def _with_replaced_names(tree: Node, given: Mapping[str, Node]) -> Node:
-    """Return a tree with some free names replaced by other trees; no macro binds these names."""
+    """Return a tree in which names are replaced by other trees. No macro may bind these names."""
     return rewrite.replace_nodes(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
 
 
@@ -338,7 +340,7 @@ def _message_with_template_path(message: str, rule: PodSetRule) -> str:
 
 
 def _static_message_expression_at_path(message: str, at: str, embeds: str) -> str:
-    """Return a validation's message as CEL, for a template with a path that is itself an expression."""
+    """Return a validation's message as CEL, with the path of a template. The path is an expression, too."""
     path, rest = paths.split_off_leading_path(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
     behind = paths.path_as_text(inner)
@@ -352,7 +354,9 @@ def _static_message_expression_at_path(message: str, at: str, embeds: str) -> st
 def _message_expression_with_template_path(
     policy: ParsedPolicySpec, written: str, instead: str, at: str, embeds: str
 ) -> str:
-    """Return a messageExpression with the template's path; `instead` is the message if the expression returns none."""
+    """Return a messageExpression with the template's path. `instead` is the message if the expression returns no
+    usable text.
+    """
     name = policy.names.message
     said = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
     return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

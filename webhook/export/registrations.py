@@ -1,19 +1,20 @@
-"""Which webhooks to register for a phase: frequently created kinds have separate webhooks, with conditions about the
-concerns of policies.
+"""Decides which webhooks to register for a phase. Frequently created kinds have separate webhooks, with
+matchConditions about the concerns of policies.
 
-Most objects that a cluster creates are Pods, and objects of Kubernetes' own kinds that create Pods. Few of them have a
-device, a claim or a queue. Each place of pod templates has a separate webhook with matchConditions that follow from the
-policies. All other resources have two webhooks: one without updates of bookkeeping fields, and one with every update
-for resources whose policies need it. No resource is in two webhooks, so the API server calls once.
+Most objects that a cluster creates are Pods and objects of built-in kinds that create Pods. Few of them have a
+device, a claim or a queue. So for each place of a pod template, there is a separate webhook with matchConditions that
+follow from the policies. Other resources have two webhooks: one that gets no updates of bookkeeping fields, and one
+that gets every update, for resources with policies that need it. No resource is in two webhooks, so API servers call
+once.
 
-A policy names the parts of an object that concern it in its annotation `concerns`. The expressions about them become
-matchConditions, so that the API server does not send an object without these parts. They are about kinds of Kubernetes
-with pods, which API servers send in their types: absent fields are read with `?`, and lists and maps that Go may encode
-as null are compared with null. So no expression can fail.
+The annotation `concerns` of a policy names the parts of an object that the policy is about. MatchConditions check for
+these parts, so that API servers do not send objects without them. The expressions are about built-in kinds, which API
+servers send with the right types: absent fields are read with `?`, and lists and maps that Go may encode as null are
+compared with null. So no expression can fail.
 
-Nor may one be stopped for its cost: under failurePolicy Ignore the API server then skips the webhook, and a user could
-make an object that no policy sees. So each part first checks whether something is large, which concerns every policy.
-Only after this check does it read a text or walk a list. `tests/export/test_condition_costs.py` checks that the
+No expression may be stopped for its cost, either: under failurePolicy Ignore, API servers would skip the webhook, and
+a user could create an object that no policy checks. So each expression first compares sizes, and is true if something
+is large. Otherwise it reads the text or walks the list. `tests/export/test_condition_costs.py` checks that the
 estimate for any request stays within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an
 expression.
 """
@@ -45,18 +46,19 @@ _KEY: Final = 317
 _QUANTITY: Final = 64
 _FIELDS: Final = 32
 _FIELD: Final = 64
-"""The most that is walked or read: containers of a list, words of a command, characters of a word and of an image,
-variables, labels or annotations, characters of a variable's name and value, of a label's key (253 of its domain, a
-slash, 63), and of a quantity; fields of an object and of its metadata, and characters of a field's name. An ordinary
-Pod has fewer."""
+"""Limits for what expressions walk or read. In this order: containers of a list; words of a command; characters of a
+word; characters of an image; variables, labels or annotations; characters of a variable's name; of its value; of a
+label's key (253 for the domain, a slash, 63); of a quantity; fields of an object or of its metadata; characters of a
+field's name. Ordinary Pods are below the limits."""
 _AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
 _NUMBER_OF_AMOUNTS: Final = 3
 _LAUNCHERS: Final = "torch|accel|deepsp|\\\\bds\\\\b"
-"""The beginnings of the launchers of webhook/facts/launch: a match costs its text times its pattern."""
+"""The beginnings of the launchers of webhook/facts/launch. Short ones, because the cost of a match is the length of
+the text times that of the pattern."""
 _VARIABLES: Final = "RANK|TF_CONF|MASTER_A|WORLD_S|BLE_DEV"
 """Parts of RANK, TF_CONFIG, MASTER_ADDR, WORLD_SIZE and of variables that end in VISIBLE_DEVICES."""
 _IMAGES: Final = "cuda|nvidia|-gpu|rocm"
-"""This matches more than `images` of webhook/facts/gpu/devices.yaml."""
+"""Matches every image of `images` in webhook/facts/gpu/devices.yaml, and more."""
 NOT_A_MIRROR: Final = (
     "not-a-mirror-pod",
     (
@@ -65,12 +67,12 @@ NOT_A_MIRROR: Final = (
         '!("system:nodes" in request.userInfo.?groups.orValue([]))'
     ),
 )
-"""A kubelet shows its static Pods to the API server as mirror Pods: they run already."""
+"""Excludes mirror Pods: a kubelet creates them to show static Pods, which already run."""
 
 
 class PodLocation(NamedTuple):
-    """CEL for the PodSpec in objects of some kinds, and for the metadata of the objects and their templates; the object
-    is `o`.
+    """Expressions for the PodSpec in objects of some kinds, and for the metadata of the object and of its templates.
+    The object is `o`.
     """
 
     name: str
@@ -113,7 +115,7 @@ _COMMON: Final = frozenset().union(*(place.resources for place in PLACES))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One entry of `webhooks`: its name before that of the phase, "" for none, its rules, and matchConditions."""
+    """One entry of `webhooks`. `name` comes before the name of the phase, and may be ""."""
 
     name: str
     rules: tuple[WebhookRule, ...]
@@ -122,19 +124,21 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhooksOfPhase:
-    """The webhooks of a phase; `left_out` are policies with their rules about any Pod, which are not registered."""
+    """The webhooks of a phase. `left_out` has policies with their rules about Pods without devices, which are not
+    registered.
+    """
 
     webhooks: tuple[Webhook, ...]
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> WebhooksOfPhase:
-    """Return the webhooks of a phase, first those of all kinds except the common kinds.
+    """Return the webhooks of a phase, first those for kinds other than the common kinds.
 
     Args:
-        policies: all that are loaded.
+        policies: all loaded policies.
         phase: the phase.
-        any_pod: also call the webhook for Pods and workloads that only rules about any Pod concern.
+        any_pod: whether to register Pods and workloads that concern only rules about any Pod.
     """
     wanted = matched_resources_of_policies(policies, phase)
     if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):
@@ -155,12 +159,12 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
 
 def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    """Return a webhook that leaves out updates of bookkeeping fields, for resources with policies that ignore such
+    """Return a webhook without updates of bookkeeping fields, for resources with only policies that ignore such
     updates, and a webhook with every update for the other resources.
     """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):
-        seen = {_resource_without_part(wish) for _, wish in wanted}  # the wildcard also covers the other resources
+        seen = {_resource_without_part(wish) for _, wish in wanted}  # a wildcard also covers the other resources
     every = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) in seen]
     others = [(policy, wish) for policy, wish in wanted if _resource_without_part(wish) not in seen]
     listed = (("", others), ("every-update", every))
@@ -181,7 +185,7 @@ def _bookkeeping_conditions(policies: Iterable[Policy]) -> tuple[tuple[str, str]
 
 
 def _unseen_bookkeeping(policies: Iterable[Policy]) -> frozenset[str]:
-    """Return the fields of BOOKKEEPING that no policy reads; none if a policy gets every update."""
+    """Return the fields of BOOKKEEPING that no policy reads; empty if a policy needs every update."""
     fields = (BOOKKEEPING - policy.named_bookkeeping if policy.ignores_bookkeeping else () for policy in policies)
     return BOOKKEEPING.intersection(*fields)
 
@@ -264,20 +268,21 @@ MEANINGS: Final[Mapping[str, str]] = {
     "pod-level": "resources of the pod as a whole",
     "custom-kinds": "a kind that Kubernetes does not define",
 }
-"""The words. `custom-kinds`: what API servers check in their own kinds, and refuse before they ask webhooks."""
+"""The words of `concerns` with their meanings. `custom-kinds`: API servers check this themselves in built-in kinds,
+before they call webhooks."""
 
 
 def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
-    """Return CEL that is true for objects to which one of some words applies; "false" if no word can apply.
+    """Return CEL that is true for objects to which at least one of the words applies; "false" if no word can apply.
 
     Args:
-        words: of MEANINGS.
-        spec: the path of the spec of its pods in the object `o`, such as `o.?spec.?template.?spec`.
-        metadata: the paths of the metadata of the object and of its pods.
+        words: keys of MEANINGS.
+        spec: the path of the PodSpec in the object `o`, such as `o.?spec.?template.?spec`.
+        metadata: the paths of the metadata of the object and of its templates.
     """
     wanted = set(words)
     if "devices" in wanted:
-        wanted.discard("portable-gpu")  # `gpu` is a device
+        wanted.discard("portable-gpu")  # `devices` includes `gpu`
     parts = [text for word, text in _SPEC.items() if word in wanted]
     of_containers = [text for word, text in _CONTAINER.items() if word in wanted]
     if wanted & _VARIABLE:
@@ -300,12 +305,12 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
 
 
 def bookkeeping_condition(fields: Iterable[str]) -> str:
-    """Return CEL that is false for updates of an object that is being deleted, and for updates that change only some
-    fields. The expression does not depend on types: objects of any kind have metadata with a schema. A list of one
-    value is compared instead of the value, because the cost of a comparison is the number of items.
+    """Return CEL that is false for updates of an object that is being deleted, and for updates that change only the
+    given fields. The expression fits objects of any kind, because metadata always has the same schema. Values are
+    compared inside lists of one item, because a comparison of lists costs the number of items.
 
     Args:
-        fields: of webhook.policy.compiled.BOOKKEEPING.
+        fields: names from webhook.policy.compiled.BOOKKEEPING.
     """
     kept = sorted({*fields, "generation", "resourceVersion"})
     is_deleted = " && ".join(f"{each}.?metadata.?deletionTimestamp.hasValue()" for each in ("object", "oldObject"))

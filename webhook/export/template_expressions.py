@@ -1,8 +1,8 @@
-"""CEL expressions that find the pod templates of a kind and convert each to the Pod of an evaluation.
+"""Makes CEL expressions that find the pod templates of a kind and convert each template to a virtual Pod.
 
-Written for the API server, the same as the virtual Pod of evaluation/request_objects.py: null counts as absent down to
-the fields of a PodSpec, a template is a map, and its metadata has the request's namespace unless it names one. Knows no
-policies.
+For API servers, with the same results as the virtual Pods of evaluation/request_objects.py: null counts as absent
+down to the fields of a PodSpec, a template is a map, and metadata without a namespace gets that of the request. Knows
+no policies.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _NAMED = (
     'dyn((m.map(k, k).filter(k, k != "namespace") + [dyn("namespace")]).transformMapEntry(i, k, '
     '{k: k == "namespace" ? dyn(request.namespace) : dyn(m[k])}))'
 )
-"""Metadata `m` with the request's namespace, unless it has one."""
+"""The metadata `m`; with the request's namespace if it has no namespace."""
 _WITHOUT_NULLS = ".transformMap(k, v, v != null, v)"
 _BEFORE_OTHERS = ("; ", ", ", "likewise ")
-"""The text before a later path in a message with several paths."""
+"""The texts before later paths in a message with several paths."""
 PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
-"""The paths that paths.leading accepts, as a regular expression."""
+"""Matches a leading path as paths.split_off_leading_path does."""
 
 
 def field_expression(value: str, path: str) -> str:
-    """Return CEL for a field of a value, null if some step of the path is absent or null."""
+    """Return CEL for a field of a value; null if a step of the path is absent or null."""
     return f"{value}{_optional_steps(path)}.orValue(null)" if path else value
 
 
@@ -45,7 +45,7 @@ def _optional_steps(path: str) -> str:
 
 
 def template_exists_expression(value: str, rule: PodSetRule) -> str:
-    """Return CEL that says whether an object has the template of a rule with a fixed path."""
+    """Return CEL for whether an object has the template of a rule with a fixed path."""
     return " && ".join(
         (f"type({field_expression(value, rule.template)}) == map", *_condition_expressions_of_rule(value, rule))
     )
@@ -64,14 +64,14 @@ def virtual_pod_expression_of_template(template: str, *, bare: bool, named: bool
     """Return CEL for the virtual Pod of a template.
 
     Args:
-        template: an expression.
+        template: an expression for the template.
         bare: the template is a PodSpec.
-        named: an expression may read the namespace in its metadata.
-        drops_nulls: the cluster's version can leave out the fields of the PodSpec that are null.
+        named: whether the policy may read metadata.namespace.
+        drops_nulls: whether the CEL of the cluster's version can remove fields of the PodSpec that are null.
     """
     held = (
         f"dyn({template})" if bare else _map_or_empty_expression(template, "spec")
-    )  # the type of a template with a default may be null
+    )  # a template with a default may have the type null
     spec = f"dyn({held}{_WITHOUT_NULLS if drops_nulls else ''})"
     metadata = "{}" if bare else _map_or_empty_expression(template, "metadata")
     if named:
@@ -129,7 +129,7 @@ def _templates_of_rule_expression(value: str, rule: PodSetRule) -> str:
 
 
 def _nested_templates_expression(value: str, before: str, rule: PodSetRule) -> str:
-    """Return CEL for the templates in a list inside each element of a list, which are named by their place."""
+    """Return CEL for the templates in a list inside each item of a list. The name of such a template is its place."""
     at = f'{string_literal(f"{before}[")} + string(n) + "]." + string(p.at)'
     inner = (
         f"({_templates_of_rule_expression('dyn(q)', rule)}).map(p, {_template_entry_expression(at, at, 'p.template')})"
@@ -143,7 +143,7 @@ def _template_name_expression(rule: PodSetRule, name: str) -> str:
 
 
 def _value_of_type_or_empty_expression(value: str, kind: str, empty: str) -> str:
-    """Return CEL for an optional value, and for `empty` if the value is absent or of another type."""
+    """Return CEL for an optional value; it gives `empty` if the value is absent or of another type."""
     return f"{value}.optFlatMap(v, type(v) == {kind} ? optional.of(v) : optional.none()).orValue(dyn({empty}))"
 
 
@@ -152,14 +152,15 @@ def _template_entry_expression(at: str, name: str, template: str) -> str:
 
 
 def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
-    """Return CEL that puts a template's path before the path in a message about a virtual Pod, or before the message.
+    """Return CEL for a message about a virtual Pod with the template's path: before the path in the message, or
+    before the message.
 
-    Further paths that it names, as in `…; spec.x: …`, get it too.
+    Later paths in the message, as in `…; spec.x: …`, also get the template's path.
 
     Args:
         message: a simple expression, such as a name.
-        at: an expression, the path of the template.
-        bare: the template is a PodSpec, and its path replaces `spec`.
+        at: an expression for the path of the template.
+        bare: the template is a PodSpec, so its path replaces `spec`.
     """
     further = replace_calls_for_further_paths(at, bare=bare)
     joined = f'"." + {message}{further}'
@@ -169,6 +170,6 @@ def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
 
 
 def replace_calls_for_further_paths(at: str, *, bare: bool) -> str:
-    """Return the calls that add the template's path before later paths in a text, as request_objects.py does."""
+    """Return the calls that add the template's path to later paths in a text, as request_objects.py does."""
     spec = "." if bare else ".spec."
     return "".join(f'.replace("{before}spec.", "{before}" + {at} + "{spec}")' for before in _BEFORE_OTHERS)

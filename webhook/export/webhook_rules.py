@@ -1,7 +1,7 @@
-"""The rules under which an API server must call this webhook: exactly what the loaded policies match.
+"""Makes the rules of the webhook: the resources, versions and operations that the loaded policies match.
 
-Knows a policy set; a command prints the webhook configurations. The policies themselves check names and selectors,
-because a rule of a webhook cannot have them.
+A command prints the webhook configurations. Rules of webhooks cannot have names and selectors, so claimgate checks
+those of policies.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ class MatchedResource:
 
 
 def webhook_rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
-    """Return the rules of one phase, sorted; resources that share group, versions, operations and scope share a
+    """Return the sorted rules of one phase. Resources with the same group, versions, operations and scope share a
     rule.
     """
     return merge_into_webhook_rules({wish for _, wish in matched_resources_of_policies(policies, phase)})
 
 
 def matched_resources_of_policies(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, MatchedResource], ...]:
-    """Return each policy that a webhook serves in a phase with each resource, version and operation that it matches."""
+    """Return pairs: each policy that is evaluated in a phase, with each resource, version and operation that it
+    matches.
+    """
     asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
     called = [policy for policy in asked if policy.bindings and policy.is_registered]
     pairs = [(policy, wish) for policy in called for wish in _matched_resources_of_policy(policy, policies.table)]
@@ -82,7 +84,7 @@ def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iter
 
 
 def merge_into_webhook_rules(wishes: Iterable[MatchedResource]) -> tuple[WebhookRule, ...]:
-    """Return webhook rules that match these resources; resources with equal groups, versions, operations and scope
+    """Return webhook rules that match these resources. Resources with equal groups, versions, operations and scope
     share a rule.
     """
     operations: dict[tuple[str, str, str, str], set[str]] = {}
@@ -106,12 +108,12 @@ def _wildcard_or_operations(names: set[str]) -> tuple[str, ...]:
 
 
 def _wildcard_or_names(names: set[str]) -> tuple[str, ...]:
-    """Return the wildcard alone, if it is among the names: the API refuses it together with others."""
+    """Return only the wildcard if it is among the names, because the API refuses other names beside it."""
     return ("*",) if "*" in names else tuple(sorted(names))
 
 
 def _without_covered_resources(names: set[str]) -> tuple[str, ...]:
-    """Return resources without those that a wildcard among them covers, which the API refuses."""
+    """Return the resources without those that a wildcard among them covers, because the API refuses these."""
     if "*/*" in names:
         return ("*/*",)
     kept = {name for name in names if "/" in name or name == "*" or "*" not in names}

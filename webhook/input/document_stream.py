@@ -1,8 +1,8 @@
 """Reads the files of the command line part by part, so that memory does not grow with the input.
 
-A part is about a megabyte: whole documents of a YAML stream, or lines of JSON lines. A JSON document is one part. So is
-a YAML stream that only a parser can split (directives, `...`). Knows where documents end, but not their content.
-`documents.read_documents` reads everything at once; each part here gives the same documents, problems and templates.
+A part has about a megabyte: whole documents of a YAML stream, or whole lines of JSON lines. A JSON document is one
+part, and so is a YAML stream that only a parser can split (directives, `...`). The parts together have the same
+documents, problems and templates as `documents.read_documents`, which reads everything at once.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from webhook.yamltext.yamlfile import decode_text, shown
 _HIDDEN: Final = "its name or the name of a folder above it begins with a dot; name it to read it"
 
 _BLOCK: Final = 1 << 20
-"""Bytes that are read at a time, and about the size of a part."""
+"""The bytes of one read, and about the bytes of a part."""
 _IN_MEMORY: Final = 8 << 20
-"""Bytes of standard input that are kept in memory; more goes to a temporary file."""
+"""The most bytes of standard input in memory; further bytes go to a temporary file."""
 MAX_COPIED_BYTES: Final = 4 << 30
-"""The most bytes of standard input or a pipe, which may be endless."""
+"""The most bytes of standard input or a pipe, because a pipe may be endless."""
 _LINES: Final = (".ndjson", ".jsonl")
 _WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
 """Matches text in which only a parser knows where a document ends."""
 
 
 class FilePart(Struct, frozen=True):
-    """A part of a file, and the number of lines above it."""
+    """A part of a file, and the number of lines before it."""
 
     text: str
     above: int
@@ -46,10 +46,10 @@ class FilePart(Struct, frozen=True):
 
 
 class RereadableFiles:
-    """Files, pipes, and standard input as `-`. Each can be read several times.
+    """Reads files, pipes, and standard input as `-`. Each can be read several times.
 
     Args:
-        open_file: opens a file, also one on another machine.
+        open_file: opens a file, possibly of an object store.
         max_copied_bytes: the most bytes of standard input or a pipe that are copied.
     """
 
@@ -62,7 +62,7 @@ class RereadableFiles:
         """Yield the parts of a file in order.
 
         Raises:
-            InputError: it cannot be read, has a document that is too large, or is not UTF-8.
+            InputError: the file cannot be read, is not UTF-8, or has a document that is too large.
         """
         above, path = 0, str(file)
         try:
@@ -139,7 +139,9 @@ def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
 
 
 def _start_of_last_document(held: bytearray) -> int:
-    """Return the start of the last document of these bytes, which may continue after them; 0 if it is the first."""
+    """Return the index at which the last document of these bytes begins; 0 if there is only one. The last document
+    may continue in the next bytes.
+    """
     at = held.rfind(b"\n---")
     while at > 0 and not held[at + 4 : at + 5].isspace():
         at = held.rfind(b"\n---", 0, at)
@@ -156,9 +158,9 @@ def _decode_utf8(data: bytes, path: str, above: int) -> str:
 
 
 class SourcePart(Struct, frozen=True, kw_only=True):
-    """A part of a file, or the `problem` that makes the rest of the file unreadable.
+    """A part of a file, or the `problem` because of which the rest of the file cannot be read.
 
-    is_first: whether it is the first of it.
+    is_first: whether this is the first part of the file.
     """
 
     file: InputFile
@@ -173,20 +175,20 @@ class SourcePart(Struct, frozen=True, kw_only=True):
 
 
 class DocumentStream:
-    """Files, folders and standard input, which can be read several times.
+    """The files of the command line, which can be read several times.
 
     Args:
-        named: what to read.
-        exclude: patterns of names, or of paths below a named place, for files to leave out.
-        include: patterns for the only files of folders to read.
-        listing: lists the files of names.
+        named: files, folders, or `-` for standard input.
+        exclude: patterns for files to leave out: of names, or of paths below a named folder.
+        include: patterns; if given, only files of folders that match are read.
+        listing: lists the files of the named places.
         patterns: returns the patterns of a named folder; by default those of its `.claimgateignore`.
 
     Attributes:
         problems: files that do not exist or cannot be listed.
         sources: the files in order, each once.
         excluded: how many files are left out.
-        ignored: how many of these a `.claimgateignore` leaves out.
+        ignored: how many of the excluded files a `.claimgateignore` leaves out.
         not_read: entries of folders that are not read, because they are not regular files or lead out of their folder.
     """
 
@@ -210,7 +212,9 @@ class DocumentStream:
     def replace_with_rendered(
         self, folder: str, data: bytes, replaced: Callable[[str], bool], not_read: Iterable[FoundFile] = ()
     ) -> None:
-        """Replace the files of a folder by the text that the folder was rendered to, without those not read."""
+        """Replace the files from which a folder is rendered by the rendered text, also in the list of files that are
+        not read.
+        """
         self.not_read = tuple({each.file.name: each for each in (*self.not_read, *not_read)}.values())
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
@@ -220,12 +224,12 @@ class DocumentStream:
         self._files.set_content(folder, data)
 
     def add_files_not_read(self, files: Iterable[FoundFile]) -> None:
-        """Add the unread files of rendered folders, each once."""
+        """Add files of rendered folders that are not read, each once."""
         by_name = {each.file.name: each for each in (*self.not_read, *files)}
         self.not_read = tuple(by_name.values())
 
     def hidden_manifests(self) -> Sequence[FoundFile]:
-        """Return the hidden files of the folders that look like objects, which `kubectl apply` reads, and an audit does
+        """Return hidden files of the folders that look like objects. `kubectl apply` reads them, and an audit does
         not.
         """
         listed = documents.list_sources(
@@ -238,7 +242,9 @@ class DocumentStream:
         ]
 
     def unread_folders_with_manifests(self) -> Sequence[FoundFile]:
-        """Return the folders of dependencies and of test data with files that look like objects."""
+        """Return the folders with dependencies or test data that are not searched and have files that look like
+        objects.
+        """
         listed = documents.list_sources(
             self._named,
             self._exclude,
@@ -253,7 +259,7 @@ class DocumentStream:
         ]
 
     def close(self) -> None:
-        """Release what was kept of standard input and pipes."""
+        """Delete the copies of standard input and pipes."""
         self._files.close()
 
     def size_bytes(self) -> int:
@@ -290,12 +296,12 @@ def parts_of_file(files: RereadableFiles, file: InputFile) -> Iterator[SourcePar
 def read_documents_of_part(
     part: SourcePart, *, by_kustomize: bool = False, refuses_repeats: bool = False
 ) -> documents.InputDocuments:
-    """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files.
+    """Return the documents and problems of a part, as `documents.read_documents` does for whole files.
 
     Args:
         part: the part.
-        by_kustomize: whether kustomize reads the file, for which `on` and `yes` are texts.
-        refuses_repeats: whether the file is a resource of kustomize, which refuses a mapping with a key twice.
+        by_kustomize: whether kustomize reads the file. For kustomize, `on` and `yes` are texts.
+        refuses_repeats: whether the file is a resource of kustomize, which refuses repeated keys.
     """
     shown = yamlfile.shown(part.source)
     if part.problem is not None:

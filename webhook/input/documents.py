@@ -1,7 +1,7 @@
-"""Reads the files of the command line into single documents with their places.
+"""Reads the files of the command line as single documents with their places.
 
-Knows files, folders, stdin and lists (JSON arrays, `kind: List`), and not the meaning of a document. Unreadable files
-are collected beside the readable documents, so that one bad file does not hide the others.
+Knows files, folders, stdin and lists (JSON arrays, `kind: List`), and not the meaning of a document. Problems of
+unreadable files are collected, so that one bad file does not hide other files.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine, Words
 from webhook.yamltext.templates import looks_like_manifest
 
 Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
-"""Lists the files of names."""
+"""Lists the files of the named places."""
 
 PatternsOfFolder: TypeAlias = Callable[[Path], tuple[str, ...]]
-"""Returns the patterns of a named folder for files to leave out."""
+"""Returns patterns for the files of a named folder that are left out."""
 
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
 _BEYOND_BOUNDS: Final = ("nested more than", "aliases add more than", "is not UTF-8", "the file is larger")
 _MOST_PATTERNS_BYTES: Final = 1 << 20
-"""Bytes of such a file."""
+"""The most bytes of a .claimgateignore file."""
 
 
 class InputDocument(Struct, frozen=True, kw_only=True):
-    """One document or list item. `index` counts from 0 inside its source; `path` is its path in the document."""
+    """One document or list item. `index` is its number in the source, from 0; `path` is the path of the item in the
+    document.
+    """
 
     source: str
     index: int
@@ -48,14 +50,14 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     document: yamlfile.Document
 
     def place(self, path: FieldPath = (), words: Words = ()) -> Place:
-        """Return the place of a field in the source, or of a word in the field; of the nearest field above if the field
-        is not written.
+        """Return the place in the source of a field, or of the first of `words` in the field. If the field is not
+        written, return the place of the nearest field above it.
         """
         line, column = self.document.position((*self.path, *path), words)
         return Place(file=self.source, line=line, column=column)
 
     def locator(self, inside: FieldPath = ()) -> Locate:
-        """Return a function that gives the place of a printed path; `inside` is the path of the object in this
+        """Return a function that returns the place of a printed path. `inside` is the path of the object in this
         input.
         """
 
@@ -68,7 +70,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         return locate
 
     def line_finder(self, inside: FieldPath = ()) -> Lines:
-        """Return a function that returns the line of a printed path; None if there is no line to show."""
+        """Return a function that returns the source line of a printed path; None if the lines must not be shown."""
 
         def line(path: str, words: Words) -> SourceLine | None:
             try:
@@ -80,12 +82,12 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
 
 class InputDocuments(Struct, frozen=True, kw_only=True):
-    """The documents that could be read, in order, and the problems of the others.
+    """The documents that could be read, in order, and the problems of the files that could not.
 
-    templates: files that are manifests only after rendering; their readable parts are still read, unless they belong to
-    a chart. others: files of folders that cannot be read and do not look like manifests, with what is wrong. excluded:
-    how many files were left out. repeated: keys that occur twice in one mapping, which are reported; the document has
-    the last value, as kubectl sends it.
+    templates: files that are manifests only after rendering; documents in them are still read, unless the file
+    belongs to a chart. others: problems of files of folders that cannot be read and do not look like manifests.
+    excluded: the number of files that were left out. repeated: problems of keys that a mapping has twice; the
+    document has the last value, as with kubectl.
     """
 
     documents: tuple[InputDocument, ...]
@@ -98,10 +100,11 @@ class InputDocuments(Struct, frozen=True, kw_only=True):
 
 
 class InputSources(Struct, frozen=True, kw_only=True):
-    """The files to read, each once, the names that do not exist, and how many files were left out.
+    """The files to read, each once, the problems of names that do not exist, and the number of files that were left
+    out.
 
-    ignored: how many of these a `.claimgateignore` leaves out. not_read: entries of the folders that are not read,
-    because they are not regular files or lead out of their folder.
+    ignored: how many of the excluded files a `.claimgateignore` leaves out. not_read: entries of the folders that are
+    not read, because they are not regular files or lead out of their folder.
     """
 
     sources: tuple[InputFile, ...]
@@ -114,14 +117,14 @@ class InputSources(Struct, frozen=True, kw_only=True):
 def read_documents(
     named: Sequence[str | Path], exclude: Sequence[str] = (), *, patterns: PatternsOfFolder | None = None
 ) -> InputDocuments:
-    """Read files, folders and stdin (`-`); of a folder, its YAML and JSON files in order.
+    """Read files, stdin (`-`), and the YAML and JSON files of folders, in order.
 
-    All files are needed, so an unread file of a folder is a problem.
+    The caller needs all files, so a file of a folder that is not read is a problem.
 
     Args:
         named: what to read.
-        exclude: patterns of names, or of paths below what is named, with `*` for any characters.
-        patterns: finds such patterns of a named folder; those of its `.claimgateignore` if None.
+        exclude: patterns of names, or of paths below a named folder, with `*` for any characters.
+        patterns: returns such patterns for a named folder; None for those of its `.claimgateignore`.
     """
     listed = list_sources(named, exclude, patterns=patterns)
     not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)
@@ -150,12 +153,12 @@ def list_sources(
     listing: Listing = yamlfile.listing,
     patterns: PatternsOfFolder | None = None,
 ) -> InputSources:
-    """Return the files of the names on the command line.
+    """Return the files for the names on the command line.
 
     Args:
         named: what to read.
-        exclude: patterns, as for `read`.
-        include: patterns; a file of a folder must match one of them; a file that the user names is always read.
+        exclude: patterns, as for `read_documents`.
+        include: patterns. A file of a folder must match one of them; a file that the user names is always read.
         listing: lists the files of names.
         patterns: as for `read_documents`.
     """
@@ -186,7 +189,8 @@ def list_sources(
 
 
 def ignore_patterns(folder: Path) -> tuple[str, ...]:
-    """Return the patterns of a folder's `.claimgateignore`: one a line as for --exclude, `!` before exceptions.
+    """Return the patterns of a folder's `.claimgateignore`: one on each line, as for --exclude, with `!` before
+    exceptions.
 
     Raises:
         InputError: the file cannot be read.
@@ -199,7 +203,7 @@ def ignore_patterns(folder: Path) -> tuple[str, ...]:
 
 
 def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
-    """Return the patterns that a copy of the working directory has for a folder; none for a folder outside.
+    """Return the patterns for a folder from a copy of the working directory; empty for a folder outside of it.
 
     Raises:
         InputError: the file cannot be read.
@@ -209,7 +213,9 @@ def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
 
 
 def _ignored_names(names: Iterable[str], folder: str, patterns: Sequence[str]) -> set[str]:
-    """Return the files of a folder that the last pattern that matches them excludes; paths begin at the folder."""
+    """Return the files of a folder that the patterns exclude: for each file, the last matching pattern decides.
+    Patterns are relative to the folder.
+    """
     below = {name: PurePath(name) for name in names} if patterns else {}
     inside = ((each.relative_to(folder), name) for name, each in below.items() if each.is_relative_to(folder))
     paths = _paths_of({str(path): name for path, name in inside})
@@ -241,12 +247,14 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
 
 
 def _is_beyond_bounds(problem: InputProblem) -> bool:
-    """Return whether a text may be a manifest that only kubectl reads; then it is not a template."""
+    """Return whether a file exceeds a bound of this reader. Such a file may be a manifest that kubectl can read, and
+    is not a template.
+    """
     return problem.message.startswith(_BEYOND_BOUNDS)
 
 
 def documents_of_text(text: str, source: str) -> InputDocuments:
-    """Return the documents of a text; `source` is the name in their places."""
+    """Return the documents of a text. Their places have the name `source`."""
     read = yamlfile.read_parts_of_text(text, source)
     return InputDocuments(
         documents=tuple(_documents_of_source(source, read.documents)),
@@ -257,7 +265,7 @@ def documents_of_text(text: str, source: str) -> InputDocuments:
 
 
 def _could_be_manifest(file: InputFile) -> bool:
-    """Return whether a file that cannot be read may be a manifest, and so must be reported."""
+    """Return whether a file that cannot be read may be a manifest, so that it must be reported."""
     try:
         return looks_like_manifest(read_start(file, object_store.open_file))
     except OSError:
@@ -265,7 +273,7 @@ def _could_be_manifest(file: InputFile) -> bool:
 
 
 def looks_like_object(file: InputFile) -> bool:
-    """Return whether a file has keys `apiVersion` and `kind`, or cannot be read."""
+    """Return whether a file has the keys `apiVersion` and `kind`, or cannot be read."""
     try:
         data = read_start(file)
     except OSError:
@@ -276,7 +284,7 @@ def looks_like_object(file: InputFile) -> bool:
 def problem_of_nothing_read(
     named: Sequence[str | Path], inputs: InputDocuments, expected: str
 ) -> tuple[InputProblem, ...]:
-    """Return a problem if nothing at all was read."""
+    """Return a problem if no document and no problem was read; else ()."""
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
     is_emptied = inputs.excluded and not inputs.files
@@ -290,14 +298,14 @@ def problem_of_nothing_read(
 
 
 def source_name(name: str | Path) -> str:
-    """Return the name by which a file is read: a path without redundant parts, or an address."""
+    """Return the normalized path of a file, or its address."""
     return str(name) if "://" in str(name) else str(Path(name))
 
 
 def _expanded_sources(
     named: Sequence[str | Path], problems: list[InputProblem], not_read: list[FoundFile], listing: Listing
 ) -> Iterator[InputFile]:
-    """Yield files and stdin, each once, however often it was named; as a named file if it is also named."""
+    """Yield files and stdin, each once. A file that is named itself and is also in a named folder counts as named."""
     itself = set(map(source_name, named))
     seen = set[str]()
     for name in named:
@@ -311,7 +319,9 @@ def _expanded_sources(
 
 
 def _names_that_match(names: Iterable[str], patterns: Iterable[str]) -> set[str]:
-    """Return the files that a pattern matches, or a folder above them, or the end of the path of either."""
+    """Return the files for which a pattern matches the path, the path of a folder above, or the end of such a
+    path.
+    """
     paths = _paths_of({name: name for name in names})
     return {name for pattern in patterns for name in _names_of_pattern(paths, pattern)}
 
@@ -327,7 +337,7 @@ def _paths_of(files: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
 
 
 def _names_of_pattern(paths: Mapping[str, Sequence[str]], pattern: str) -> Iterator[str]:
-    for path in fnmatch.filter(paths, f"*/{pattern.strip('/')}"):  # compiled once for all files
+    for path in fnmatch.filter(paths, f"*/{pattern.strip('/')}"):  # fnmatch.filter compiles the pattern once
         yield from paths[path]
 
 
@@ -343,7 +353,8 @@ def _documents_of_source(source: str, documents: Iterable[yamlfile.Document]) ->
 def _document_or_items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the document itself, or the items of an array or a list of the API; empty documents yield nothing.
 
-    Arrays are kept open in a list: a generator in a generator for each of 190 levels would cost each item 190 steps.
+    Open arrays are kept in a list. With nested generators, each item would cost a step for each of up to 190
+    levels.
     """
     opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]
     while opened:

@@ -1,6 +1,6 @@
-"""Lines of log files, plain or compressed by gzip, a few megabytes at a time.
+"""Reads lines of log files, plain or compressed by gzip, a few megabytes at a time.
 
-A cut off or damaged file gives the part before the damage. Does not know the meaning of the lines.
+Of a damaged file, the part before the damage is read. Does not know the meaning of the lines.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from webhook.yamltext.input_files import FoundFile, InputFile, Listed, OpenFile,
 from webhook.yamltext.yamlfile import problem_of_absent_file, shown
 
 _PART: Final = 2 << 20
-"""Bytes of lines that are given at a time."""
+"""The bytes of lines in one part."""
 LONGEST: Final = 32 << 20
-"""Bytes of a line: an event with two objects of 1.5 MB, the limit of etcd, and room for JSON escapes."""
+"""The most bytes of a line: enough for an event with two objects of 1.5 MB, the limit of etcd, with JSON escapes."""
 _IN_NAMES: Final = (".log", ".json", ".ndjson")
-"""Endings in the names of logs in a folder; `.json` also matches `.jsonl`."""
+"""Texts in the names of log files in a folder; `.json` also matches `.jsonl`."""
 _GZIP: Final = b"\x1f\x8b"
 _MOST_UNPACKED: Final = 200
-"""The most unpacked bytes for each packed byte; audit logs have 10 to 40, and gzip allows 1,000."""
+"""The most unpacked bytes for each packed byte. Audit logs have 10 to 40, and gzip allows 1,000."""
 _UNPACKED_ANYHOW: Final = 64 << 20
-"""The unpacked bytes that every log may have, even if it is small when packed."""
+"""Unpacked bytes that are always allowed, even for a small packed file."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Whole lines of a file, with the number of the first from 1; or what is wrong with the rest of it.
+    """Whole lines of a file, with the number of the first line, from 1; or the problem with the rest of the file.
 
-    read_bytes: the number of stored bytes of the file that were read for them.
+    read_bytes: the bytes of the stored file that were read for these lines.
     """
 
     file: str
@@ -48,10 +48,10 @@ class LogPart:
 
 
 def list_log_files(named: Sequence[str]) -> Listed:
-    """List the files in the named files and folders, a folder's older rotated logs first, and what does not exist.
+    """Return the named log files and those of named folders, older rotated logs first, and problems of missing files.
 
-    A folder gives its files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names, by the time of their last
-    write, which is their order if they are rotated.
+    In a folder, files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names are logs, sorted by the time of the
+    last write. This is the order of rotated logs.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
@@ -81,7 +81,7 @@ def _is_log_name(name: str) -> bool:
 
 
 def read_log_parts(log: InputFile, open_file: OpenFile = open_file) -> Iterator[LogPart]:
-    """Yield the lines of a file, `-` for standard input, in parts; `open_file` opens it."""
+    """Yield the lines of a file, or of standard input (`-`), in parts."""
     first, file = 1, log.name
     try:
         raw: IO[bytes] = sys.stdin.buffer if file == "-" else open_file(log)
@@ -109,16 +109,16 @@ def _part_with_problem(file: str, line: int, message: str) -> LogPart:
 
 
 class _LineTooLongError(Exception):
-    """Is raised for a line that is longer than any event."""
+    """The error for a line that is longer than any event."""
 
 
 class _UnpackedTooLargeError(Exception):
-    """Is raised for a gzip stream that unpacks to more than any log does."""
+    """The error for a gzip stream that unpacks to far more bytes than a log."""
 
 
 def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield lists of whole lines; lines that were read before an error are yielded before the error."""
-    rest, size = list[bytes](), 0  # the pieces of a line that does not end yet
+    """Yield lists of whole lines. Lines before an error are yielded before the error is raised."""
+    rest, size = list[bytes](), 0  # the pieces of a line without its end so far
     for block in _blocks(raw):
         if b"\n" not in block:
             rest.append(block)
@@ -136,7 +136,7 @@ def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _blocks(raw: IO[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of a file, unpacked if they are packed by gzip.
+    """Yield the bytes of a file, unpacked if it is compressed by gzip.
 
     Raises:
         _UnpackedTooLargeError: there are far more unpacked than packed bytes.

@@ -1,7 +1,7 @@
-"""Lists and opens files of object stores and all other places that fsspec knows, such as `s3://bucket/folder`.
+"""Lists and opens files of object stores, and of other places that fsspec knows, such as `s3://bucket/folder`.
 
-A name without `://` is a file or folder of this machine. fsspec is imported only for an address. Its error names the
-package that a store needs.
+A name without `://` is a file or folder of this machine. fsspec is imported only for an address. If a store needs
+another package, the error of fsspec names it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from webhook.yamltext.input_files import FoundFile, InputFile, Listed
 
 _BLOCK: Final = 1 << 20
 _LOCAL: Final = ("file:", "local:")
-"""The beginnings of addresses by which fsspec reads this machine: it would follow links and open devices."""
+"""The beginnings of addresses for files of this machine. They are refused, because fsspec would follow links and open
+devices."""
 _LOGS: Final = (".log", ".json", ".ndjson")
 
 
@@ -28,12 +29,12 @@ def is_url(name: str | Path) -> bool:
 
 
 def list_manifest_files(places: Iterable[str | Path]) -> Listed:
-    """List the YAML and JSON files of places, in the order of their names; local places as `yamlfile.listing`."""
+    """List the YAML and JSON files of places, sorted by name; local places as `yamlfile.listing` does."""
     return _list_files(places, yamlfile.listing, yamlfile.is_manifest_name)
 
 
 def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:
-    """List the logs of places, in the order of their names; `local` lists those of this machine."""
+    """List the logs of places, sorted by name; `local` lists those of this machine."""
     return _list_files(places, local, lambda name: any(each in name for each in _LOGS))
 
 
@@ -41,7 +42,7 @@ def open_file(file: InputFile) -> IO[bytes]:
     """Open a file for reading.
 
     Raises:
-        OSError: it cannot be opened, for a reason that `strerror` says.
+        OSError: the file cannot be opened; `strerror` has the reason.
     """
     if not is_url(file.name):
         return input_files.open_file(file)
@@ -51,7 +52,7 @@ def open_file(file: InputFile) -> IO[bytes]:
         opened = fsspec.open(file.name, "rb").open()
     except Exception as error:  # noqa: BLE001 - each store raises errors of its own
         raise OSError(errno.EIO, _describe_store_error(error)) from None
-    return BufferedReader(opened, _BLOCK)  # files of stores cannot be looked into without reading them
+    return BufferedReader(opened, _BLOCK)  # a buffer allows to peek into the file
 
 
 def _list_files(
@@ -87,17 +88,19 @@ def _list_files(
 
 
 def _is_of_this_machine(address: str) -> bool:
-    """Return whether an address, or one in a chain such as `dir::file://folder`, is a path of this machine."""
+    """Return whether an address, or a part of a chain such as `dir::file://folder`, is a path of this machine."""
     return is_url(address) and any(part.startswith(_LOCAL) for part in address.lower().split("::"))
 
 
 def _root(address: str, file: str) -> str:
-    """Return the address below which a file was found; "" if the user named the file itself."""
+    """Return the named address below which a file was found; "" if the user named the file itself."""
     return "" if file == address else address
 
 
 def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the address itself if it is a file; else the addresses of the wanted files below it that are not hidden."""
+    """Yield the address itself if it is a file; otherwise the addresses of the wanted files below it, without hidden
+    files.
+    """
     from fsspec.core import url_to_fs
 
     store, top = url_to_fs(address)
@@ -114,7 +117,7 @@ def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterato
 
 
 def _describe_store_error(error: Exception) -> str:
-    """Return why an address cannot be read, without Python's names."""
+    """Return why an address cannot be read, without names of Python classes."""
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"
     text = " ".join(str(error).split()) or "unknown cause"

@@ -1,4 +1,4 @@
-"""The folders of shipped policies, samples and pages of rules: in the package, or above it in a checkout."""
+"""Finds the folders of shipped policies, samples and pages of rules: in the installed package, or in a checkout."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from webhook.apimachinery.releases import Release
 from webhook.errors import ConfigurationError
 
 SINCE: Final[Release] = (1, 34)
-"""The Kubernetes release with the CEL that the shipped policies need: lists with flatten, and macros with two
+"""The first Kubernetes release with the CEL of the shipped policies: `flatten` of lists, and macros with two
 variables."""
 
 _PACKAGE = Path(__file__).parents[1]
 
 
 def policies_folder(package: Path = _PACKAGE) -> Path:
-    """Return the folder of shipped policies: `_policies` of the wheel, else `policies` of the checkout.
+    """Return the folder of shipped policies: `_policies` in the wheel, otherwise `policies` in a checkout.
 
     Raises:
         ConfigurationError: neither exists.
@@ -30,7 +30,7 @@ def policies_folder(package: Path = _PACKAGE) -> Path:
 
 
 def samples_folder(package: Path = _PACKAGE) -> Path:
-    """Return the folder of sample reviews and manifests: `_samples` of the wheel, else `deploy/samples` of the
+    """Return the folder of sample reviews and manifests: `_samples` in the wheel, otherwise `deploy/samples` in a
     checkout.
 
     Raises:
@@ -43,7 +43,7 @@ def samples_folder(package: Path = _PACKAGE) -> Path:
 
 
 def rule_pages_folder(package: Path = _PACKAGE) -> Path:
-    """Return the folder of pages about rules: `_rules` of the wheel, else `docs/rules` of the checkout.
+    """Return the folder of pages about rules: `_rules` in the wheel, otherwise `docs/rules` in a checkout.
 
     Raises:
         ConfigurationError: neither exists.

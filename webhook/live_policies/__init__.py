@@ -1,3 +1,3 @@
-"""Policies that a cluster stores as objects of claimgate.dev: compiled together with policies of files; the status has
-the results.
+"""Compiles the policies that a cluster stores as objects of claimgate.dev, combines them with policies of files, and
+writes the results to the status of the objects.
 """

@@ -1,7 +1,7 @@
-"""Combines policies of files and stored policies into one set, in which no name counts twice.
+"""Combines policies of files and stored policies into one set with unique names.
 
-A shipped or mounted policy wins over a stored object with the same name: a user who may write policies of claimgate.dev
-cannot remove a shipped policy. A stored binding may name a policy of either origin.
+A policy of a file takes precedence over a stored policy with the same name. Otherwise a user who may write policies
+of claimgate.dev could replace a shipped policy. A stored binding may name a stored policy or a policy of a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LivePolicies:
-    """A policy set with stored objects, the result for each object, and the bindings without a policy.
+    """A policy set with stored policies, the result for each stored object, and the bindings without a policy.
 
     unbound: names of PolicyBindings with a policy that does not exist.
     """
@@ -36,7 +36,7 @@ class LivePolicies:
     unbound: frozenset[str] = frozenset()
 
     def failing_object_names(self) -> tuple[str, ...]:
-        """Return the objects with errors, as `ValidatingPolicy/name`."""
+        """Return the objects with errors, such as `ValidatingPolicy/name`."""
         return tuple(f"{each.stored.kind}/{each.stored.name}" for each in self.objects if each.errors)
 
 
@@ -48,7 +48,7 @@ def combine_file_and_stored_policies(
     Args:
         files: the loaded policies of files.
         compiled: the compiled stored objects.
-        is_server: whether policies that are not registered, as their status says, are left out.
+        is_server: whether to leave out policies that are not registered according to their status.
     """
     of_files: dict[Key, Policy] = {
         **{(VALIDATING, policy.name): policy for policy in files.validating},
@@ -79,16 +79,18 @@ def combine_file_and_stored_policies(
 
 
 def _is_evaluated(stored: StoredPolicy, policy: Policy) -> bool:
-    """Return whether replicas evaluate a stored policy: they do, unless its status says that it is not registered. The
-    status may come a moment after the policy. A policy about every resource waits until its status says that it is
-    registered.
+    """Return whether replicas evaluate a stored policy: always, unless its status says that it is not registered. The
+    status is written shortly after the policy. A policy about every resource is evaluated only after its status says
+    that it is registered.
     """
     is_about_everything = any(resource == "*" for rule in policy.criteria.rules for resource, _ in rule.resources)
     return stored.registration == "True" if is_about_everything else stored.registration != "False"
 
 
 def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
-    """Return the object without its policy or binding, and with an error, if the files have one of the same name."""
+    """Return the object. If a file has a policy or binding of the same name, the result has an error and no policy or
+    binding.
+    """
     kind, name = compiled.stored.kind, compiled.stored.name
     if compiled.policy is not None and (NATIVE[kind], name) in of_files:
         return replace(compiled, policy=None, errors=(f"metadata.name: {_TAKEN}",), reason="NameTaken")
@@ -105,14 +107,14 @@ def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key
 
 
 def _has_stored_object_of_policy(key: Key, objects: Iterable[CompiledObject]) -> bool:
-    """Return whether there is a stored object for the policy, evaluated or not."""
+    """Return whether a stored object has this kind and name, even if it is not evaluated."""
     return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
 
 
 def _sorted_policies_with_bindings(
     kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
 ) -> tuple[Policy, ...]:
-    """Return the policies of a kind in the order of their names, with their own and stored bindings."""
+    """Return the policies of a kind, sorted by name, with their bindings from files and stored bindings."""
     named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
     return tuple(
         join_bindings(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))

@@ -1,12 +1,13 @@
-"""Compiles each stored object separately, so that a mistake in one object does not remove another.
+"""Compiles each stored object separately, so that a mistake in one object does not affect another object.
 
-A generation with an error never decides about a request: a typo of a policy author must not refuse the Pods of a
-cluster. The last generation that compiled stays in use. The status of the object keeps it, so that all replicas
-evaluate the same generation, also after a restart (docs/decisions/0013).
+A generation with an error is never evaluated: a typo of a policy author must not block the Pods of a cluster. The
+last generation that compiled stays in use. The status of the object has a copy, so that all replicas evaluate the
+same generation, also after a restart (docs/decisions/0013).
 
-The time is bounded for one object, and for all objects that a replica compiles at once: a user who may write policies
-must not be able to prevent the start of a replica. The processor time of the compiling thread counts, so that a busy
-machine refuses nothing. One expression is not interrupted: its tokens give an upper bound before it is compiled.
+The time is bounded for one object, and for all objects that a replica compiles at once, so that a user who may write
+policies cannot prevent the start of a replica. The limits are about processor time of the compiling thread, which
+does not depend on the load of the machine. Compiling an expression cannot be interrupted: its time is estimated from
+its tokens before.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from webhook.policy.load import Options, chosen_engine
 from webhook.policy.type_check import sentences_about_types
 
 MOST_S: Final = 1.0
-"""For one object: the slowest shipped policy needs a fiftieth of it."""
+"""The most seconds for one object. The slowest shipped policy needs a fiftieth."""
 MOST_S_TOGETHER: Final = 5.0
-"""For all objects that are compiled together, as at a start; an API server waits about as long for a replica."""
+"""The most seconds for all objects that are compiled together, as at a start."""
 MOST_OBJECTS: Final = 400
 """The most policies and bindings in use: about ten times the number of shipped policies."""
 MOST_BYTES_TOGETHER: Final = 512 << 10
-"""For all objects as JSON."""
+"""The most bytes of all objects as JSON."""
 COMPILED_FACTOR: Final = 70
-"""Bytes of memory for each byte of an object, compiled and prepared: policies of many short expressions took 65."""
+"""Bytes of memory of a compiled object for each byte of its JSON. Policies of many short expressions took 65."""
 _MOST_KINDS: Final = 100
-"""Combinations of group, version and resource by which the expressions of a policy are typed."""
+"""The most combinations of group, version and resource for which the expressions of a policy are type-checked."""
 _MOST_S_TO_TYPE: Final = 1.0
-"""For all expressions of a policy, typed by each kind: estimated before any is typed."""
+"""The most seconds for type-checking all expressions of a policy for all kinds, estimated before the check."""
 _FIX: Final = "make it smaller, or delete others"
 _TOO_SLOW: Final = f"compiling it takes longer than {MOST_S:g} s: write fewer or shorter expressions"
 _TOO_SLOW_TOGETHER: Final = (
@@ -56,10 +57,10 @@ _TOO_SLOW_TOGETHER: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledObject:
-    """The result for one object: a policy or a binding, or the reason why it has no effect.
+    """The result for one object: a policy or a binding, or the reason why the object has no effect.
 
-    errors: the mistakes, a line each, as `claimgate policies check` prints them. reason: the reason of condition
-    Compiled. generation: the generation that is evaluated while the newest has errors; 0 for none.
+    errors: the mistakes, as lines of `claimgate policies check`. reason: the reason of condition Compiled.
+    generation: the generation that is evaluated while the newest generation has errors; 0 if there is none.
     """
 
     stored: StoredPolicy
@@ -76,12 +77,12 @@ class Compiler:
     """Compiles stored objects, and reuses the results of unchanged objects."""
 
     def __init__(self, options: Options, *, may_ask: bool, clock: Callable[[], float] = thread_time) -> None:
-        """Begin with nothing compiled.
+        """Create a compiler without results.
 
         Args:
             options: how policies are compiled.
-            may_ask: whether they may ask `authorizer`.
-            clock: processor seconds of the thread that compiles.
+            may_ask: whether policies may use `authorizer`.
+            clock: returns processor seconds of the compiling thread.
         """
         self._options = options
         self._budget = TimeLimitedEngine(chosen_engine(options.engine), clock)
@@ -89,10 +90,10 @@ class Compiler:
         self._kept: dict[bytes, CompiledObject] = {}
 
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
-        """Compile each object, and return the results in the same order; objects beyond the bounds are not compiled.
+        """Compile each object, and return the results in the same order. Objects beyond the bounds are not compiled.
 
         Args:
-            stored: all objects, in the order in which they count.
+            stored: all objects, those with precedence first.
         """
         made: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
@@ -116,13 +117,13 @@ class Compiler:
         return tuple(listed)
 
     def errors_of_object(self, stored: StoredPolicy) -> tuple[str, ...]:
-        """Return the mistakes of one object without the others; any thread or child process may call this."""
+        """Return the mistakes of one object alone. Any thread or child process may call this."""
         alone = Compiler(self._options, may_ask=self._may_ask)
         return alone.compile([StoredPolicy({**stored.value, "status": None})])[0].errors
 
     def _compile_or_reuse(self, stored: StoredPolicy, made: dict[bytes, CompiledObject]) -> CompiledObject:
-        """Return the result for an object, and add it to `made`. If no time is left, do not add it: there may be time
-        when an older object is gone.
+        """Return the result for an object, and add it to `made`. If no time was left, do not add the result, because
+        there may be time later.
         """
         digest = stored.digest()
         kept = made.get(digest) or self._kept.get(digest)
@@ -165,7 +166,7 @@ class Compiler:
             policy, errors = compile_policy(
                 manifest, self._budget, options.version, _kind_and_name(stored), registry=options.registry
             )
-        except CelError as error:  # an expression that cannot be read, for example because it is too deep
+        except CelError as error:  # an expression that cannot be parsed, for example because it is too deep
             return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")
         told = _distinct_error_texts(errors)
         if policy.uses_authorizer and not self._may_ask:
@@ -176,7 +177,7 @@ class Compiler:
 
 
 def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
-    """Return what is wrong with the types of expressions; None if it would take too long."""
+    """Return the mistakes in types of expressions; None if the check would take too long."""
     kinds = sum(
         max(1, len(rule.groups or ())) * max(1, len(rule.versions or ())) * len(rule.resources)
         for rule in policy.criteria.rules
@@ -188,7 +189,7 @@ def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
 
 
 def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
-    """Say why an object is not compiled: the limit that it would exceed, or ""."""
+    """Return the limit that an object exceeds, as a text; "" if it exceeds none."""
     if count > MOST_OBJECTS:
         return f"of more than {MOST_OBJECTS} policies and bindings, only the oldest have an effect: delete some"
     if size > MOST_BYTES:
@@ -221,21 +222,21 @@ def _hints_of_error(error: FieldError) -> list[str]:
 
 
 class CompileTimeExceededError(Exception):
-    """The time to compile an object, or all of them, is spent."""
+    """The time for compiling an object, or all objects, is used up."""
 
 
 class TimeLimitedEngine:
-    """An engine that compiles like another engine until the time for one object, or for all, is used up."""
+    """An engine that compiles like another engine until the time for one object, or for all objects, is used up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = thread_time) -> None:
-        """Begin with nothing spent; `clock` gives processor seconds of the thread that compiles."""
+        """`clock` returns processor seconds of the compiling thread."""
         self._engine = engine
         self._clock = clock
         self._began = self._object_began = clock()
 
     @property
     def name(self) -> str:
-        """Return the name of the engine that compiles."""
+        """Return the name of the other engine."""
         return self._engine.name
 
     def start_timer_of_all_objects(self) -> None:
@@ -259,10 +260,10 @@ class TimeLimitedEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> Program:
-        """Compile an expression as the engine does.
+        """Compile an expression with the other engine.
 
         Raises:
-            CompileTimeExceededError: the time is spent, or would be by this expression.
+            CompileTimeExceededError: the time is used up, or this expression would use it up.
         """
         spent = self._clock() - self._object_began
         if self.is_spent or spent + seconds_to_check(expression) > MOST_S:

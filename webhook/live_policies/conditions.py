@@ -1,4 +1,4 @@
-"""The status of a stored object: conditions in words, and whether the stored status is the same already."""
+"""Makes the conditions in the status of a stored object, and compares them with the stored conditions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELDS: Final = ("status", "reason", "message", "observedGeneration")
 
 
 def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
-    """Return the conditions of one object, without their times."""
+    """Return the conditions of one object, without times."""
     stored = compiled.stored
     made = [_compiled_condition(compiled)]
     if stored.kind == POLICY_BINDING:
@@ -31,20 +31,20 @@ def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[
 
 
 def last_compiled_of_object(compiled: CompiledObject) -> JSON:
-    """Return what the status keeps of the last generation that compiled, or None."""
+    """Return the status field for the last generation that compiled, or None."""
     if not compiled.errors:
         return compiled.stored.spec_as_last_compiled()
     return get(compiled.stored.value, ("status", "lastCompiled"), None)
 
 
 def create_condition(name: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
-    """Return one condition of a status (metav1.Condition), without the parts that depend on the object."""
+    """Return one condition (metav1.Condition), without observedGeneration and lastTransitionTime."""
     cut = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} …"
     return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": cut}
 
 
 def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with the time of their last change: the stored time if the status is the same."""
+    """Return the conditions with lastTransitionTime: the stored time if the status of the condition is the same."""
     known = stored_conditions(stored)
     return [
         {
@@ -58,7 +58,7 @@ def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPoli
 
 
 def has_stored_conditions(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
-    """Return whether the stored status has these conditions already, apart from their times."""
+    """Return whether the stored status already has these conditions; times are not compared."""
     known = stored_conditions(stored)
     return all(
         each["type"] in known and all(known[each["type"]].get(name) == each.get(name) for name in _FIELDS)
@@ -122,6 +122,6 @@ def _portable_condition(compiled: CompiledObject) -> dict[str, Any]:
 
 
 def status_of_all_objects(live: LivePolicies) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...], JSON]]:
-    """Yield each stored object with its conditions and its last generation that compiled."""
+    """Yield each stored object with its conditions and the last generation that compiled."""
     for each in live.objects:
         yield each.stored, conditions_of_object(each, live), last_compiled_of_object(each)

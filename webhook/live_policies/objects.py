@@ -1,4 +1,4 @@
-"""The objects of claimgate.dev in a cluster: a view of the three kinds, with the fields that are read."""
+"""Reads the policies and bindings of claimgate.dev that a cluster stores."""
 
 from __future__ import annotations
 
@@ -31,38 +31,39 @@ _READ: Final = (
 )
 GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
 MOST_BYTES: Final = 64 << 10
-"""For one object as JSON; the longest shipped policy has 6 KB. The view keeps a stub of a larger one."""
+"""The most bytes of one object as JSON; the longest shipped policy has 6 KB. The view keeps a stub of a larger
+object."""
 INTERESTS: Final[tuple[Interest, ...]] = tuple(
     replace(interest_in_fields(gvk, *_READ), most_bytes=MOST_BYTES) for gvk in GVKS
 )
 MOST_VIEW_BYTES: Final = 16 << 20
-"""For all objects in the view: eight times the bytes that are compiled of them (compile.py), as values of Python."""
+"""The most bytes of all objects in the view, as Python values: 32 times MOST_BYTES_TOGETHER of compile.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """One object, of any of the kinds of claimgate.dev, as the API server stores it."""
+    """One stored object of a kind of claimgate.dev."""
 
     value: JSON
 
     @property
     def kind(self) -> str:
-        """Return the object's kind: ValidatingPolicy, MutatingPolicy, PolicyBinding or PolicyException."""
+        """Return the kind: ValidatingPolicy, MutatingPolicy, PolicyBinding or PolicyException."""
         return str(self.value["kind"])
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of a PolicyException; "" for the other kinds, which have none."""
+        """Return the namespace of a PolicyException; "" for the other kinds, which are cluster-scoped."""
         return namespace_and_name(self.value)[0]
 
     @property
     def name(self) -> str:
-        """Return the object's name, which no other object of its kind and namespace has."""
+        """Return the name."""
         return str(self.value["metadata"]["name"])
 
     @property
     def uid(self) -> str:
-        """Return the uid, which distinguishes the object from an earlier one of its name."""
+        """Return the uid, which distinguishes the object from an earlier object of the same name."""
         return str(get(self.value, ("metadata", "uid"), ""))
 
     @property
@@ -72,61 +73,63 @@ class StoredPolicy:
 
     @property
     def omitted_bytes(self) -> int:
-        """Return how many bytes an object has that the view does not keep; 0 for an object that it keeps."""
+        """Return the bytes of an object that is too large for the view; 0 for an object that the view keeps."""
         return int(self.value.get(OMITTED, 0))
 
     @property
     def age_order(self) -> tuple[str, str, str]:
-        """Return a key that sorts the oldest object first, the same for every replica."""
+        """Return a key that sorts the oldest object first, in the same order on every replica."""
         return str(get(self.value, ("metadata", "creationTimestamp"), "")), self.kind, self.name
 
     @property
     def last_compiled(self) -> StoredPolicy | None:
-        """Return the object with the spec of the last generation that compiled, which its status stores, or None."""
+        """Return the object with the spec of the last generation that compiled, from its status; None if the status
+        has none.
+        """
         last = get(self.value, ("status", "lastCompiled"), None) or {}
         try:
             generation, spec = int(last["generation"]), json.loads(last["spec"])
-        except (KeyError, TypeError, ValueError, RecursionError):  # a user who may write the status can write any value
+        except (KeyError, TypeError, ValueError, RecursionError):  # users may write any value into the status
             return None
-        if is_too_deep(spec):  # as the view refuses such an object
+        if is_too_deep(spec):  # the view also refuses such an object
             return None
         metadata = {**self.value["metadata"], "generation": generation}
         return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})
 
     @property
     def registration(self) -> str:
-        """Return the condition in the status about calls of API servers for the policy: "True", "False" or ""."""
+        """Return the status of condition Registered: "True", "False", or "" if there is no condition."""
         conditions = get(self.value, ("status", "conditions"), None) or ()
         return next((str(each.get("status")) for each in conditions if each.get("type") == "Registered"), "")
 
     def spec_as_last_compiled(self) -> JSON:
-        """Return what the status keeps of a generation that compiled."""
+        """Return the status field for a generation that compiled."""
         text = json.dumps(self.value.get("spec"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return {"generation": self.generation, "spec": text}
 
     def canonical_text(self) -> str:
-        """Return the text that the object is compiled from: the same text compiles to the same policy."""
+        """Return the text of the object. Objects with equal texts compile to equal policies."""
         read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
         read += [self.omitted_bytes] if self.omitted_bytes else []
         return json.dumps(read, sort_keys=True, ensure_ascii=False)
 
     def digest(self) -> bytes:
-        """Return a hash of the text."""
+        """Return a hash of the canonical text."""
         return sha256(self.canonical_text().encode(errors="replace")).digest()
 
 
 class StoredPolicies:
-    """The policies and bindings that the API server stores, as a view of the cluster has them."""
+    """The stored policies and bindings, from a view of the cluster."""
 
     def __init__(self, view: Cluster) -> None:
-        """Args: view: it holds INTERESTS."""
+        """Args: view: a view that includes INTERESTS."""
         self._view = view
 
     def list_oldest_first(self) -> tuple[StoredPolicy, ...]:
-        """Return all objects, the oldest first; none of a kind that the API server does not serve.
+        """Return all objects, the oldest first. A kind that the API server does not serve has no objects.
 
         Raises:
-            LookupFailed: the objects are not known.
+            LookupFailed: the objects are unknown.
         """
         return tuple(sorted(map(StoredPolicy, self._list_objects_of_all_kinds()), key=lambda each: each.age_order))
 
@@ -143,7 +146,7 @@ class StoredPolicies:
         return tuple(self._view.revision(gvk) for gvk in GVKS)
 
     def explain_unknown_objects(self) -> str:
-        """Say why it is not known which objects there are, or return ""; kinds that are not served have none."""
+        """Return why the objects are unknown; "" if they are known. Kinds that are not served have no objects."""
         try:
             self.list_oldest_first()
         except LookupFailed as error:
@@ -151,7 +154,7 @@ class StoredPolicies:
         return ""
 
     def explain_kinds_not_served(self) -> str:
-        """Say which kinds are not installed, or return ""."""
+        """Return a sentence about the kinds that are not installed; "" if all are."""
         unserved = [gvk.kind for gvk in GVKS if not self._view.is_synced(gvk)]
         return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.explain_unknown_objects() else ""
 
@@ -159,7 +162,7 @@ class StoredPolicies:
 def watch_stored_policies(connection: Connection, log: Log, failure_log: FailureLog | None = None) -> StoredPolicies:
     """Watch the objects and wait for the first lists.
 
-    A server has a `failure_log`, and does not wait for an API server that is away.
+    With a `failure_log`, as in a server, the wait ends if the API server is unreachable.
     """
     view = WatchCluster(connection, INTERESTS, log, most_bytes=MOST_VIEW_BYTES, failure_log=failure_log)
     view.start()

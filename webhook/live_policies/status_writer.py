@@ -1,8 +1,8 @@
-"""Writes conditions to the status of stored objects by server-side apply, a bounded number of times.
+"""Writes conditions to the status of stored objects by server-side apply, with a bounded number of writes.
 
-Every replica may write, under one field manager, and all would write the same. A replica that finds its own result in
-the view writes nothing; the others wait a random moment, so that mostly one replica writes. A replica that was
-overwritten (two versions of claimgate in a rollout) waits longer each time, so that two that disagree do not fight.
+Every replica may write, under one field manager, and normally all have the same result. A replica writes nothing if
+the status already has its result. It first waits a random time, so that usually one replica writes for all. During a
+rollout, two versions may disagree and overwrite each other: a replica that was overwritten waits longer each time.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
 from webhook.workloads.plurals import plural_of_kind
 
 MOST_WRITES: Final = 20
-"""For one run: the status of 400 changed objects is written within a minute."""
+"""The most writes in one run. The status of 400 changed objects is then written within a minute."""
 SPREAD_S: Final = 3.0
-"""The longest that a replica waits before the first write about something new."""
+"""The longest wait before the first write of a new result."""
 AGAIN_S: Final = (10.0, 1800.0)
-"""First and longest wait before the same is written again, doubled in between."""
+"""The first and the longest wait before the same result is written again. The wait doubles each time."""
 _WRITE_S: Final = 10.0
 
 Conditions = Sequence[Mapping[str, Any]]
 
 
 class ObjectApplier(Protocol):
-    """A connection that applies parts of objects."""
+    """A connection for server-side apply."""
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         """Apply part of an object by server-side apply; raise LookupFailed."""
@@ -45,7 +45,7 @@ class ObjectApplier(Protocol):
 
 @dataclass(slots=True)
 class _StatusWriteAttempt:
-    """The status to write for one object, how often it was written, and when it may be written again."""
+    """The status to write for one object, the number of writes, and the time of the next allowed write."""
 
     wanted: tuple[Conditions, JSON]
     not_before: float
@@ -54,12 +54,12 @@ class _StatusWriteAttempt:
 
 @dataclass(slots=True)
 class StatusWriter:
-    """Writes the conditions of one field manager. Used by one thread at a time.
+    """Writes the conditions of one field manager. Only one thread may use it at a time.
 
     Attributes:
-        manager: the field manager; conditions of others stay.
+        manager: the field manager. Conditions of other managers are not changed.
         error: why the last write failed, or "".
-        written: how many writes there were.
+        written: the number of writes.
     """
 
     connection: ObjectApplier
@@ -71,8 +71,8 @@ class StatusWriter:
     _attempts: dict[str, _StatusWriteAttempt] = field(default_factory=dict)
 
     def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
-        """Write the conditions, and the last generations that compiled, that the stored objects do not have yet, within
-        the limits on writes and retries. None as the last generation means that another writer owns it.
+        """Write conditions and last generations that compiled that the stored objects lack, within the limits on
+        writes and retries. A last generation of None means that another writer owns this field.
         """
         attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES
@@ -94,7 +94,7 @@ class StatusWriter:
         try:
             self.connection.apply(*_status_path_and_body(stored, *attempt.wanted), self.manager, _WRITE_S)
         except ServerRefused as error:
-            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # it was deleted or replaced
+            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # the object was deleted or replaced
                 self.error = str(error)
         except LookupFailed as error:
             self.error = str(error)
@@ -108,8 +108,8 @@ def _stored_last_compiled(stored: StoredPolicy) -> JSON:
 
 
 def _status_path_and_body(stored: StoredPolicy, conditions: Conditions, last: JSON) -> tuple[str, JSON]:
-    """Return the path of the status and what is applied to it; the uid prevents a write to a new object with this
-    name.
+    """Return the path of the status and the body to apply. The uid in the body prevents a write to a new object with
+    the same name.
     """
     inside = f"/namespaces/{quote(stored.namespace, safe='')}" if stored.namespace else ""
     path = f"/apis/{GROUP}/{VERSION}{inside}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"

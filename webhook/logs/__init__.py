@@ -1,1 +1,1 @@
-"""Log lines, as JSON or text, and the thread that writes them."""
+"""Writes log lines as JSON or text, in a separate thread."""

@@ -1,16 +1,16 @@
-"""Log lines: a constant message and fields, as one JSON object a line, or as text for people. A separate thread writes
-them to stderr in batches.
+"""Writes log lines with a constant message and fields, as one JSON object for each line or as text for people. A
+separate thread writes them to stderr in batches.
 
-A line of text has time, level, message, then `name=value` for each field. A value of more than a word is JSON, so that
-a program can split a line into its fields. Control and bidirectional characters are escaped, so that no terminal obeys
-them (terminal.py). Does not know the logged contents.
+A line of text has time, level and message, then `name=value` for each field. A value that is not one word is JSON, so
+that a program can split a line into fields. Control and bidirectional characters are escaped, so that a terminal does
+not interpret them (terminal.py).
 
 Never log objects, params or patches: an object may contain secrets, and more people read a log than the cluster.
 
-A server gives its lines to a LogWriter and never waits for the reader of the log: if a pipe is not read, or stderr is
-closed, lines are dropped and counted, with no other effect. Without a LogWriter a line is written at once. The
-descriptor is a copy of the process's stderr, so that a file or socket that gets its number later is never written to. A
-process that is forked off has the queue but not the thread: it must not log, and it writes nothing at its end.
+A server passes its lines to a LogWriter and never waits for the reader of the log. If a pipe is not read, or stderr
+is closed, lines are dropped and counted. Without a LogWriter, a line is written at once. The descriptor is a copy of
+that of stderr. Otherwise, after stderr is closed, another file or socket could get its number. A forked process has
+the queue but not the thread: it must not log, and it writes nothing when it ends.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from webhook.text.wording import counted
 
 MOST_LINES: Final = 10_000
 MOST_CHARACTERS: Final = 4 * 1024 * 1024
-"""The most lines that wait, including the batch that is being written. A line of a review has some 400 characters. The
-bound allows three seconds of the busiest measured replica (3,250 reviews a second)."""
+"""The most characters of waiting lines, including the batch that is being written; MOST_LINES bounds their number.
+The line of a review has about 400 characters. The bounds are enough for three seconds of the busiest measured replica
+(3,250 reviews a second)."""
 GATHER_S: Final = 0.02
-"""How long the first line of a batch waits for others: at 1,000 reviews a second, one write for twenty."""
+"""How long the first line of a batch waits for more lines. At 1,000 reviews a second, a batch has twenty lines."""
 FLUSH_S: Final = 1.0
-"""How long a stop waits for the last lines to be read."""
+"""How long a stop waits until the last lines are written."""
 REMARK_S: Final = 60.0
-"""How long dropped lines are reported."""
+"""How long /readyz reports dropped lines."""
 _ATTEMPT_S: Final = 0.1
 
 
@@ -54,7 +55,7 @@ class LogWriter:
     """Writes lines to a file descriptor. `write` may be called from any thread, and never blocks or raises.
 
     Attributes:
-        dropped: lines that were thrown away.
+        dropped: the number of dropped lines.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class LogWriter:
         most_characters: int = MOST_CHARACTERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin with an empty queue; descriptor None means a closed stderr."""
+        """Create a writer with an empty queue. `descriptor` None means a closed stderr."""
         self.dropped = 0
         self._descriptor = descriptor
         self._most_lines = most_lines
@@ -85,17 +86,19 @@ class LogWriter:
 
     @classmethod
     def to_stderr(cls) -> LogWriter:
-        """Return a writer to this process's stderr, which also flushes when the process ends by an error."""
+        """Return a writer to stderr of this process. It also writes the last lines when the process ends with an
+        error.
+        """
         try:
             descriptor = os.dup(sys.stderr.fileno())
-        except (AttributeError, OSError, ValueError):  # no stderr (None), a closed one, or not a file
+        except (AttributeError, OSError, ValueError):  # stderr is missing, closed, or not a file
             descriptor = None
         made = cls(descriptor)
         atexit.register(made.stop)
         return made
 
     def write(self, line: str) -> None:
-        """Take one line with its line break, or drop it when too much is waiting."""
+        """Add a line, with its line break, to the queue; drop it if the queue is full."""
         with self._lock:
             if self._waiting_lines >= self._most_lines or self._waiting_characters + len(line) > self._most_characters:
                 self._count_dropped_lines(1)
@@ -108,7 +111,7 @@ class LogWriter:
             self._wake.set()
 
     def describe_dropped_lines(self) -> str:
-        """Return a sentence that lines are being dropped, with the time of the last one, or "" when none was for a
+        """Return a sentence about dropped lines, with the time of the last one; "" if none was dropped in the last
         minute.
         """
         ago_s = self._clock() - self._dropped_at
@@ -119,7 +122,9 @@ class LogWriter:
         return f"stderr {reason}: {counted(self.dropped, 'log line')} dropped since the start, the last one at {when}"
 
     def stop(self, timeout_s: float = FLUSH_S) -> bool:
-        """Write what waits, for `timeout_s` at most, and return whether all was written; later lines are dropped."""
+        """Write the waiting lines, for at most `timeout_s`, and return whether all were written. Later lines are
+        dropped.
+        """
         if os.getpid() != self._process:
             return True
         self._stopping.set()
@@ -138,7 +143,7 @@ class LogWriter:
                 batch, self._lines = self._lines, []
             if batch:
                 self._write_batch(batch)
-        with self._lock:  # the reader is gone
+        with self._lock:  # the reader has closed the pipe
             self._most_lines = 0
             self._count_dropped_lines(len(self._lines))
             self._lines = []
@@ -147,7 +152,7 @@ class LogWriter:
         text = "".join(batch)
         try:
             self._write_bytes(text.encode("utf-8", "backslashreplace"))
-        except OSError as error:  # stderr is closed, its reader is gone, or its file system is full
+        except OSError as error:  # stderr or its reader is closed, or the disk is full
             self._reason = f"cannot be written: {error.strerror.lower()}" if error.strerror else "is closed"
             with self._lock:
                 self._count_dropped_lines(len(batch))
@@ -161,7 +166,7 @@ class LogWriter:
         """Write all the bytes, in one system call if the reader accepts them all.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the bytes cannot be written.
         """
         if self._descriptor is None:
             raise OSError
@@ -169,11 +174,11 @@ class LogWriter:
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:  # another process that shares the file made it non-blocking
+            except BlockingIOError:  # another process made the shared file non-blocking
                 select.select([], [self._descriptor], [], _ATTEMPT_S)
 
     def _count_dropped_lines(self, count: int) -> None:
-        """Count dropped lines; the caller has the lock."""
+        """Count dropped lines; the caller holds the lock."""
         if count:
             self.dropped += count
             self._dropped_at, self._time_of_last_drop = self._clock(), datetime.now(UTC)
@@ -186,7 +191,7 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 Write: TypeAlias = Callable[[Level, str, dict[str, Any]], None]
 """Writes a line with its level, message and fields."""
 LINES_PER_S: Final = 5
-"""How many lines that clients can cause are written in a second. Five show the cause; a line has about 500 bytes."""
+"""The most lines a second with one message that clients can cause. Five lines are enough to show the cause."""
 _WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
 _AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
 _LEVEL: Final = 7
@@ -194,12 +199,12 @@ _LEVEL: Final = 7
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
 _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
-"""Encodes texts that are not UTF-8 and numbers above 64 bits; ten times as slow."""
+"""Encodes also texts that are not UTF-8 and integers above 64 bits, but ten times slower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Writes lines at or above its level. Thread-safe: a line is one write.
+    """Writes lines at or above a level. Thread-safe, because each line is one write.
 
     Lines go to `writer` if there is one, otherwise to `stream`, otherwise to the current sys.stderr.
     """
@@ -211,11 +216,11 @@ class Log:
     format: Format = "json"
 
     def debug(self, message: str, /, **fields: Any) -> None:
-        """Write a line that only a developer wants to read."""
+        """Write a line for developers."""
         self.write("debug", message, fields)
 
     def info(self, message: str, /, **fields: Any) -> None:
-        """Write a line about what happened."""
+        """Write a line about a normal event."""
         self.write("info", message, fields)
 
     def warning(self, message: str, /, **fields: Any) -> None:
@@ -233,11 +238,11 @@ class Log:
 
     @property
     def dropped_line_count(self) -> int:
-        """Return how many lines the writer dropped."""
+        """Return the number of lines that the writer dropped."""
         return self.writer.dropped if self.writer is not None else 0
 
     def describe_dropped_lines(self) -> str:
-        """Return the writer's sentence that lines are being dropped, or ""."""
+        """Return the writer's sentence about dropped lines, or ""."""
         return self.writer.describe_dropped_lines() if self.writer is not None else ""
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
@@ -273,24 +278,26 @@ def _timestamp(seconds: float) -> str:
 
 @lru_cache(maxsize=2)
 def _second_as_rfc_3339(seconds: int) -> str:
-    """Return a time in RFC 3339 up to whole seconds, which many lines share."""
+    """Return a time in RFC 3339 without fractions of a second; cached, because many lines share it."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 class LimitedLog:
-    """Writes a few lines a second with one message, and counts the others. Used on the event loop only."""
+    """Writes at most LINES_PER_S lines with one message in each period, and counts further lines. Only for the event
+    loop.
+    """
 
     def __init__(self, write: Write, message: str, period_s: float = 1.0) -> None:
-        """Limit the lines with `message`; `write` takes level, message and fields."""
+        """`write` writes a line with level, message and fields."""
         self._write = write
         self._message = message
         self._period_s = period_s
         self._lines = self._left_out = 0
 
     def write(self, level: Level, fields: dict[str, Any]) -> None:
-        """Write the line, or count it when the period has enough lines already."""
+        """Write a line; only count it if the period already has enough lines."""
         if not self._lines:
-            import asyncio  # only a server has a loop
+            import asyncio  # only a server has an event loop
 
             asyncio.get_running_loop().call_later(self._period_s, self._end_period)
         self._lines += 1
@@ -306,9 +313,9 @@ class LimitedLog:
 
 
 def capture_library_logs(log: Log) -> None:
-    """Send what libraries log through the standard library to `log`, and errors in finalizers and callbacks too.
+    """Send log records of libraries, and errors in finalizers and callbacks, to `log`.
 
-    Called once, by the command that serves.
+    `claimgate serve` calls this once.
     """
     handler = _LibraryLogHandler(log)
     logging.basicConfig(level=log.level.upper(), handlers=[handler], force=True)
@@ -316,13 +323,15 @@ def capture_library_logs(log: Log) -> None:
 
 
 def _log_unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
-    """Log an error in a finalizer or a callback: its type and place, never its text."""
+    """Log the type and place of an error in a finalizer or a callback, never its text."""
     frames = traceback.extract_tb(what.exc_traceback)
     log.error("internal fault", error=what.exc_type.__name__, traceback=fault_locations(frames))
 
 
 class _LibraryLogHandler(logging.Handler):
-    """The standard library's records as lines; only a few a second, because clients can cause any number of them."""
+    """Writes records of the standard library as lines; only a few each second, because clients can cause any number
+    of records.
+    """
 
     def __init__(self, log: Log) -> None:
         super().__init__()
@@ -352,7 +361,7 @@ def log_line_as_text(fields: Mapping[str, Any]) -> str:
     """Return one line without a line break.
 
     Args:
-        fields: `time`, `level` and `message` first, then the others.
+        fields: `time`, `level` and `message`, then other fields.
     """
     head = f"{fields['time']} {fields['level']:<{_LEVEL}} {one_line(str(fields['message']))}"
     named = (
