@@ -21,7 +21,7 @@ from webhook.settings.shared import Settings
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
 NUMBER = "pod-resources/whole-number"
-EVERYBODY = "creates the Pods of everybody, so no policy would hold: name a user of your own"
+EVERYBODY = "creates the Pods of all users, so no policy has an effect: name another user"
 EXCEPTION = """
 exceptions:
 - rules: [pod-resources/whole-number]

@@ -206,11 +206,11 @@ def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
     """Yield every way in which a configuration can block the cluster.
 
-    A webhook with `failurePolicy: Ignore` has none. matchConditions are assumed to be true. A webhook with an
+    A webhook with `failurePolicy: Ignore` cannot block it. matchConditions are assumed to be true. A webhook with an
     objectSelector that no object without labels matches is called for few objects, and is left out.
 
     Args:
-        configuration: ours or any other.
+        configuration: any webhook configuration.
         namespaces: the known labels of namespaces.
     """
     place = f"{configuration.kind} {configuration.metadata.name}"

@@ -1,4 +1,5 @@
-"""Policies, bindings and the configuration file as people write them.
+"""Reads policies, bindings and the configuration file as people write them.
 
-Their shape, the rules of the API server, their annotations, and the objects that a configuration ignores.
+Knows their fields, the rules of API servers for them, and their annotations. Also knows the objects that a
+configuration ignores, and exceptions.
 """

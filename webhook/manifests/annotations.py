@@ -1,6 +1,6 @@
-"""The annotations `claimgate.dev/` of policies, for what Kubernetes does not have, and whether a cluster needs them.
+"""Reads the annotations `claimgate.dev/` of policies, which are for features that Kubernetes does not have.
 
-Knows their names and values, not what is done with them.
+Says whether an API server can evaluate a policy without them. Knows names and values, not their effect.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CONCERNS = (
     "pod-level",
     "custom-kinds",
 )
-"""The words for which export/registrations.py has expressions."""
+"""The words of the annotation `concerns`; export/registrations.py has an expression for each."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
-"""The concerns that depend only on the resources and claims of a Pod (evaluation/invocations.py)."""
+"""The words that depend only on resources and claims of a Pod (evaluation/invocations.py)."""
 _NAMES = (
     "expand",
     "facts",
@@ -56,19 +56,19 @@ SPEC_CHANGES = {
     "name": f"{PREFIX}updates",
     "expression": "request.operation == 'CREATE' || object.?spec != oldObject.?spec",
 }
-"""The matchCondition for `updates: spec`. An object that was stored with a mistake must stay usable: its labels and
-finalizers may still change."""
+"""The matchCondition for `updates: spec`. With it, labels and finalizers of an object that was stored with a mistake
+can still change."""
 
 
 class AnnotationSettings(Struct, frozen=True, kw_only=True):
-    """The settings in a policy's annotations; defaults for absent ones.
+    """The settings in a policy's annotations, with defaults for absent annotations.
 
-    `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist. A policy
-    that is not registered is evaluated by audit, replay and test, and webhook configurations leave it out: for kinds
-    with writes that should not wait for the webhook. `spares_stored`: a problem that was stored only warns.
-    `skips_bookkeeping`: what keeps track of an object, and its deletion, is allowed, as docs/live-policies.md says of
-    both values of `stored`. `concerns` are parts of a Pod, or of an object that creates Pods. The
-    policy applies if the Pod has at least one of them; `any_pod` are the rules about other Pods, too.
+    `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist.
+    `is_registered`: webhook configurations leave out a policy that is not registered, and audit, replay and test
+    evaluate it. `spares_stored`: a problem that the stored object already has only warns. `skips_bookkeeping`:
+    updates of only bookkeeping fields, and of objects that are being deleted, are allowed (docs/live-policies.md,
+    `stored`). `concerns` has parts of a Pod, or of an object that creates Pods: the policy applies if the Pod has at
+    least one of them. `any_pod` has the rules that are also about other Pods.
     """
 
     expands: bool = False
@@ -93,7 +93,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
 def read_annotations(
     annotations: Mapping[str, str], known_facts: tuple[str, ...], known_checks: tuple[str, ...] = ()
 ) -> tuple[AnnotationSettings, tuple[FieldError, ...]]:
-    """Read the annotations of this project; others are ignored."""
+    """Read the annotations `claimgate.dev/`, and return their settings and errors. Other annotations are ignored."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
     facts, checks, words = (_comma_separated(own.get(name, "")) for name in ("facts", "checks", "expand"))
     concerns = _comma_separated(own.get("concerns", ""))
@@ -143,7 +143,7 @@ def read_annotations(
 
 
 def expand_updates_annotation(manifest: JSON) -> JSON:
-    """Return the manifest of a policy with the matchCondition of its annotation `updates`."""
+    """Return the manifest of a policy with a matchCondition in place of its annotation `updates`."""
     annotations = manifest["metadata"].get("annotations") or {}
     if f"{PREFIX}updates" not in annotations:
         return manifest
@@ -182,7 +182,7 @@ LEAVES = "leaves out updates that do not change the spec"
 
 
 def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ...]:
-    """Return the obstacles that `claimgate policies export` cannot express in the API server's own terms, either."""
+    """Return the obstacles that `claimgate policies export` cannot remove."""
     if kind == "validating":
         return tuple(each for each in of_policy if not each.startswith((EXPANDS, LEAVES)))
     return tuple(
@@ -193,7 +193,7 @@ def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ..
 
 
 def export_obstacles(manifest: PolicyManifest, settings: AnnotationSettings) -> tuple[str, ...]:
-    """Return why the API server would refuse the policy or read it differently; () for a portable one."""
+    """Return why API servers would refuse the policy or evaluate it differently; () for a portable policy."""
     texts = []
     if settings.facts:
         texts.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")
@@ -216,7 +216,7 @@ def export_obstacles(manifest: PolicyManifest, settings: AnnotationSettings) -> 
 
 
 def matches_pods(manifest: PolicyManifest) -> bool:
-    """Say whether a resource rule of the policy covers pods of the core group."""
+    """Return whether a resource rule of the policy covers pods of the core group."""
     rules = manifest.spec.match_constraints.resource_rules if manifest.spec.match_constraints else []
     return any(
         {"", "*"} & set(rule.api_groups) and {"pods", "*", "*/*", "pods/*"} & set(rule.resources) for rule in rules

@@ -1,10 +1,10 @@
-"""Answers to questions of policies to `authorizer`, in the form of suites and of files of `--authorizer`.
+"""Reads prepared answers for the variable `authorizer` of policies, from suites and from files of `--authorizer`.
 
     authorizer:
     - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
     - {path: /healthz, allowed: false, reason: no rule allows it}
 
-The first answer that matches all fields of a question counts. A field that is left out means any value.
+For a question, the first answer with matching fields is used. A field that is left out matches any value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY: Final = "Any value where it is left out."
 
 
 class AuthorizerAnswer(CamelCaseModel):
-    """An answer to questions of policies: the fields that a question must have, and the decision."""
+    """An answer: the fields that a question must have, and the decision."""
 
     user: str | None = Field(default=None, description=f"Who sends the request, or a service account. {_ANY}")
     verb: str | None = Field(default=None, description=f"The verb of `check`. {_ANY}")
@@ -48,7 +48,7 @@ class AuthorizerAnswer(CamelCaseModel):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """Return the answer as ListedAuthorizer reads it."""
+        """Return the answer in the form of ListedAuthorizer."""
         return self.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
 
 
@@ -59,10 +59,10 @@ class AuthorizerFile(CamelCaseModel):
 
 
 def read_authorizer_file(file: AnyFile) -> ListedAuthorizer:
-    """Return the authorizer of a file; other questions have no known answer.
+    """Return the authorizer with the answers of a file. The answers to other questions are unknown.
 
     Raises:
-        InputError: it cannot be read, or every mistake in it.
+        InputError: the file cannot be read, or has mistakes; all are reported.
     """
     documents = yamlfile.read(file)
     if len(documents) != 1:

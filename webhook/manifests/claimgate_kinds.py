@@ -1,8 +1,9 @@
-"""ValidatingPolicy, MutatingPolicy and PolicyBinding of claimgate.dev/v1alpha1: policies that are stored in a cluster.
+"""Reads ValidatingPolicy, MutatingPolicy and PolicyBinding of claimgate.dev/v1alpha1: policies that are stored in a
+cluster.
 
-They have the spec of the native kinds, and fields in place of the annotations `claimgate.dev/…`: an API server refuses
-native policies that read facts or deny with reason BadRequest. Each is read as the equivalent native manifest; errors
-name the fields of the user. Knows nothing of clusters.
+The kinds are needed because API servers refuse native policies that read facts or deny with reason BadRequest. They
+have the spec of the native kinds, with fields in place of the annotations `claimgate.dev/…`. Each object is converted
+to the equivalent native manifest; errors name the fields of the object.
 """
 
 from __future__ import annotations
@@ -38,26 +39,26 @@ VALIDATING_POLICY: Final = "ValidatingPolicy"
 MUTATING_POLICY: Final = "MutatingPolicy"
 POLICY_BINDING: Final = "PolicyBinding"
 POLICY_EXCEPTION: Final = "PolicyException"
-"""The kind of policy_exceptions.py, which has no native form."""
+"""The kind of policy_exceptions.py; it has no native form."""
 KINDS: Final = (VALIDATING_POLICY, MUTATING_POLICY, POLICY_BINDING)
 """The kinds with a native form."""
 NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
-"""The native kind of a policy."""
+"""The native kind for each kind of policy."""
 
 Names: TypeAlias = list[str]
 
 _EXPAND: Final = (
     "Also evaluate the policy on other objects than those of its rules: pods (the pod templates of every kind of "
-    "workload), objects (inside others), patches, resources."
+    "workload), objects (inside other objects), patches, resources."
 )
 _FACTS: Final = "The facts that expressions read, such as gpu: `claimgate policies rules` and docs/facts.md list them."
-_CHECKS: Final = "The groups of checks with the problems in the variable `problems`."
+_CHECKS: Final = "The groups of checks that fill the variable `problems`."
 _MISSING: Final = "The result of a rule that needs an object that does not exist."
 _UPDATES: Final = "spec: the policy skips updates that do not change the spec of the object."
 _STORED: Final = (
     "Updates of objects that are stored with a problem. warn, the default: an update that leaves the problem unchanged "
-    "gets a warning. deny: it is denied. With both, updates of only status, finalizers or managedFields, updates of an "
-    "object that is being deleted, and deletions pass, unless the policy names them."
+    "gets a warning. deny: such an update is denied. With both values, updates of only status, finalizers or "
+    "managedFields, updates of an object that is being deleted, and deletions pass, unless the policy names them."
 )
 _CONCERNS: Final = (
     "Parts of a Pod, or of an object that creates Pods. The policy applies only to objects with one of them: words of "
@@ -146,7 +147,7 @@ _FIELDS: Final = {
     "category": "category",
     "docs": "docs",
 }
-"""Fields of spec, and the annotation for each."""
+"""Fields of spec with the annotation that each stands for."""
 _WRITTEN: Final = {PREFIX + annotation: name for name, annotation in _FIELDS.items()}
 
 
@@ -185,12 +186,12 @@ def native_manifest(value: JSON) -> JSON:
 
 
 def parse_claimgate_kind(value: JSON) -> Manifest:
-    """Read one object of the kinds as the equivalent native manifest. It raises what `native_manifest` raises."""
+    """Read one object as the parsed form of the equivalent native manifest. Raises as `native_manifest`."""
     return parse_manifest(native_manifest(value))
 
 
 def path_in_claimgate_object(path: FieldPath) -> FieldPath:
-    """Return the place in the object of a place in the native manifest."""
+    """Return the path in the object for a path in the native manifest."""
     if path[:2] == ("metadata", "annotations") and len(path) > 2 and path[2] in _WRITTEN:
         return ("spec", _WRITTEN[str(path[2])])
     return path
@@ -212,7 +213,7 @@ def _without_nulls_and_status(value: JSON) -> Any:
 
 
 def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:
-    """Report annotations that are fields of these kinds: each setting has one place, so that one value counts."""
+    """Report annotations that are fields of these kinds, so that each setting is written in only one place."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     return [
         (("metadata", "annotations", key), f"is a field of this kind: write spec.{_WRITTEN.get(key, '…')}")

@@ -1,6 +1,7 @@
-"""The fields of `claimgate.yaml`, with their types and meanings, and its reader, which gives each mistake its place.
+"""Declares the fields of `claimgate.yaml` with their types and meanings, and reads the file. Mistakes are reported
+with their places.
 
-Knows no policies: that a rule exists is found out where policies are known (configured_rules.py).
+Knows no policies: configured_rules.py checks whether rules exist.
 """
 
 from __future__ import annotations
@@ -51,14 +52,16 @@ class CamelCaseModel(BaseModel):
 
 
 class RuleLevels(CamelCaseModel):
-    """The levels of groups and rules, above their records, bindings and params; a rule wins over its group."""
+    """The levels of groups and rules. They replace those of rules, bindings and params. The level of a rule takes
+    precedence over that of its group.
+    """
 
     groups: dict[str, Level] = Field(default={}, description="Names of groups of rules, with a level each.")
     rules: dict[str, Level] = Field(default={}, description="Ids of rules, with a level each.")
 
 
 class ReleaseSettings(CamelCaseModel):
-    """Which releases the cluster runs, if its objects do not say it."""
+    """The releases of controllers in the cluster, used if no object of the cluster states them."""
 
     kueue: Release | None = Field(default=None, description="The release of Kueue, such as 0.18.")
     trainer: Release | None = Field(default=None, description="The release of Kubeflow Trainer, such as 2.4.")
@@ -73,26 +76,26 @@ class IgnoredObjects(CamelCaseModel):
 
 
 class TimeLimit(CamelCaseModel):
-    """Who answers for an exception or an exemption, why there is one, and until when."""
+    """The owner of an exception or exemption, the reason, and the last day."""
 
     word: ClassVar[str]
-    """What it is."""
-    owner: str = Field(min_length=1, description="Who answers for it: a team or an address.")
-    reason: str = Field(min_length=1, description="Why there is one.")
-    expires: dt.date = Field(description="The last day on which it holds, in UTC.")
+    """What the class stands for, in messages."""
+    owner: str = Field(min_length=1, description="The owner: a team or an address.")
+    reason: str = Field(min_length=1, description="The reason.")
+    expires: dt.date = Field(description="The last day on which it has an effect, in UTC.")
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Return the names of what it is about."""
+        """Return the names of the rules or users that it is about."""
         raise NotImplementedError
 
     @property
     def effect_of_end(self) -> str:
-        """Return a clause that says what happens after its last day."""
+        """Return a clause about the effect of the end."""
         raise NotImplementedError
 
     def days_left(self, day: dt.date) -> int:
-        """Return the days until the last day on which it holds; less than 0 if that has passed."""
+        """Return the days until the last day; negative after it."""
         return (self.expires - day).days
 
 
@@ -109,29 +112,31 @@ class ExceptionRecord(TimeLimit):
 
     @property
     def effect_of_end(self) -> str:
-        """Return a clause that says what happens after its last day."""
+        """Return a clause about the effect of the end."""
         return f"{', '.join(self.rules)} {'applies' if len(self.rules) == 1 else 'apply'} again"
 
     @property
     def description(self) -> str:
-        """Describe the exception as `excepted until 2027-01-31 by the ml team: the reason`."""
+        """Return a text such as `excepted until 2027-01-31 by the ml team: the reason`."""
         return f"excepted until {self.expires} by {self.owner}: {self.reason}"
 
 
 class RuleException(ExceptionRecord):
-    """An exception: objects that may break rules. A field that it does not set has no effect."""
+    """Objects that may break rules. A field that is not set matches all objects."""
 
     kinds: tuple[str, ...] = Field(
         default=(),
-        description="Kinds of objects, such as PyTorchJob; with their group where several groups have such a kind, as "
-        "Job.batch and Job.batch.volcano.sh, and Service.core for a kind of the core group.",
+        description="Kinds of objects, such as PyTorchJob. If several groups have a kind of this name, add the group: "
+        "Job.batch or Job.batch.volcano.sh, and Service.core for the core group.",
     )
-    namespaces: tuple[str, ...] = Field(default=(), description="Their namespaces; `*` stands for any characters.")
-    names: tuple[str, ...] = Field(default=(), description="Their names; `*` stands for any characters.")
+    namespaces: tuple[str, ...] = Field(
+        default=(), description="Namespaces of the objects; `*` stands for any characters."
+    )
+    names: tuple[str, ...] = Field(default=(), description="Names of the objects; `*` stands for any characters.")
 
 
 class AllowedExceptions(CamelCaseModel):
-    """The rules that PolicyExceptions of some namespaces may except, and for how long."""
+    """The rules for which some namespaces may have PolicyExceptions, and for how long."""
 
     namespaces: tuple[str, ...] = Field(
         default=(), description="Namespaces of the objects; `*` stands for any characters. Without it: all namespaces."
@@ -140,7 +145,7 @@ class AllowedExceptions(CamelCaseModel):
         min_length=1, description="Ids of rules and names of groups of rules; `*` alone stands for all rules."
     )
     max_days: int = Field(
-        ge=1, le=3650, description="How many days after its creation the last day of a PolicyException may be."
+        ge=1, le=3650, description="The most days from the creation of a PolicyException to its last day."
     )
 
 
@@ -156,8 +161,8 @@ _CONTROLLERS: Final = frozenset(
         ),
     )
 )
-"""Users that create the Pods of everybody: kube-controller-manager v1.36, with and without credentials for each
-controller.
+"""Users that create Pods for all users: those of kube-controller-manager v1.36, with and without separate credentials
+for each controller.
 """
 _LONGEST_USER: Final = 256
 
@@ -166,7 +171,7 @@ def _check_exempt_name(name: str) -> str:
     if not name or len(name) > _LONGEST_USER or not name.isprintable():
         raise ValueError(f"is not a name of 1 to {_LONGEST_USER} printable characters")
     if name in _EVERYBODY | _CONTROLLERS:
-        raise ValueError(f"`{name}` creates the Pods of everybody, so no policy would hold: name a user of your own")
+        raise ValueError(f"`{name}` creates the Pods of all users, so no policy has an effect: name another user")
     return name
 
 
@@ -195,35 +200,35 @@ class Exemption(TimeLimit):
 
     @property
     def effect_of_end(self) -> str:
-        """Return a clause that says what happens after its last day."""
+        """Return a clause about the effect of the end."""
         return f"requests of {', '.join(self.subjects)} are reviewed again"
 
 
 class ReportSettings(CamelCaseModel):
-    """The findings that reports show, and when a verb ends with code 1."""
+    """The findings that reports show, and those with which a verb exits with 1."""
 
     fail_on: FailOn | tuple[FailOn, ...] = Field(
         default="warn",
-        description="The least finding that ends a verb with code 1; with `undecided`, rules that may deny and could "
-        "not be evaluated end it with code 3.",
+        description="The least severe finding with which a verb exits with 1. With `undecided`: exit with 3 if a rule "
+        "that may deny was not evaluated.",
     )
     min_severity: Severity | None = Field(default=None, description="The least severity that is reported.")
     skip: tuple[Rule, ...] = Field(default=(), description="Ids of rules that are not reported.")
-    baseline: str = Field(default="", description="A file of findings that are known; others alone are reported.")
+    baseline: str = Field(default="", description="A file of known findings, which are not reported.")
 
 
 class FileConfiguration(CamelCaseModel):
-    """The whole file. Names of folders are relative to the file."""
+    """The configuration file. Paths are relative to the file."""
 
-    shipped: bool = Field(default=True, description="Whether the shipped policies hold.", examples=[False])
+    shipped: bool = Field(default=True, description="Whether the shipped policies are evaluated.", examples=[False])
     policies: tuple[str, ...] = Field(
-        default=(), description="Folders and files of policies beside them.", examples=[["policies/site"]]
+        default=(), description="Folders and files of additional policies.", examples=[["policies/site"]]
     )
     context: tuple[str, ...] = Field(
-        default=(), description="Folders and files of objects that the cluster holds.", examples=[["cluster"]]
+        default=(), description="Folders and files with objects of the cluster.", examples=[["cluster"]]
     )
     context_is_whole: bool = Field(
-        default=False, description="Whether these are all that the cluster holds.", examples=[True]
+        default=False, description="Whether these are all objects of the cluster.", examples=[True]
     )
     workloads: tuple[str, ...] = Field(
         default=(), description="Files with rows of the workload table.", examples=[["workloads.yaml"]]
@@ -233,17 +238,17 @@ class FileConfiguration(CamelCaseModel):
     )
     levels: RuleLevels = Field(
         default=RuleLevels(),
-        description="What groups and rules do.",
+        description="The levels of groups and rules.",
         examples=[{"groups": {"kueue-advice": "advice"}, "rules": {"pod-resources/limit-required": "warn"}}],
     )
     params: dict[str, dict[str, str]] = Field(
         default={},
-        description="By the name of a ConfigMap that is a param: keys of its data that count above it.",
+        description="For each ConfigMap with parameters, by its name: keys that replace those in its data.",
         examples=[{"gpu-portable": {"resource": "amd.com/gpu"}}],
     )
     releases: ReleaseSettings = Field(
         default=ReleaseSettings(),
-        description="Releases of what runs in the cluster.",
+        description="Releases of controllers in the cluster.",
         examples=[{"kueue": "0.18", "trainer": "2.4"}],
     )
     ignore: IgnoredObjects = Field(
@@ -285,26 +290,26 @@ class FileConfiguration(CamelCaseModel):
     )
     ignore_annotations: tuple[str, ...] = Field(
         default=(),
-        description="Namespaces whose objects may except themselves with the annotation claimgate.dev/ignore; `*` "
+        description="Namespaces in which the annotation claimgate.dev/ignore of an object makes an exception; `*` "
         "stands for any characters.",
         examples=[["sandbox-*"]],
     )
     ignore_comments: tuple[str, ...] = Field(
         default=(),
-        description="Namespaces whose objects may be excepted in audited files with a comment `# claimgate:ignore RULE "
-        "reason`; `*` stands for any characters.",
+        description="Namespaces for which a comment `# claimgate:ignore RULE reason` in an audited file makes an "
+        "exception; `*` stands for any characters.",
         examples=[["sandbox-*"]],
     )
     policy_exceptions: tuple[AllowedExceptions, ...] = Field(
         default=(),
         max_length=100,
-        description="What PolicyExceptions, which the owners of namespaces write, may except. Without it they have no "
-        "effect.",
+        description="The exceptions that owners of namespaces may make with PolicyExceptions. Without this field, "
+        "PolicyExceptions have no effect.",
         examples=[[{"namespaces": ["research-*"], "rules": ["pod-resources/whole-number"], "maxDays": 30}]],
     )
     report: ReportSettings = Field(
         default=ReportSettings(),
-        description="What audit and replay report.",
+        description="The findings that audit and replay report.",
         examples=[{"failOn": "deny", "minSeverity": "medium", "baseline": "known-findings.json"}],
     )
 
@@ -319,7 +324,7 @@ EMPTY = FileConfiguration()
 
 
 def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
-    """Return the names of the settings of a file that may take findings away without a trace in the findings."""
+    """Return the names of settings in the file that can remove findings without a trace in the output."""
     levels = (*value.levels.groups.values(), *value.levels.rules.values())
     used = {
         "levels": any(level != "deny" for level in levels),
@@ -331,8 +336,8 @@ def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
 
 
 def configuration_template() -> str:
-    """Return a file that explains each field, with an example of each as a comment, and sets nothing."""
-    sections = ["# claimgate.yaml: what holds for the server and for every verb. Remove the # before what you set."]
+    """Return the text of a file that explains each field and has an example of each as a comment. It sets nothing."""
+    sections = ["# claimgate.yaml: the configuration of the server and of all verbs. Remove the # before what you set."]
     for each in FileConfiguration.model_fields.values():
         example = yamlfile.dump({each.alias: (each.examples or [each.default])[0]})
         sections.append("\n".join((f"# {each.description}", *(f"#{line}" for line in example.splitlines()))))
@@ -352,9 +357,10 @@ NAME: Final = "claimgate.yaml"
 
 
 class ConfigurationFile(Struct, frozen=True):
-    """A configuration, and its document; None without a file.
+    """A configuration and its document, which is None without a file.
 
-    root: the folder that files which it names have to stay in; "" if a person named the configuration.
+    root: the folder that must contain all files that the configuration names; "" if a person named the
+    configuration.
     """
 
     value: FileConfiguration = EMPTY
@@ -367,10 +373,10 @@ class ConfigurationFile(Struct, frozen=True):
         return Path(self.document.file) if self.document else None
 
     def resolve_relative_path(self, name: str) -> Path:
-        """Return the path of a file or folder that the configuration names, from where the file is.
+        """Return the path of a file or folder that the configuration names, relative to the configuration.
 
         Raises:
-            InputError: the configuration was not named by the user, and the path is outside of its folder.
+            InputError: the path is outside of `root`.
         """
         path = (self.path.parent if self.path else Path()) / name
         if self.root and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
@@ -379,7 +385,7 @@ class ConfigurationFile(Struct, frozen=True):
         return path
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
-        """Return what is wrong with a field, as a problem with its place."""
+        """Return a problem with the place of a field."""
         return self.document.problem(path, message) if self.document else InputProblem(message=message)
 
 
@@ -390,18 +396,18 @@ def read_configuration(file: AnyFile) -> ConfigurationFile:
     """Read the configuration of a file.
 
     Raises:
-        InputError: it cannot be read, or every mistake in it.
+        InputError: the file cannot be read, or has mistakes; all are reported.
     """
     return configuration_of_documents(yamlfile.read(file), str(file), as_input_file(file).root)
 
 
 def configuration_of_documents(documents: Sequence[yamlfile.Document], file: str, root: str = "") -> ConfigurationFile:
-    """Return the configuration of the documents of a file; see ConfigurationFile for `root`.
+    """Return the configuration from the documents of a file. ConfigurationFile explains `root`.
 
     Raises:
-        InputError: every mistake in it.
+        InputError: the file has mistakes; all are reported.
     """
-    documents = documents or (yamlfile.Document({}, file),)  # only comments: it sets nothing
+    documents = documents or (yamlfile.Document({}, file),)  # a file with only comments sets nothing
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         held = f"{len(documents)} documents" if len(documents) != 1 else "something else"
         raise InputError(InputProblem(message=f"expected one document with a map of fields, found {held}", file=file))

@@ -1,8 +1,8 @@
-"""The CustomResourceDefinitions of the kinds of claimgate.dev: structural schemas that follow from their models.
+"""Makes the CustomResourceDefinitions of the kinds of claimgate.dev, with structural schemas from their models.
 
 Errors that a schema cannot find, such as expressions that do not compile, are in the status of each object.
-Enumerations, required fields and lists by name are those of admissionregistration/v1 (k8s.io/api v0.36); fields have no
-defaults, so that an object stays as applied and GitOps tools see no difference. Knows no cluster.
+Enumerations, required fields and keys of lists are those of admissionregistration/v1 (k8s.io/api v0.36). Fields have
+no defaults, so that an object stays as applied and GitOps tools find no difference.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from webhook.workloads.plurals import plural_of_kind
 Schema: TypeAlias = dict[str, Any]
 
 LONGEST_EXPRESSION: Final = 16 << 10
-"""The most characters of an expression: the longest expression of the shipped policies has a tenth of this."""
+"""The most characters of an expression. The longest expression of the shipped policies has a tenth of this."""
 MOST_ENTRIES: Final = 100
-"""Entries of any list: the API server accepts 64 conditions and 20 audit annotations."""
+"""The most entries of any list. API servers accept 64 matchConditions and 20 audit annotations."""
 _EXPRESSIONS: Final = frozenset(("expression", "messageExpression", "valueExpression"))
 _ENUMS: Final[dict[str, tuple[str, ...]]] = {
     "failurePolicy": validation.FAILURE_POLICIES,
@@ -90,7 +90,7 @@ _CONDITION: Final[Schema] = {
 """metav1.Condition (k8s.io/apimachinery v0.36)."""
 _STATUS: Final[Schema] = {
     "type": "object",
-    "description": "What claimgate made of the object.",
+    "description": "The results of claimgate for the object.",
     "properties": {
         "conditions": {
             "type": "array",
@@ -117,14 +117,14 @@ _SHORT_NAMES: Final = {
     POLICY_BINDING: "cgbind",
     POLICY_EXCEPTION: "cgexc",
 }
-"""Kyverno has the kinds ValidatingPolicy, MutatingPolicy and PolicyException, too, with the short names vpol, mpol and
-polex.
+"""The short names differ from those of Kyverno, which also has the kinds ValidatingPolicy (vpol), MutatingPolicy
+(mpol) and PolicyException (polex).
 """
 _SPECS: Final = {**SPECS, POLICY_EXCEPTION: PolicyExceptionSpec}
 
 
 def custom_resource_definitions() -> tuple[JSON, ...]:
-    """Return the four CustomResourceDefinitions, as they are applied."""
+    """Return the four CustomResourceDefinitions."""
     return tuple(_definition_of_kind(kind) for kind in _SPECS)
 
 
@@ -212,10 +212,10 @@ def _schema_of_spec(kind: str) -> Schema:
 
 
 def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
-    """Return a schema of pydantic in the form that the API server accepts: each value has one type, and no reference is
-    left.
+    """Convert a schema of pydantic to the form that API servers accept: each value has one type, and references are
+    resolved.
     """
-    if "anyOf" in schema:  # of a field that may be absent
+    if "anyOf" in schema:  # a field that may be absent
         (one,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
         return _structural_schema({**one, **_description_of_schema(schema)}, name, models)
     if "$ref" in schema:
@@ -258,6 +258,6 @@ def _max_text_length(name: str) -> int:
 
 
 def _description_of_schema(schema: Schema) -> Schema:
-    """Return the description that `kubectl explain` prints of a field or of a part of it."""
+    """Return the description of a field, or of a part of a field, for `kubectl explain`."""
     text = schema.get("description")
     return {"description": " ".join(text.split())} if text else {}

@@ -1,7 +1,8 @@
-"""Field errors in the API server's words: `spec.validations[0].reason: Unsupported value: "x": supported values: …`.
+"""Makes field errors with the texts of API servers: `spec.validations[0].reason: Unsupported value: "x": supported
+values: …`.
 
-Knows how an error prints, not when there is one. Source: k8s.io/apimachinery v0.36
-pkg/util/validation/field/errors.go (`ErrorBody`), pkg/util/errors/errors.go (`aggregate.Error`).
+Knows the texts, not the rules. Source: k8s.io/apimachinery v0.36 pkg/util/validation/field/errors.go (`ErrorBody`),
+pkg/util/errors/errors.go (`aggregate.Error`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from webhook.cel.library.go_text import quote_as_go
 
 
 class FieldError(Struct, frozen=True):
-    """The text of the API server about one field; `note` adds a fix, and is not part of the server's text."""
+    """The error of API servers about one field. `note` is a fix by claimgate."""
 
     path: FieldPath
     body: str
@@ -50,17 +51,17 @@ def unsupported_error(path: FieldPath, value: object, supported: Sequence[str]) 
 
 
 def duplicate_error(path: FieldPath, value: object) -> FieldError:
-    """Return the error of a value that must be there only once."""
+    """Return the error of a value that must be unique."""
     return FieldError(path, f"Duplicate value: {value_as_go_text(value)}")
 
 
 def forbidden_error(path: FieldPath, detail: str) -> FieldError:
-    """Return the error of a field that must not be there."""
+    """Return the error of a field that must be absent."""
     return FieldError(path, _kind_with_detail("Forbidden", detail))
 
 
 def internal_error(path: FieldPath, detail: str) -> FieldError:
-    """Return the error of a field that the API server itself failed at."""
+    """Return the error of a field that the API server could not process."""
     return FieldError(path, f"Internal error: {detail}")
 
 
@@ -70,13 +71,13 @@ def too_many_error(path: FieldPath, count: int, limit: int) -> FieldError:
 
 
 def value_as_go_text(value: object) -> str:
-    """Write a value as the API server prints it: text quoted as in Go, everything else as JSON."""
+    """Return a value in the form of API servers: text quoted as in Go, other values as JSON."""
     if isinstance(value, str):
         return quote_as_go(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def join_errors(errors: Iterable[object]) -> str:
-    """Join errors into one text: a single error unchanged, several as `[a, b]`, repeated errors once."""
+    """Join errors to one text: a single error unchanged, several as `[a, b]`. Equal errors are written once."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

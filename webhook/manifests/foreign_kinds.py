@@ -1,6 +1,7 @@
-"""Policies of Kyverno, Gatekeeper and Kubewarden, by their groups: the note for users who give them to claimgate.
+"""Recognizes policies of Kyverno, Gatekeeper and Kubewarden by their groups, and makes the note for users who pass
+them to claimgate.
 
-Knows only groups and names. The conversion knows which policies have a native form.
+Does not know which of them can be converted.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ COMMAND: Final = "claimgate policies convert"
 
 
 def project_of_policy(value: JSON) -> str:
-    """Return the project of the policy; "" if it belongs to none of these projects."""
+    """Return the project of a policy; "" for other objects."""
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         return ""
     return _GROUPS.get(str(value.get("apiVersion", "")).rpartition("/")[0], "")
 
 
 def describe_foreign_policies(values: Iterable[JSON]) -> str:
-    """Return a sentence that counts the policies of other projects, and names the command; "" if there are none."""
+    """Return a sentence with the number of policies of other projects and the command that converts them; "" without
+    such policies.
+    """
     counts = Counter((project, str(value["kind"])) for value in values if (project := project_of_policy(value)))
     if not counts:
         return ""

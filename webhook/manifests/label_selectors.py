@@ -1,7 +1,7 @@
-"""Label selectors: metav1.LabelSelector to a predicate on labels.
+"""Compiles label selectors (metav1.LabelSelector) to predicates on labels.
 
-Knows labels only, neither objects nor requests. Semantics: k8s.io/apimachinery v0.36 pkg/labels/selector.go
-(`Requirement.Matches`) and pkg/apis/meta/v1/helpers.go (`LabelSelectorAsSelector`).
+Semantics: k8s.io/apimachinery v0.36 pkg/labels/selector.go (`Requirement.Matches`) and pkg/apis/meta/v1/helpers.go
+(`LabelSelectorAsSelector`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ class Requirement(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Write the condition as the API server reads it (k8s.io/apimachinery v0.36 pkg/labels/selector.go String)."""
+        """Return the condition in the syntax of API servers (k8s.io/apimachinery v0.36 pkg/labels/selector.go
+        String).
+        """
         if self.operator in ("Exists", "DoesNotExist"):
             return self.key if self.operator == "Exists" else f"!{self.key}"
         return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
 
 
 class Selector(Struct, frozen=True):
-    """A label selector: labels must meet all its requirements; without requirements it matches everything."""
+    """A label selector. Labels must meet all requirements; a selector without requirements matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -48,11 +50,11 @@ class Selector(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Write the selector as the API server reads it, the same for all that require the same."""
+        """Return the selector in the syntax of API servers. Selectors with equal requirements have equal texts."""
         return ",".join(sorted(requirement.text for requirement in self.requirements))
 
     def matches(self, labels: Labels) -> bool:
-        """Say whether the labels meet every requirement; a value that is not a string meets no requirement."""
+        """Return whether the labels meet every requirement. A value that is not a string meets no requirement."""
         for requirement in self.requirements:
             value, operator = labels.get(requirement.key), requirement.operator
             if value is not None and type(value) is not str:
@@ -66,10 +68,10 @@ class Selector(Struct, frozen=True):
         return True
 
     def selects(self, obj: JSON) -> bool:
-        """Say whether the labels of an object meet every requirement.
+        """Return whether the labels of an object meet every requirement.
 
         Raises:
-            MistypedLabels: the answer depends on labels that are not strings.
+            MistypedLabels: the result depends on labels that are not strings.
         """
         labels = _labels_or_error(obj)
         if self.matches(labels):
@@ -84,7 +86,7 @@ EVERYTHING = Selector()
 
 
 def compile_selector(manifest: LabelSelector | None) -> Selector:
-    """Return the predicate of a selector that has passed verification; no selector at all selects everything."""
+    """Compile a selector that has passed validation. None selects everything."""
     if manifest is None:
         return EVERYTHING
     equal = [Requirement(key, "In", frozenset((value,))) for key, value in sorted(manifest.match_labels.items())]
@@ -93,9 +95,9 @@ def compile_selector(manifest: LabelSelector | None) -> Selector:
 
 
 def labels_of(obj: JSON) -> Labels:
-    """Return the labels of an object, or none if any level is absent or has another shape.
+    """Return the labels of an object; {} if metadata or labels are absent or of another type.
 
-    A label of an object that no API server has decoded may have a value that is not a string.
+    In an object of a file, values of labels may have other types than string.
     """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
@@ -106,7 +108,7 @@ def string_labels_of(obj: JSON) -> Labels:
     """Return the labels of an object, or none if there are none.
 
     Raises:
-        MistypedLabels: not all of them are strings.
+        MistypedLabels: a label is not a string.
     """
     labels = _labels_or_error(obj)
     for key, value in labels.items():
@@ -119,7 +121,7 @@ def _labels_or_error(obj: JSON) -> Labels:
     """Return the labels of an object, or none if there are none.
 
     Raises:
-        MistypedLabels: the metadata or the labels are not an object.
+        MistypedLabels: metadata or labels are not an object.
     """
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     labels = metadata.get("labels") if isinstance(metadata, dict) else None

@@ -1,4 +1,4 @@
-"""The objects that a configuration ignores, and the objects that may break a rule. Knows names and labels only."""
+"""Decides which objects a configuration ignores, and which objects may break a rule, by their names and labels."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
 
 NOTICE_DAYS: Final = 14
-"""How many days before its end an exception is announced."""
+"""How many days before the end of an exception a note announces the end."""
 MOST_GROUPS: Final = 1000
-"""How many groups of a user are compared with exemptions; an API server stops a matchCondition that reads more."""
+"""The most groups of a user that are compared with exemptions. API servers would stop a matchCondition that reads
+more."""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
-"""The longest annotation: it has room for a dozen exceptions, and the event loop reads it in a few milliseconds."""
+"""The most characters of an annotation with exceptions: enough for a dozen. The event loop reads this in a few
+milliseconds."""
 _MOST_BYTES: Final = 128 << 10
-"""The most memory of its values: an alias in YAML can repeat one text 50,000 times."""
+"""The most bytes of the parsed annotation, because an alias in YAML can repeat a text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
 
 
 def is_ignored(
     ignore: IgnoredObjects, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels | None]
 ) -> bool:
-    """Return whether no policy is evaluated on an object; the labels of its namespace are read only if they count.
+    """Return whether no policy is evaluated on an object. The labels of its namespace are looked up only if needed.
 
-    If these are not known (None), the object is ignored only by the name of its namespace: `NotIn` would treat unknown
-    labels as absent.
+    If these labels are unknown (None), the object is ignored only by the name of its namespace, because `NotIn` would
+    treat unknown labels as absent.
     """
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True
@@ -62,12 +64,12 @@ def is_ignored(
 
 
 def current_day() -> dt.date:
-    """Return the day in UTC."""
+    """Return today in UTC."""
     return dt.datetime.now(dt.UTC).date()
 
 
 def describe_end(limit: TimeLimit, day: dt.date) -> str:
-    """Return what follows from the end of an exception or exemption, and what to do."""
+    """Return the end of an exception or exemption, its effect, and what to do."""
     left = limit.days_left(day)
     later = f"ask {limit.owner} for a later day"
     if left < 0:
@@ -77,8 +79,8 @@ def describe_end(limit: TimeLimit, day: dt.date) -> str:
 
 
 def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> bool:
-    """Return whether no policy is evaluated for a user; as in matchConditions, groups of a user count up to
-    MOST_GROUPS.
+    """Return whether a user is exempt. As in matchConditions, a user with more than MOST_GROUPS groups is not exempt
+    by a group.
     """
     groups = user.groups if len(user.groups) <= MOST_GROUPS else ()
     return any(
@@ -88,8 +90,8 @@ def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> 
 
 
 class ObjectExceptions:
-    """The rules that an object may break on a day: exceptions of the configuration, those of its annotation, and the
-    PolicyExceptions of its namespace.
+    """The rules that an object may break today: by exceptions of the configuration, of its annotation, and of
+    PolicyExceptions in its namespace.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class ObjectExceptions:
         self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
 
     def exception_for_rule(self, rule: str) -> ExceptionRecord | PolicyException | None:
-        """Return the exception for a rule."""
+        """Return the exception for a rule, or None."""
         named = next((each for each in self._valid if rule in each.rules), None)
         if named is not None:
             return named
@@ -118,7 +120,9 @@ class ObjectExceptions:
         return next((each for each in stored if self._effect(each).holds), None)
 
     def sentences_about_no_effect(self, rules: Iterable[str]) -> Iterator[str]:
-        """Yield a sentence about each PolicyException that names one of the rules, and why it has no effect."""
+        """Yield a sentence about each PolicyException that names one of the rules but has no effect, with the
+        reason.
+        """
         broken = tuple(rules)
         for each in self._stored:
             effect = self._effect(each)
@@ -146,7 +150,7 @@ def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:
 
 
 def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
-    """Return whether comments in files may except objects of a namespace."""
+    """Return whether comments in files may make exceptions for objects of a namespace."""
     allowed = configuration.ignore_comments
     return bool(allowed) and _matches_any_pattern(allowed, namespace)
 
@@ -154,7 +158,7 @@ def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
 def _exceptions_of_annotation(
     configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
 ) -> tuple[Sequence[ExceptionRecord], str]:
-    """Return the exceptions of an object's annotation if its namespace may have the annotation, or their mistakes."""
+    """Return the exceptions in an object's annotation, and "" or the reason why the annotation has no effect."""
     text = _exception_annotation(obj)
     if not text:
         return (), ""

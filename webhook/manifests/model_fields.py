@@ -13,13 +13,13 @@ from webhook.text.model_errors import describe_model_error, is_unknown_field_err
 
 
 def describe_mistake_of_model(model: type[BaseModel], mistake: Mapping[str, Any]) -> str:
-    """Return the mistakes as pydantic lists them; for an unknown field also a suggestion."""
+    """Return the text of a mistake that pydantic found; for an unknown field, with a suggestion."""
     text = describe_model_error(mistake)
     return f"{text}{_sentence_about_near_fields(model, mistake['loc'])}" if is_unknown_field_error(mistake) else text
 
 
 def _sentence_about_near_fields(model: type[BaseModel], path: FieldPath) -> str:
-    """Return the field that may have been meant, or all fields."""
+    """Return a clause with the field that the user probably meant, or with all fields."""
     known = _field_names(model, path[:-1])
     close = get_close_matches(str(path[-1]), known, n=1)
     return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"

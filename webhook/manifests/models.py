@@ -1,8 +1,8 @@
-"""The shape of policy manifests: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
+"""Declares the fields of policy manifests: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
 
-Knows the fields and their JSON types, and not their meaning: validation.py has the other errors of the API server.
-Unknown fields are errors here, as in `kubectl apply --validate=strict`. Source: k8s.io/api v0.36
-admissionregistration/v1/types.go; v1beta1 and v1alpha1 spell the same fields.
+Knows the fields and their JSON types; validation.py has the other errors of API servers. Unknown fields are errors,
+as in `kubectl apply --validate=strict`. Source: k8s.io/api v0.36 admissionregistration/v1/types.go; v1beta1 and
+v1alpha1 have the same fields.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _Manifest(BaseModel):
 
 
 class Metadata(_Manifest):
-    """metav1.ObjectMeta (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/types.go); fields that a policy does not need; they
-    are not read.
+    """metav1.ObjectMeta (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/types.go); fields that policies do not need are
+    accepted and not read.
     """
 
     name: str = ""
@@ -66,7 +66,7 @@ class LabelSelector(_Manifest):
 
 
 class NamedRule(_Manifest):
-    """NamedRuleWithOperations: which resources, operations and names."""
+    """NamedRuleWithOperations: resources, operations and names."""
 
     api_groups: list[str] = []
     api_versions: list[str] = []
@@ -94,7 +94,7 @@ class ParamKind(_Manifest):
 
 
 class ParamRef(_Manifest):
-    """Which parameters a binding uses."""
+    """The parameters of a binding."""
 
     name: str = ""
     namespace: str = ""
@@ -126,7 +126,7 @@ class ValidationManifest(_Manifest):
 
 
 class AuditAnnotationManifest(_Manifest):
-    """A key and what to record under it."""
+    """A key of the audit log and an expression for its value."""
 
     key: str = ""
     value_expression: str = ""
@@ -185,7 +185,7 @@ class ValidatingBindingSpec(MutatingBindingSpec):
 
 
 class Object(_Manifest):
-    """The parts of every kind besides its spec."""
+    """The fields of every kind except spec."""
 
     api_version: str
     kind: str
@@ -230,7 +230,7 @@ MODELS: dict[str, type[Manifest]] = {
 
 
 class ShapeError(ValueError):
-    """A manifest of the wrong shape: where, and what is wrong there."""
+    """The error for a manifest with unknown fields or wrong types: pairs of path and text."""
 
     def __init__(self, problems: tuple[tuple[FieldPath, str], ...]) -> None:
         super().__init__("; ".join(text for _, text in problems))
@@ -241,8 +241,7 @@ def parse_manifest(value: JSON) -> Manifest:
     """Read one object of a kind in MODELS.
 
     Raises:
-        ShapeError: unknown fields and wrong types, all of them.
-
+        ShapeError: with all unknown fields and wrong types.
     """
     model = MODELS[value["kind"]]
     try:
@@ -252,12 +251,12 @@ def parse_manifest(value: JSON) -> Manifest:
 
 
 def shape_error(error: ValidationError) -> ShapeError:
-    """Return the mistakes of a manifest, in words for authors of YAML."""
+    """Convert an error of pydantic to mistakes with texts for authors of YAML."""
     return ShapeError(tuple(_path_and_message(item) for item in error.errors(include_url=False)))
 
 
 def without_nulls(value: JSON) -> JSON:
-    """Return the value as the API reads it: `field: null` means an absent field."""
+    """Return the value without null fields: for API servers, `field: null` means an absent field."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -281,7 +280,7 @@ def _sentence_with_suggestion(path: FieldPath) -> str:
 
 
 def _all_field_names() -> set[str]:
-    """Return every field name of every model: the list that a typing error is compared with."""
+    """Return all field names of all models, for suggestions."""
     names: set[str] = set()
     pending: list[type[BaseModel]] = [_Manifest]
     while pending:

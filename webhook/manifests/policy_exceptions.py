@@ -1,8 +1,9 @@
-"""PolicyException of claimgate.dev/v1alpha1: the owner of a namespace lets objects of this namespace break rules.
+"""Reads PolicyException of claimgate.dev/v1alpha1, with which the owner of a namespace lets objects of this namespace
+break rules.
 
-It has the fields of an exception of `claimgate.yaml`, in which the operator bounds what it may except: without
-`policyExceptions` there, it has no effect. A user of a namespace writes it, so its size, its number and the work for
-its patterns are bounded. Knows no policies: that its rules exist is found out in policy/configured_rules.py.
+It has the fields of an exception of `claimgate.yaml`. The operator allows PolicyExceptions with `policyExceptions` in
+`claimgate.yaml`; without this setting, they have no effect. Users write them, so their size, their number and the
+work for their patterns are bounded. Knows no policies: policy/configured_rules.py checks whether rules exist.
 """
 
 from __future__ import annotations
@@ -33,17 +34,18 @@ from webhook.yamltext.unread import refuse_unread_part
 
 POLICY_EXCEPTIONS: Final = GroupVersionKind(GROUP, VERSION, POLICY_EXCEPTION)
 MOST_BYTES: Final = 8 << 10
-"""The largest object, as JSON: fifty ids of rules and fifty names take half of it."""
+"""The most bytes of an object as JSON. Fifty ids of rules and fifty names need half of this."""
 MOST_IN_NAMESPACE: Final = 50
-"""How many objects of a namespace count, the oldest first: each review that breaks a rule reads them all."""
+"""The most objects of a namespace that have an effect, the oldest first: each review that breaks a rule reads all of
+them."""
 READ_S: Final = 0.000_2
-"""Seconds to read one object: the largest takes half of it."""
+"""Seconds to read one object; the largest object takes half of this."""
 INTEREST: Final[Interest] = Interest(
     POLICY_EXCEPTIONS,
     interest_in_fields(
         POLICY_EXCEPTIONS, "metadata.creationTimestamp", "metadata.generation", "metadata.uid", "spec", "status"
     ).fields,
-    most_bytes=2 * MOST_BYTES,  # its status has messages about it
+    most_bytes=2 * MOST_BYTES,  # the status has messages, too
 )
 EVERY_RULE: Final = "*"
 T = TypeVar("T")
@@ -60,7 +62,7 @@ _Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class PolicyExceptionSpec(ExceptionRecord):
-    """Rules that may be broken, until when, and by which objects; without kinds, names and labels by all objects."""
+    """Rules that objects of the namespace may break until a day; without kinds, names and labels, all objects."""
 
     rules: tuple[_RuleOrGroup, ...] = Field(
         min_length=1, max_length=50, description="Ids of rules and names of groups of rules that may be broken."
@@ -68,19 +70,19 @@ class PolicyExceptionSpec(ExceptionRecord):
     kinds: tuple[_Kind, ...] = Field(
         default=(),
         max_length=50,
-        description="Kinds of objects, such as PyTorchJob; with their group where several groups have such a kind, as "
-        "Job.batch and Job.batch.volcano.sh, and Service.core for a kind of the core group.",
+        description="Kinds of objects, such as PyTorchJob. If several groups have a kind of this name, add the group: "
+        "Job.batch or Job.batch.volcano.sh, and Service.core for the core group.",
     )
     names: tuple[_Name, ...] = Field(
         default=(), max_length=50, description="Names of objects; `*` stands for any characters."
     )
     object_selector: LabelSelector | None = Field(default=None, description="Labels of objects.")
-    owner: str = Field(min_length=1, max_length=253, description="Who answers for it: a team or an address.")
-    reason: str = Field(min_length=1, max_length=1000, description="Why there is one.")
+    owner: str = Field(min_length=1, max_length=253, description="The owner: a team or an address.")
+    reason: str = Field(min_length=1, max_length=1000, description="The reason.")
 
 
 class PolicyException(Struct, frozen=True):
-    """One object that could be read.
+    """A valid PolicyException.
 
     created: the day in UTC on which an API server stored it; None for an object of a file.
     """
@@ -92,12 +94,14 @@ class PolicyException(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Return what people call the object: `PolicyException research/old-plugin`."""
+        """Return the name for messages, such as `PolicyException research/old-plugin`."""
         return f"{POLICY_EXCEPTION} {self.namespace}/{self.name}"
 
     @property
     def description(self) -> str:
-        """Describe it as `excepted until 2027-01-31 by PolicyException research/old-plugin of ml: the reason`."""
+        """Return a text such as `excepted until 2027-01-31 by PolicyException research/old-plugin of ml: the
+        reason`.
+        """
         owner, reason = (" ".join(text.split()) for text in (self.spec.owner, self.spec.reason))
         return f"excepted until {self.spec.expires} by {self.place} of {owner}: {reason}"
 
@@ -111,12 +115,12 @@ class PolicyException(Struct, frozen=True):
         )
 
     def names_rule(self, rule: str) -> bool:
-        """Return whether a rule is one of its rules, or in one of its groups."""
+        """Return whether the exception names a rule or its group."""
         return rule in self.spec.rules or rule.partition("/")[0] in self.spec.rules
 
 
 class Effect(Struct, frozen=True):
-    """Whether an exception has an effect: the reason as a condition has it, and a sentence."""
+    """Whether an exception has an effect: the reason and the message of a condition."""
 
     reason: str
     message: str
@@ -128,7 +132,7 @@ class Effect(Struct, frozen=True):
 
 
 def is_description_of_object(description: str) -> bool:
-    """Return whether the description of an exception that was used is the one of a PolicyException."""
+    """Return whether the description of a used exception is that of a PolicyException."""
     return description.partition(" by ")[2].startswith(f"{POLICY_EXCEPTION} ")
 
 
@@ -143,7 +147,7 @@ def parse_policy_exception(value: JSON) -> PolicyException:
     """Read one object.
 
     Raises:
-        ShapeError: it is too large, or all unknown fields and wrong values.
+        ShapeError: the object is too large, or has unknown fields or wrong values; all are reported.
     """
     if value.get("apiVersion") != API_VERSION:
         raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
@@ -171,25 +175,27 @@ _SELECTOR: Final[FieldPath] = ("spec", "objectSelector")
 
 
 def _too_large(size: int) -> str:
-    return f"it has {size} bytes and may have {MOST_BYTES}: make several of it"
+    return f"it has {size} bytes and may have {MOST_BYTES}: split it"
 
 
 def _day_of_creation(value: JSON) -> dt.date | None:
     created = get(value, ("metadata", "creationTimestamp"), None)
     try:
         return dt.date.fromisoformat(str(created)[:10]) if created else None
-    except ValueError:  # of a file, where anything may be
+    except ValueError:  # an object of a file may have any value
         return None
 
 
 def oldest_of_namespace(objects: Iterable[JSON]) -> list[JSON]:
-    """Return the objects of one namespace that count, the oldest first, the same for every replica."""
+    """Return the objects of one namespace that have an effect, the oldest first. The order is the same on every
+    replica.
+    """
     return sorted(objects, key=_age_order)[:MOST_IN_NAMESPACE]
 
 
 def one_of_each_namespace_in_turn(items: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
-    """Return the first item of each namespace, then the second of each, and so on: where only some count, a namespace
-    with very many takes no other's place.
+    """Return the first item of each namespace, then the second of each, and so on. If only the first items are used,
+    a namespace with very many items does not displace those of other namespaces.
     """
     turns = Counter[str]()
 
@@ -205,7 +211,7 @@ def _age_order(value: JSON) -> tuple[str, str]:
 
 
 def effect_of_exception(exception: PolicyException, configuration: FileConfiguration, day: dt.date) -> Effect:
-    """Return whether an exception has an effect on a day under the bounds of a configuration, and why not."""
+    """Return whether an exception has an effect on a day under a configuration, with the reason."""
     spec = exception.spec
     if spec.days_left(day) < 0:
         return Effect("Expired", f"it expired on {spec.expires}: delete it, or write a later day")
@@ -224,7 +230,7 @@ def effect_of_exception(exception: PolicyException, configuration: FileConfigura
 
 
 def _most_days(rule: str, namespace: str, configuration: FileConfiguration) -> int:
-    """Return how many days a rule or group may be excepted in a namespace at most; 0 if it may not be excepted."""
+    """Return the most days for which a namespace may have exceptions for a rule or group; 0 for no exceptions."""
     return max(
         (
             each.max_days
@@ -237,13 +243,13 @@ def _most_days(rule: str, namespace: str, configuration: FileConfiguration) -> i
 
 
 def names_kind(text: str, kind: tuple[str, str]) -> bool:
-    """Return whether `Job.batch`, or a kind of any group, names a group and kind."""
+    """Return whether a text such as `Job.batch`, or `Job` for any group, names this group and kind."""
     return text == kind[1] or ("." in text and parse_group_kind(text) == kind)
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches a pattern of a user, in which `*` stands for any characters: without a regular
-    expression, because Python keeps 32,768 of them for fnmatch.
+    """Return whether a name matches a pattern of a user, in which `*` stands for any characters. fnmatch is not used,
+    because Python would cache 32,768 regular expressions.
     """
     first, *further = pattern.split("*")
     if not further:
@@ -261,12 +267,12 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def sentences_about_mistakes(problems: Iterable[tuple[FieldPath, str]]) -> list[str]:
-    """Return mistakes as sentences, each with its place."""
+    """Return mistakes as sentences with their paths."""
     return [f"{path_as_text(path)}: {text}" if path else text for path, text in problems]
 
 
 def iterate_readable(objects: Iterable[JSON]) -> Iterator[PolicyException]:
-    """Yield the objects that can be read; the others have no effect."""
+    """Yield the valid PolicyExceptions among stored objects; invalid ones have no effect."""
     for each in objects:
         try:
             yield parse_policy_exception(each)

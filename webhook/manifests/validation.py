@@ -1,8 +1,9 @@
-"""The mistakes in a policy or binding that the API server refuses beyond its shape, without expressions.
+"""Finds the mistakes in a policy or binding for which an API server refuses it, except wrong fields (models.py) and
+expressions.
 
-Each function checks one part of a manifest and yields the server's own field errors in the server's order. compile.py
-calls them in its walk over a policy, because the server reports expressions in between. Source: kubernetes v1.36
-pkg/apis/admissionregistration/validation/validation.go. Beyond it: reason `BadRequest` is this project's own.
+Each function checks one part of a manifest and yields the field errors of API servers in their order. compile.py
+calls the functions between the checks of expressions, as API servers do. Source: kubernetes v1.36
+pkg/apis/admissionregistration/validation/validation.go. In addition, claimgate accepts the reason `BadRequest`.
 """
 
 from __future__ import annotations

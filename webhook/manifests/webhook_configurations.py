@@ -1,6 +1,6 @@
-"""Webhook configurations of Kubernetes (admissionregistration.k8s.io/v1), ours and others.
+"""Reads webhook configurations of Kubernetes (admissionregistration.k8s.io/v1), ours and those of other projects.
 
-Undeclared fields are ignored: an API server has accepted these objects, or will report what it does not accept.
+Unknown fields are ignored, because API servers check these objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _WebhookModel(BaseModel):
 
 
 class ServiceReference(_WebhookModel):
-    """Where in the cluster the webhook is."""
+    """The Service of a webhook."""
 
     namespace: str
     name: str
@@ -33,7 +33,7 @@ class ServiceReference(_WebhookModel):
 
 
 class WebhookClientConfig(_WebhookModel):
-    """How the webhook is called: by a Service or an address, and which certificates are trusted, base64."""
+    """How API servers call the webhook: the Service or URL, and the trusted certificates in base64."""
 
     service: ServiceReference | None = None
     url: str = ""
@@ -54,13 +54,13 @@ class Webhook(_WebhookModel):
 
 
 class ConfigurationMetadata(_WebhookModel):
-    """The name of a configuration, and how an API server counts its changes."""
+    """The name and the generation of a configuration."""
 
     name: str = ""
 
 
 class WebhookConfiguration(_WebhookModel):
-    """A configuration of either kind."""
+    """A validating or mutating webhook configuration."""
 
     kind: str
     metadata: ConfigurationMetadata = Field(default_factory=ConfigurationMetadata)
@@ -68,15 +68,15 @@ class WebhookConfiguration(_WebhookModel):
 
 
 def is_webhook_configuration(value: JSON) -> bool:
-    """Return whether an object says of itself that it is a webhook configuration."""
+    """Return whether apiVersion and kind of an object are those of a webhook configuration."""
     return isinstance(value, dict) and value.get("kind") in KINDS and value.get("apiVersion") == f"{GROUP}/v1"
 
 
 def parse_webhook_configuration(value: dict[str, JSON]) -> WebhookConfiguration:
-    """Read an object that says that it is a webhook configuration.
+    """Read a webhook configuration.
 
     Raises:
-        ConfigurationError: it has another shape.
+        ConfigurationError: a field has a wrong type.
     """
     try:
         return WebhookConfiguration.model_validate(value)

@@ -1,5 +1,5 @@
-"""JSON Patch, ApplyConfiguration and strategic merge on plain JSON.
+"""Applies JSON patches, ApplyConfigurations and strategic merge patches to plain JSON.
 
-Knows JSON and the keys of lists, but not policies. Nothing here changes its input: results share the
-unchanged parts, so that `is` finds untouched parts at no cost.
+Knows JSON and the keys of lists, but not policies. Inputs are never changed. Results share unchanged parts with the
+input, so that `is` finds them without a comparison.
 """

@@ -1,9 +1,9 @@
-"""The merge of a MutatingAdmissionPolicy's ApplyConfiguration: a partial object is merged into the whole one.
+"""Merges the ApplyConfiguration of a MutatingAdmissionPolicy, a partial object, into the whole object.
 
 Rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go on structured-merge-diff v6.3.2
-typed/{validate,merge}.go. Objects merge field by field, keyed lists item by item in the order of the configuration,
-sets become unions; a configuration may not name what the schema calls atomic. Nothing can be removed. Owners of fields
-are not recorded.
+typed/{validate,merge}.go. Objects are merged field by field, and lists with keys item by item in the order of the
+configuration. Sets become unions. A configuration may not set fields that are atomic in the schema. Nothing can be
+removed. Owners of fields are not recorded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.patch import gotext
 from webhook.patch.schema import ListShape, MapShape, Node, Shape, schema_of_kind, shape_of_node
 
 Key: TypeAlias = tuple[Any, ...]
-"""The identity of an item of a list: its keys with their values, or the value itself."""
+"""The identity of an item of a list: its key fields with their values, or the value itself."""
 
 _ABSENT: Final = object()
 
@@ -35,19 +35,19 @@ def apply_configuration(
     sent: JSON = None,
     deadline: Deadline | None = None,
 ) -> JSON:
-    """Return the document with the configuration merged into it; unchanged parts stay the same objects.
+    """Return the document after merging the configuration; unchanged parts stay the same objects.
 
     Args:
-        document: the current object; fields of `sent` that its schema does not know stay.
-        configuration: what `Object{…}` evaluated to, as plain JSON.
-        gvk: the document's kind.
-        crd: the CustomResourceDefinition of a custom kind, when it is known; then the document must be of its schema.
+        document: the current object. Fields that are also in `sent` may be unknown to the schema.
+        configuration: the value of `Object{…}` as plain JSON.
+        gvk: the kind of the document.
+        crd: the CustomResourceDefinition of a custom kind, if it is known. The document must then fit its schema.
         sent: the document before the first change.
         deadline: is charged for the walked parts of the document.
 
     Raises:
-        PatchError: the configuration does not fit the kind, or names something atomic; in the API server's words from
-            `error applying patch:` on, but for the way a wrong value is shown.
+        PatchError: the configuration does not fit the kind, or sets an atomic field. From `error applying patch:` on,
+            the text is that of API servers, except for the form of a wrong value.
     """
     node = schema_of_kind(gvk, crd)
     until = deadline or Deadline()
@@ -74,7 +74,7 @@ def apply_configuration(
 
 
 class _MergeError(Exception):
-    """The error for a value of the document that cannot be merged with its counterpart in the configuration."""
+    """The error for values of the document and the configuration that cannot be merged."""
 
 
 def _join_problems(problems: tuple[str, ...]) -> str:
@@ -87,7 +87,9 @@ def _join_problems(problems: tuple[str, ...]) -> str:
 
 
 def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
-    """Return the part of a shape that fits the kind of the value, if the schema allows it; else the shape unchanged."""
+    """Return the part of a shape for the kind of the value, if the shape allows this kind; otherwise the whole
+    shape.
+    """
     if isinstance(value, dict):
         return Shape(map=shape.map) if shape.map else shape
     if isinstance(value, list):
@@ -98,9 +100,10 @@ def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
 
 
 class _SchemaValidation(Struct, frozen=True):
-    """Finds values of a configuration, or of an object, that do not fit the schema; an object may have duplicates.
+    """Finds values of a configuration, or of an object, that do not fit the schema. An object may have duplicate
+    items.
 
-    An unknown field in the submitted object is dropped sooner or later, and is not a problem.
+    Unknown fields of the submitted object are no problem, because they are dropped later.
     """
 
     deadline: Deadline
@@ -108,7 +111,7 @@ class _SchemaValidation(Struct, frozen=True):
 
     def find_problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
         """Yield the problems of a value, in the order of the API server."""
-        if value is None:  # that of JSON; CEL's is a Foreign, which no field accepts
+        if value is None:  # null of JSON; CEL's null is a Foreign, which no field accepts
             return
         shape = _shape_fitting_value(shape_of_node(node), value)
         if shape.map:
@@ -135,7 +138,7 @@ class _SchemaValidation(Struct, frozen=True):
                 if self.of_document and inner is before:
                     continue
                 yield _text_with_path(f"{path}.{name}", "field not declared in schema")
-                return  # upstream does not search this map further
+                return  # structured-merge-diff checks no further fields of this map
             yield from self.find_problems(inner, node, f"{path}.{name}", before)
 
     def _problems_of_items(self, value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
@@ -175,7 +178,7 @@ _SCALAR_WORDS: Final = {
 
 
 def _paths_of_atomic_fields(value: JSON, node: Node, path: str) -> Iterator[str]:
-    """Yield the paths of all atomic fields that the configuration sets; undeclared fields are not searched."""
+    """Yield the paths of all atomic fields that the configuration sets, without looking into undeclared fields."""
     shape = shape_of_node(node)
     if isinstance(value, dict) and shape.map:
         if shape.map.is_atomic:
@@ -194,13 +197,13 @@ def _paths_of_atomic_fields(value: JSON, node: Node, path: str) -> Iterator[str]
 
 
 def _merge_values(old: JSON, new: JSON, node: Node, path: str) -> JSON:
-    """Return `new` merged into `old`, which may be absent."""
+    """Return `old`, which may be absent, after merging `new` into it."""
     if old is _ABSENT:
         return new
     shape = shape_of_node(node)
     of_new = _shape_fitting_value(shape, new)
     if old is not None and new is not None and _shape_fitting_value(shape, old) != of_new:
-        return new  # a value of another form that the schema allows is replaced
+        return new  # an allowed value of another form is replaced
     if of_new.map:
         return _merge_maps(_require_map(old, "lhs", path), _require_map(new, "rhs", path), of_new.map, path)
     if of_new.list:
@@ -221,7 +224,7 @@ def _require_list(value: JSON, side: str, path: str) -> list[JSON] | None:
 
 
 def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
-    if shape.is_atomic or not (old or new):  # two empty ones: the difference between empty and null is kept
+    if shape.is_atomic or not (old or new):  # two empty lists: empty and null stay different
         return new
     merged = dict(old or {})
     changed = old is None
@@ -240,7 +243,7 @@ def _merge_lists(old: list[JSON] | None, new: list[JSON] | None, shape: ListShap
     held = old or []
     mine = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(held)]
     theirs = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(new)]
-    # an item that the document has twice is not merged but replaced
+    # an item that the document has twice is replaced, not merged
     times = Counter(mine)
     items = {key: item if times[key] == 1 else None for key, item in zip(mine, held, strict=True)}
     others = dict(zip(theirs, new, strict=True))
@@ -259,11 +262,11 @@ def _is_same_object(one: JSON, other: JSON) -> bool:
 
 
 def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
-    """Yield the order of the merged list: (index, None) for an item that only the document has, (-1, key) for an item
-    of the configuration.
+    """Yield the items of the merged list in order: (index, None) for an item that only the document has, (-1, key)
+    for an item of the configuration.
 
-    The walk of visitListItems in merge.go: shared items are in the configuration's order. Items that only the document
-    has stay before the shared item that followed them.
+    The order is that of visitListItems in merge.go. Shared items have the order of the configuration. An item that
+    only the document has stays before the shared item that follows it there.
     """
     held, given = set(mine), set(theirs)
     shared = deque(key for key in theirs if key in held)
@@ -280,7 +283,7 @@ def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[
                 expected = shared.popleft() if shared else None
                 continue
             if key in given and expected is not None and expected != key:
-                left += 1  # shared, but another shared item comes first
+                left += 1  # another shared item comes before this one
                 continue
         if left < len(mine):
             key = mine[left]
@@ -310,7 +313,7 @@ def _key_of_item_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
 
 
 def _key_of_item(item: JSON, shape: ListShape) -> Key:
-    """Return the identity of an item; absent keys have their defaults."""
+    """Return the identity of an item. Absent key fields have their defaults."""
     if not shape.keys:
         if isinstance(item, dict):
             raise _MergeError("associative list without keys has an element that's a map type")

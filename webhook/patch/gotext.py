@@ -1,7 +1,7 @@
-"""Prints values as Go does in the API server's errors: %v, %#v and %T of values in an ApplyConfiguration.
+"""Prints values of an ApplyConfiguration with Go's %v, %#v and %T, as errors of API servers do.
 
-Knows values, no schemas. Null is that of JSON; a Foreign is a CEL value that is not JSON there, such as CEL's null.
-Source: fmt of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
+None is null of JSON. A Foreign is a CEL value that is not JSON for API servers, such as CEL's null. Source: fmt of Go
+1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNDEFINED: Final = object()
 
 
 class NonJsonValue(Struct, frozen=True):
-    """A value that is not JSON for the API server: its Go type, its text, and its text with %#v."""
+    """A value that is not JSON for API servers: its Go type, its text with %v, and its text with %#v."""
 
     go_type: str
     text: str
@@ -30,7 +30,7 @@ NULL: Final = NonJsonValue("structpb.NullValue", "NULL_VALUE", "0")
 
 
 class NilList(list[JSON]):
-    """An empty list that CEL created: Go's nil slice, which is written as null in JSON."""
+    """An empty list that CEL created. In Go it is a nil slice, which becomes null in JSON."""
 
 
 def go_type_name(value: JSON) -> str:
@@ -50,7 +50,7 @@ def go_type_name(value: JSON) -> str:
 
 
 def plain_go_text(value: JSON) -> str:
-    """Return the value inside its wrapper as %v prints it: `&{x}`."""
+    """Return the value in its Go wrapper as %v prints it: `&{x}`."""
     return f"&{{{_go_percent_v_text(value)}}}"
 
 
@@ -69,7 +69,7 @@ def _go_percent_v_text(value: JSON) -> str:
 
 
 def go_syntax_text(value: JSON) -> str:
-    """Return the value inside its wrapper as %#v prints it: `&value.valueUnstructured{Value:5}`."""
+    """Return the value in its Go wrapper as %#v prints it: `&value.valueUnstructured{Value:5}`."""
     return f"&value.valueUnstructured{{Value:{_go_percent_sharp_v_text(value)}}}"
 
 
@@ -113,7 +113,7 @@ def _text_of_identity(value: Any) -> str:
 
 
 def _shortest_number_text(value: float) -> str:
-    """Return the shortest form of a number, with an exponent below 1e-4 and from 1e21 on."""
+    """Return the shortest text of a number; with an exponent below 1e-4, and from 1e21 on."""
     if value == int(value) and abs(value) < 1e21:
         return str(int(value))
     mantissa, _, exponent = repr(value).partition("e")

@@ -1,8 +1,8 @@
-"""The merge rules of the API: keys of lists, atomic fields, and the declared fields.
+"""Knows the merge rules of the API: keys of lists, atomic fields, and declared fields.
 
-Built-in kinds come from one table of facts, listkeys.json, taken from the schema that Kubernetes publishes for apply
-configurations; it is read on first use. Custom kinds come from their CustomResourceDefinition, by the rules of
-k8s.io/kube-openapi pkg/schemaconv; without a definition their fields are unknown, and any field is accepted.
+Built-in kinds are in the table listkeys.json, which has facts from the schema that Kubernetes publishes for apply
+configurations. It is read on first use. Custom kinds have the rules of their CustomResourceDefinition, as in
+k8s.io/kube-openapi pkg/schemaconv. Without a definition, any field is accepted.
 
 A node of the table: a scalar's name, `#type`, or an object with `list` (with `keys`, or `set`, else atomic), `fields`,
 `map` (of any other field), `atomic`, `scalar`, `ref`.
@@ -27,7 +27,7 @@ Node: TypeAlias = Any
 
 
 class ListShape(Struct, frozen=True):
-    """A list: its element, and the keys of its items. `defaults` replace absent keys."""
+    """A list: the node of its items, and their key fields. `defaults` has the values of absent key fields."""
 
     element: Node
     is_associative: bool
@@ -44,7 +44,7 @@ class MapShape(Struct, frozen=True):
 
 
 class Shape(Struct, frozen=True):
-    """The kinds of value that are allowed; None for those that are not."""
+    """The kinds of value that a node allows; None for a kind that is not allowed."""
 
     scalar: str | None = None
     list: ListShape | None = None
@@ -62,7 +62,7 @@ _OPEN: Final[Node] = {"fields": {"apiVersion": "string", "kind": "string", "meta
 
 
 class _InlineNode(dict[str, Any]):
-    """A node inside another one of the table, with its shape once that is computed."""
+    """A node inside another node of the table; its shape is computed on first use."""
 
     __slots__ = ("shape",)
     shape: Shape
@@ -75,8 +75,8 @@ def _schema_table() -> Any:
 
 
 def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
-    """Return the node of a kind: from the table, else from its CustomResourceDefinition, else an object of unknown
-    fields.
+    """Return the node of a kind: from the table, or else from its CustomResourceDefinition, or else an object with
+    unknown fields.
     """
     if is_builtin(gvk):
         return f"#{_schema_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
@@ -85,14 +85,14 @@ def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
 
 
 def is_builtin(kind: GroupVersionKind) -> bool:
-    """Return whether a kind belongs to Kubernetes itself, so that an API server has decoded its objects."""
+    """Return whether a kind is built-in, so that API servers decode its objects."""
     table = _schema_table()
     group = table["groups"].get(kind.group)
     return bool(group) and f"{group}.{kind.version}.{kind.kind}" in table["types"]
 
 
 def is_builtin_group(group: str) -> bool:
-    """Return whether an API group belongs to Kubernetes itself."""
+    """Return whether an API group is built-in."""
     return group in _schema_table()["groups"]
 
 
@@ -125,7 +125,7 @@ def _node_of_name(name: str) -> Node:
 
 
 def _compute_shape(node: Mapping[str, Node]) -> Shape:
-    if "ref" in node:  # a use of a type that says itself whether it is replaced whole
+    if "ref" in node:  # a reference can override whether its type is atomic
         shape = shape_of_node(f"#{node['ref']}")
         assert shape.map is not None
         return Shape(map=MapShape(shape.map.fields, shape.map.other, bool(node["atomic"])))
@@ -142,7 +142,7 @@ def _compute_shape(node: Mapping[str, Node]) -> Shape:
 
 
 def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
-    """Return the defaults of the fields that serve as keys."""
+    """Return the defaults of key fields."""
     if isinstance(element, DeclaredSchemaNode):
         return element.defaults()
     if isinstance(element, str):
@@ -152,9 +152,9 @@ def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
 
 
 class DeclaredSchemaNode:
-    """A node of an OpenAPI schema in a CustomResourceDefinition; its shape is computed when it is needed.
+    """A node of an OpenAPI schema in a CustomResourceDefinition; its shape is computed on first use.
 
-    `keeps_unknown`: the schema around it keeps undeclared fields.
+    `keeps_unknown`: whether the outer schema keeps unknown fields.
     """
 
     __slots__ = ("_is_root", "_keeps_unknown", "_schema", "_shape")
@@ -172,7 +172,7 @@ class DeclaredSchemaNode:
         return self._shape
 
     def defaults(self) -> Mapping[str, JSON]:
-        """Return the defaults of the fields that have one."""
+        """Return the defaults of fields, by name."""
         properties = self._schema.get("properties") or {}
         return {name: inner["default"] for name, inner in properties.items() if "default" in inner}
 
@@ -221,7 +221,9 @@ class CrdVersionSchema(Struct, frozen=True):
 
 
 def schema_of_definition(crd: JSON, version: str) -> CrdVersionSchema | None:
-    """Return the definition of a version, the same value for the same object; None if it has no schema."""
+    """Return the schema of a version; None if the definition has no schema for it. The result for an object is
+    cached.
+    """
     return _definition_of_version(IdentityKey(crd), version)
 
 

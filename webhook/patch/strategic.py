@@ -1,9 +1,9 @@
-"""Strategic merge patch, as Kubeflow Trainer applies runtimePatches to a JobSet.
+"""Applies strategic merge patches, as Kubeflow Trainer applies runtimePatches to a JobSet.
 
-Rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct tags of the API
-types (listkeys.json, `merge`). Lists with a merge key are merged by it, all others replaced; null removes a field.
-`$patch` (replace, delete) and `$retainKeys` are honoured. Without `$retainKeys` a volume or claim gets the sources of
-both sides, as upstream. The two list directives that only kubectl writes are refused.
+Rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct tags of the
+API types (listkeys.json, `merge`). Lists with a merge key are merged by this key, and other lists are replaced. null
+removes a field. The directives `$patch` (replace, delete) and `$retainKeys` work. Without `$retainKeys`, a volume or
+claim gets the sources of both sides, as upstream. The two list directives that only kubectl writes are refused.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from webhook.errors import PatchError
 
 Root: TypeAlias = Literal["JobSetSpec", "JobTemplateSpec", "PodTemplateSpec", "PodSpec"]
 Tags: TypeAlias = Mapping[str, Any]
-"""The tagged fields of a type: `merge` names a list's merge key ("" for plain values), `type` what is inside."""
+"""The tagged fields of a type. `merge` is the merge key of a list ("" for plain values), and `type` the type of the
+items or of the field."""
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _COPIED: Final = 1000
-"""How many items of a list are copied in one unit of work."""
+"""The items of a list that are copied in one unit of work."""
 _GAP: Final = 1 << 1024
-"""The distance between the numbers of neighbours: over a thousand patches fit between two before all are numbered
-again.
+"""The distance between the numbers of neighbouring items. Over a thousand patches can insert items between two
+neighbours before all items must be numbered again.
 """
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
 _NO_DIRECTIVE: Final = f"write the list in full, or use {_DIRECTIVE}"
@@ -49,11 +50,11 @@ class UnmergeableError(PatchError):
 
 
 class _ItemIndex(Struct, frozen=True):
-    """The positions of a list's items, as growing numbers with gaps for new items between them.
+    """The order of a list's items as increasing numbers, with gaps for new items.
 
     Args:
-        numbers: the keys of the items, in their order.
-        by_key: the number of each merge key; None for a key that several items have.
+        numbers: the numbers of the items, in order.
+        by_key: the number of the item with a merge key; None if several items have this key.
     """
 
     numbers: list[int]
@@ -65,9 +66,9 @@ class _ItemIndex(Struct, frozen=True):
 
 
 class ListIndexes:
-    """The indexes of merged lists by merge key, kept from one patch to the next.
+    """The indexes of merged lists, kept from one patch to the next.
 
-    An item keeps its number while others are inserted before and after it, so that no item gets a new number.
+    An item keeps its number if items are inserted before or after it.
     """
 
     __slots__ = ("_lists",)
@@ -76,7 +77,7 @@ class ListIndexes:
         self._lists: dict[int, tuple[list[JSON], _ItemIndex]] = {}
 
     def remove_index_of_list(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> _ItemIndex:
-        """Remove and return the index of a list, for the caller that replaces the list."""
+        """Remove and return the index of a list that the caller will replace."""
         known = self._lists.pop(id(listed), None)
         if known is not None:
             return known[1]
@@ -101,17 +102,17 @@ class _MergeContext(Struct, frozen=True):
 def merge_patch(
     original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None, indexes: ListIndexes | None = None
 ) -> JSON:
-    """Return the original with the patch merged into it; neither is changed.
+    """Return the result of merging the patch into the original. Neither input is changed.
 
     Args:
         original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None counts as empty.
         patch: a part of such an object.
         root: the type of the object.
-        deadline: is charged for what is walked.
-        indexes: the indexes of earlier merges; this merge begins with their results.
+        deadline: is charged for each walked value.
+        indexes: the indexes of earlier merges, if `original` is the result of the last one.
 
     Raises:
-        Unmergeable: the patch is not an object, lacks a merge key, or has a directive that cannot be followed.
+        UnmergeableError: the patch is not an object, lacks a merge key, or has an unknown directive.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
         message = f"a strategic merge patch of {root} must be an object laid over an object"
@@ -128,7 +129,7 @@ def _read_merge_tags() -> Mapping[str, Tags]:
 
 
 def merge_tags_of_type(name: str | None) -> Tags:
-    """Return the tagged fields of a type; none if the type has no such lists."""
+    """Return the tagged fields of a type; empty if the type has none."""
     return _read_merge_tags().get(name or "", {})
 
 
@@ -153,7 +154,7 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
 
 
 def _apply_retain_keys(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the original's fields that `$retainKeys` keeps; all without it."""
+    """Return the fields of the original that `$retainKeys` keeps; all fields without this directive."""
     if _RETAIN not in patch:
         return dict(original)
     kept = patch[_RETAIN]
@@ -178,11 +179,11 @@ def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, wa
 
 
 def _without_directives(value: JSON) -> JSON:
-    """Return a new value of the patch without directives and without null members."""
+    """Return a value of the patch that the original lacks, without directives and nulls."""
     if isinstance(value, dict):
         made = {}
         for name, inner in value.items():
-            if type(inner) is str and name != _RETAIN:  # most are
+            if type(inner) is str and name != _RETAIN:  # the usual case
                 made[name] = inner
             elif inner is not None and name != _RETAIN and not _is_directive(inner):
                 made[name] = _without_directives(inner)
@@ -197,7 +198,7 @@ def _is_directive(value: JSON) -> bool:
 
 
 def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, walk: _MergeContext) -> list[JSON]:
-    walk.deadline.spend(len(original) // _COPIED + len(patch))  # the null of the patch is searched for
+    walk.deadline.spend(len(original) // _COPIED + len(patch))  # nulls of the patch are searched
     key = tag.get("merge")
     if key is None:
         return patch
@@ -225,7 +226,9 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
 def _order_merged_items_by_index(
     kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _ItemIndex, walk: _MergeContext
 ) -> list[JSON]:
-    """Return the patch's items in its order, each after the original's other items that preceded it."""
+    """Return the merged list: the patch's items in the order of the patch, each after the original's other items that
+    preceded it.
+    """
     taken = sorted(stood.values())
     others, woven = _RemainingItems(kept, taken), _MergedListBuilder()
     for identity, item in merged.items():
@@ -240,7 +243,7 @@ def _order_merged_items_by_index(
 
 
 class _MergedListBuilder:
-    """A list that is built from groups of a patch's items and slices of another list."""
+    """Builds a list from groups of a patch's items and slices of another list."""
 
     __slots__ = ("_added", "_slices", "items")
 
@@ -262,10 +265,12 @@ class _MergedListBuilder:
         self.items += items[part]
 
     def number_items_with_gaps(self, known: list[int], taken: list[int]) -> list[int]:
-        """Return the numbers of the other list, with gaps for the items of the patch in place of those in `taken`."""
+        """Return the numbers for the new list: those of the other list, with free places for the items of the patch.
+        `taken` has the places of replaced items.
+        """
         first, added = self._added[0] if self._added else (0, [])
         if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):
-            known[first : first + len(taken)] = [0] * len(added)  # most patches: much faster than another list
+            known[first : first + len(taken)] = [0] * len(added)  # the usual case; much faster than a new list
             return known
         made = [0] * len(self.items)
         for place, part in self._slices:
@@ -273,7 +278,7 @@ class _MergedListBuilder:
         return made
 
     def fit_patch_numbers_into_gaps(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
-        """Give each item of the patch a number within its gap; return whether all gaps were large enough."""
+        """Set the number of each item of the patch within its gap; return whether all gaps were large enough."""
         for first, added in self._added:
             end, steps = first + len(added), len(added) + 1
             before = numbers[first - 1] if first else None
@@ -287,7 +292,7 @@ class _MergedListBuilder:
 
 
 class _RemainingItems:
-    """The items of a list except those at some places, which are handed out from the left in slices."""
+    """Moves the items of a list, except those at some places, to a builder in slices from the left."""
 
     __slots__ = ("_at", "_items", "_left_out", "_next")
 
@@ -297,7 +302,7 @@ class _RemainingItems:
         self._at = self._next = 0
 
     def move_items_before(self, into: _MergedListBuilder, end: int) -> None:
-        """Hand out the items before a place that were not handed out yet."""
+        """Move the remaining items before a place."""
         while self._next < len(self._left_out) and self._left_out[self._next] < end:
             place = self._left_out[self._next]
             self._move_slice(into, place)
@@ -314,7 +319,7 @@ class _RemainingItems:
 def _merge_with_duplicates(
     kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _MergeContext
 ) -> list[JSON]:
-    """Merge a list in which the original has one of the patch's items twice, which no API server stores."""
+    """Merge a list if the original has an item of the patch twice. API servers store no such list."""
     key = tag["merge"]
     before = _keys_of_items(kept, key, name)
     places, merged, fields = _first_positions(before), list(kept), merge_tags_of_type(tag.get("type"))
@@ -331,7 +336,9 @@ def _merge_with_duplicates(
 def _apply_delete_directives(
     original: list[JSON], patch: list[JSON], key: str, name: str
 ) -> tuple[list[JSON], list[JSON]]:
-    """Return the items of the original that `$patch` items leave, and the items of the patch without them."""
+    """Apply items with `$patch: delete` or `replace`; return the remaining items of the original, and the other items
+    of the patch.
+    """
     given, unwanted = [], []
     replaces = False
     for item in patch:
@@ -358,7 +365,7 @@ def _keys_of_items(listed: list[JSON], key: str, name: str) -> list[Any]:
         keys = [item[key] for item in listed]
     except (KeyError, TypeError):
         keys = [_key_of_item(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
-    if not {dict, list}.isdisjoint(map(type, keys)):  # in C: each of n patches asks the whole list again
+    if not {dict, list}.isdisjoint(map(type, keys)):  # one call of C, because each patch checks the whole list
         message = f"an item of {name} has a `{key}` that is an object or a list, and cannot be told apart by it"
         raise UnmergeableError(message, f"write a string as `{key}`")
     return keys
@@ -373,7 +380,9 @@ def _key_of_item(item: JSON, key: str, name: str) -> Any:
 def _items_in_merged_order(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
-    """Return the patch's items in its order. Other items of the original stay before the items that they preceded."""
+    """Return all items in the merged order: the patch's items in the order of the patch. Other items of the original
+    stay before the items that they preceded.
+    """
     wanted, stood = _first_positions(patch_order), _first_positions(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:

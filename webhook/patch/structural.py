@@ -1,8 +1,8 @@
-"""Changes a custom resource by its schema as an API server does: fills in defaults, removes unknown fields and nulls.
+"""Changes a custom resource by its schema as API servers do: fills in defaults, and removes unknown fields and nulls.
 
-Knows objects and OpenAPI schemas as CustomResourceDefinitions hold them; changes no input, and returns the same value
-if there is nothing to do. Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/
-algorithm.go, defaulting/prunenulls.go.
+Schemas are those of CustomResourceDefinitions. Inputs are not changed; the same value is returned if there is nothing
+to do. Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/ algorithm.go,
+defaulting/prunenulls.go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
-    """Return the value with the defaults of fields that are absent, or null although null is not allowed."""
+    """Return the value with defaults for fields that are absent, or that are null although null is not allowed."""
     if not schema:
         return value
     if isinstance(value, dict):
@@ -59,7 +59,7 @@ def is_forbidden_null(value: JSON, schema: Schema) -> bool:
 
 
 def _schema_of_field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
-    """Return the schema of a field, and whether the field is declared by its name."""
+    """Return the schema of a field, and whether `properties` declares the field."""
     declared = (schema.get("properties") or _EMPTY).get(name)
     if declared is not None:
         return declared, True
@@ -68,7 +68,7 @@ def _schema_of_field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
 
 
 def without_unknown_fields(value: JSON, schema: Schema, deadline: Deadline) -> JSON:
-    """Return the object without the fields that its schema does not declare."""
+    """Return the object without fields that its schema does not declare."""
     return _without_unknown_fields(value, {**schema, _EMBEDDED: True}, deadline)
 
 
@@ -90,7 +90,7 @@ def _without_unknown_fields(value: JSON, schema: Schema | None, deadline: Deadli
 
 
 def _field_without_unknown(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
-    """Return a field without unknown fields, or _ABSENT if it is unknown itself."""
+    """Return the value of a field without unknown fields; _ABSENT if the field itself is unknown."""
     if name in _META and schema.get(_EMBEDDED) is True:
         return value
     inner, is_declared = _schema_of_field(name, schema)
@@ -104,10 +104,9 @@ def _keeps_unknown(schema: Schema | None) -> bool:
 
 
 def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
-    """Return a merged object in its stored form: an empty list of CEL becomes null, or is left out if null is not
-    allowed.
+    """Return a merged object in its stored form.
 
-    Without a schema every such list is null.
+    An empty list that CEL created becomes null, or is removed if the schema does not allow null.
     """
     if type(value) is NilList:
         return None

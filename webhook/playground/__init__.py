@@ -1,3 +1,3 @@
-"""The playground of `claimgate ui`: a page on loopback that evaluates texts of the user, each in a separate process
-with bounded time and memory. Never part of a server that answers admission.
+"""The playground of `claimgate ui`: a page on loopback that evaluates texts of the user. Each evaluation runs in a
+separate process with bounded time and memory. Not a part of the webhook server.
 """

@@ -1,8 +1,9 @@
-"""The application of the playground: a page, its files, the samples, and the evaluation of a question.
+"""The web application of the playground: the page with its files, the samples, and the evaluation of questions.
 
-It answers only on loopback, and only to its own page. A page of another origin in the same browser must not read files
-or clusters through it, nor a name that points to 127.0.0.1 (DNS rebinding). Nothing that is typed leaves the machine:
-the page may load nothing from elsewhere. Samples are questions in the files that the page also opens and saves.
+It answers only on loopback, and only to its own page. Pages of other origins in the same browser are refused, also
+with a name that points to 127.0.0.1 (DNS rebinding). Nothing that the user types leaves the machine, because the page
+may load nothing from other hosts. A sample is a file with a question, in the format in which the page opens and saves
+questions.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ _Next = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playground:
-    """Answers questions, by the policies and options of the command line, in child processes.
+    """Answers questions in child processes, with the policies and options of the command line.
 
     Attributes:
-        policies: the policies for a question without policies.
-        options: how policies of a question are compiled.
-        engine: notes evaluations of `policies`.
+        policies: the policies of the command line, used for a question without policies.
+        options: how policies in a question are compiled.
+        engine: records the evaluations of `policies`.
         workers: the processes that answer questions.
         check: returns the output of `claimgate policies check` for policies.
         draft: returns the files of a suite with the question as a case.
@@ -75,7 +76,7 @@ class Playground:
         )
 
     async def files_of_case(self, question: Question) -> bytes:
-        """Return `files`, the text of each by its name, or `errors`, as JSON."""
+        """Return JSON with `files`, the texts by file name, or with `errors`."""
         return await self.workers.run(lambda: self._draft_or_errors(question))
 
     def _draft_or_errors(self, question: Question) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
 
     Args:
         playground: answers the questions.
-        hosts: what a browser may name in `Host`, such as `127.0.0.1:8642`.
+        hosts: the allowed values of the header `Host`, such as `127.0.0.1:8642`.
     """
     app = FastAPI(title="claimgate playground", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     _refuse_other_hosts_and_origins(app, hosts)
@@ -136,7 +137,7 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
 
 
 def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None:
-    """Refuse every other host and origin, and say how what is answered may be used."""
+    """Refuse other hosts and origins, and add security headers to answers."""
 
     @app.middleware("http")
     async def guard(request: Request, call_next: _Next) -> Response:
@@ -153,7 +154,7 @@ def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None
 
 
 def _refusal_of_request(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
-    """Return why a request is not answered; None if it is."""
+    """Return the refusal of a request; None if the request is allowed."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if host not in hosts:
         return CallError(403, "Forbidden", f"this page answers to {' or '.join(sorted(hosts))} only")
@@ -167,7 +168,7 @@ def _refusal_of_request(headers: Mapping[str, str], method: str, hosts: frozense
 
 
 async def _read_bounded_body(request: Request) -> bytes:
-    """Return the body, unless it is too long.
+    """Return the body of a request.
 
     Raises:
         CallError: 413.

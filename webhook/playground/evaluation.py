@@ -1,7 +1,7 @@
-"""The answer to a question of the page: the verdict of each object as from `claimgate replay`, and its trace.
+"""Answers a question of the page: the verdict on each object, as from `claimgate replay`, and its explanation.
 
-Pure: nothing is read but the question and the policies that are loaded. It runs in a child process (worker.py), so it
-may take as long and as much as that is given.
+Reads nothing but the question and the loaded policies. It runs in a child process (worker.py), which bounds its time
+and memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webhook.yamltext import yamlfile
 _OBJECT_KEYS: Final = ("apiVersion", "kind")
 _WORDS_OF_DENIAL: Final = ("Error from server", "denied the request", " is invalid:", " is forbidden:")
 _POLICY: Final = "- Policy `"
-"""How a line of a page begins that names a policy with the rule."""
+"""The beginning of a line on a rule's page that names a policy with this rule."""
 _MOST_RULES: Final = 20
 _NO_RULE: Final = (
     "the denial names no shipped rule: a policy of the site, another webhook, a quota or the API server denied"
@@ -46,19 +46,19 @@ _NO_RULE: Final = (
 
 
 def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
-    """Return the shipped rules that a denial names, and [] for a text that is no denial.
+    """Return the shipped rules that a denial names; [] for a text that is not a denial.
 
     Args:
-        text: what may be a denial: an answer with `status: Failure` or `allowed: false`, or a text without an object.
+        text: a possible denial: an answer with `status: Failure` or `allowed: false`, or a text without an object.
         name: the name of the text in an error.
 
     Returns:
-        at most 20 rules, each with `rule`; `title`; `page`, the rest of its page in Markdown; `lines` of the denial
-        that name it; `example`, an object that breaks it, or ""; and `policies`, each with its `name` and the `text` of
-        its folder.
+        at most 20 rules. Each has `rule`, the id; `title`; `page`, the rest of its page in Markdown; `lines`, those
+        of the denial that name the rule; `example`, an object that breaks the rule, or ""; and `policies`, each with
+        `name` and the `text` of its folder.
 
     Raises:
-        InputError: it is a denial, and names no shipped rule.
+        InputError: the text is a denial, but names no shipped rule.
     """
     is_object = _has_keys_of_object(text)
     message = (_message_of_answers(text) if is_object else text).strip()
@@ -76,7 +76,7 @@ def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
 
 
 def pages_of_rules(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the `title` and the `page`, in Markdown, of each name that is a shipped rule."""
+    """Return `title` and `page` (Markdown) for each name of a shipped rule; other names are left out."""
     wanted = dict.fromkeys(names)
     sections = pages.shipped_sections() if wanted else {}
     parts = {each: sections[each].split("\n\n", 2) for each in wanted if each in sections}
@@ -90,7 +90,7 @@ def _has_keys_of_object(text: str) -> bool:
 
 
 def _message_of_answers(text: str) -> str:
-    """Return the messages of denials of an API server or a webhook, and "" for other objects."""
+    """Return the messages of denials by an API server or a webhook; "" for other objects."""
     return "\n".join(map(_message_of_answer, (each.value for each in documents.documents_of_text(text, "").documents)))
 
 
@@ -118,7 +118,7 @@ def _rule_as_json(rule: str, section: str, lines: Sequence[str], read: PolicyDoc
 
 
 def _text_of_folder(policy: str, read: PolicyDocuments) -> str:
-    """Return the policies of the folder with a policy, then their bindings, parameters and declared rules."""
+    """Return the text of a policy's folder: its policies, then their bindings, parameters and declared rules."""
     owner = next(each.file for each in read.documents if _is_policy(each.value, policy))
     folder = Path(owner).parent
     files = dict.fromkeys(each.file for each in (*read.documents, *read.rules) if Path(each.file).parent == folder)
@@ -132,12 +132,12 @@ def _is_policy(value: JSON, name: str) -> bool:
 
 
 OBJECT, CLUSTER = "object", "cluster"
-"""The names of the two texts, as messages have them."""
+"""The names of the two texts in messages."""
 _MOST_OBJECTS: Final = 20
 
 
 Check: TypeAlias = Callable[[PolicySet, Options], Sequence[dict[str, Any]]]
-"""Returns what `claimgate policies check` says of each policy with something to say: `policy` and `mistakes`."""
+"""Returns the report of `claimgate policies check`: `policy` and `mistakes` of each policy with mistakes."""
 
 
 def answer_question(
@@ -147,15 +147,15 @@ def answer_question(
 
     Args:
         question: the texts.
-        standing: the policies that are evaluated if the question has none.
+        standing: the policies that are evaluated if the question has no policies.
         options: how policies are compiled.
         engine: the engine of `standing`, which records evaluations.
         check: checks the policies of the question.
 
     Returns:
-        `reviews`, one for each object; `pages`, of the shipped rules of their findings; `checks`, of policies with
-        mistakes; `queues`; `notes`; or `denial`, the rules of a denial in place of an object; or `errors`, each with
-        the text and line that it is about.
+        `reviews`, one for each object; `pages` of shipped rules in findings; `checks` of policies with mistakes;
+        `queues`; `notes`. If the object is a denial: `denial` with its rules. If a text cannot be read: `errors` with
+        text and line.
     """
     try:
         if rules := rules_of_denial(question.object, OBJECT):
@@ -217,10 +217,10 @@ def _answer_with_documents(
 
 
 def input_of_case(question: Question) -> tuple[list[JSON], list[JSON], list[JSON]]:
-    """Return the objects, the policies with a binding for each, and the other objects of a question, for a suite.
+    """Return the parts of a question for a suite: the objects, the policies with bindings, and the other objects.
 
     Raises:
-        InputError: a text cannot be read, or it has no object or no policy.
+        InputError: a text cannot be read, or there is no object or no policy.
     """
     asked = documents.documents_of_text(question.object, OBJECT)
     listed = documents.documents_of_text(question.cluster, CLUSTER)
@@ -237,7 +237,7 @@ def input_of_case(question: Question) -> tuple[list[JSON], list[JSON], list[JSON
 
 
 def _missing_bindings(policies: Sequence[JSON]) -> Iterator[JSON]:
-    """Yield a denying binding for each policy without a binding, so that the page evaluates the policy."""
+    """Yield a binding that denies for each policy without a binding, so that the policy is evaluated."""
     bound = {(each["kind"], get(each, ("spec", "policyName"), "")) for each in policies}
     for each in policies:
         kind, name = f"{each['kind']}Binding", get(each, ("metadata", "name"), "")
@@ -253,7 +253,7 @@ def _policies_without_binding(policies: PolicySet) -> Iterator[Policy]:
 
 
 def _declares_rules(value: JSON) -> bool:
-    """Return whether a document is a rules.yaml, which is beside the policies of a folder."""
+    """Return whether a document is from the rules.yaml of a policy's folder."""
     return isinstance(value, dict) and "kind" not in value and isinstance(value.get("policies"), dict)
 
 
@@ -282,7 +282,7 @@ def _review_one_object(
     question: Question,
     engine: MeasuredEngine,
 ) -> dict[str, Any]:
-    """Review one object; raise the error of a text that is not an object."""
+    """Review one object. Raises InputError if the document is not an object."""
     try:
         each = submissions.of(document)
     except CallError as error:

@@ -1,7 +1,7 @@
-"""The exchange with the page as plain JSON: a question, checked before anything reads it, and its answer.
+"""Reads questions of the page from JSON and checks them, and makes the JSON of answers.
 
-The page draws two parts next to a verdict: the pod sets of an object, and the queues of its cluster. Texts stay
-unchanged: the page shows them as text and never as markup. Decides nothing.
+Besides the verdict, an answer has the pod sets of an object and the queues of its cluster, which the page draws.
+Texts are not escaped, because the page shows them as text and never as markup.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.jsontext import decode_any_json
 
 MOST_BYTES: Final = 4 << 20
-"""For one question: an object of an API server has at most 3 MiB (apiserver limits), and policies are small."""
+"""The most bytes of one question: an object has at most 3 MiB (limit of API servers), and policies are small."""
 PhaseChoice: TypeAlias = Literal["auto", "mutate", "validate"]
 _PHASES: Final[tuple[PhaseChoice, ...]] = ("auto", "mutate", "validate")
 _TEXTS: Final = ("object", "cluster")
@@ -47,11 +47,11 @@ class Question:
     """Two texts in YAML or JSON, and their roles.
 
     Args:
-        object: objects, requests or AdmissionReviews to be reviewed.
-        cluster: policies with their bindings, their params, and other objects of the cluster. Without a policy in it,
-            the policies of the command line are evaluated, or the shipped policies.
+        object: the objects, requests or AdmissionReviews to review.
+        cluster: policies with their bindings and params, and other objects of the cluster. Without a policy, the
+            policies of the command line are evaluated, or the shipped policies.
         phase: the phase to run.
-        is_whole: objects that `cluster` does not have do not exist.
+        is_whole: whether objects that are not in `cluster` do not exist.
     """
 
     object: str = ""
@@ -61,7 +61,7 @@ class Question:
 
 
 def read_question(body: bytes) -> Question:
-    """Return the question of a request's body.
+    """Return the question in the body of a request.
 
     Raises:
         CallError: 400 if it is not a question.
@@ -99,12 +99,12 @@ def _bad_question_error(text: str) -> CallError:
 
 
 WEBHOOK: Final = "validate.claimgate.dev"
-"""The name of the webhook in deploy/base, which kubectl prints."""
+"""The name of the webhook in deploy/base, for the output of kubectl."""
 _DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Operation.DELETE: "deleted"}
 
 
 def input_errors_as_json(error: ClaimgateError) -> list[dict[str, Any]]:
-    """Return what could not be read, each error with the text and line that it is about."""
+    """Return the problems of an error, each with the name of its text and the line."""
     problems = error.problems if isinstance(error, InputError | PolicyError) else (InputProblem(message=str(error)),)
     return [
         {
@@ -125,7 +125,7 @@ def review_of_object_as_json(
     policies: PolicySet,
     evaluations: Sequence[MeasuredEvaluation],
 ) -> dict[str, Any]:
-    """Return everything that the page shows about one object."""
+    """Return all data about one object for the page."""
     attributes, verdict = asked.attributes, outcome.verdict
     told = findings_of_object(
         outcome.decisions,
@@ -157,7 +157,7 @@ def review_of_object_as_json(
 
 
 def _policies_by_expression(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
-    """Return the evaluated policies with each expression."""
+    """Return the evaluated policies by their expressions."""
     owners: dict[str, dict[str, None]] = {}
     for policy in policies.policies:
         for expression in policy.expressions() if policy.name in asked else ():
@@ -166,7 +166,7 @@ def _policies_by_expression(policies: PolicySet, asked: Container[str]) -> Mappi
 
 
 def kubectl_output(attributes: Attributes, outcome: PhasesOutcome) -> list[str]:
-    """Return what `kubectl apply` prints: warnings, and the error or that it is done.
+    """Return the output of `kubectl apply`: warnings, and the error or the result.
 
     Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/errors/statuserror.go, k8s.io/kubectl pkg/cmd/util
     helpers.go (StandardErrorMessage).
@@ -197,8 +197,8 @@ def _finding_as_json(finding: Finding) -> dict[str, Any]:
 
 
 def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: Table) -> list[dict[str, Any]]:
-    """List the pod sets of an object, by the facts `podSets` and `gpu`: name, path, pods, and the devices of one and
-    all.
+    """Return the pod sets of an object from the facts `podSets` and `gpu`: name, path, number of pods, and the
+    devices of one pod and of all.
     """
     view = ClusterView(cluster, attributes.namespace, Deadline())
     obj = decode_object(attributes.object, attributes.kind, view.deadline).value
@@ -219,6 +219,6 @@ def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: 
 
 
 def describe_queues(objects: Iterable[JSON]) -> dict[str, str] | None:
-    """Return the queues of Kueue as a picture and as text; None if the cluster has none."""
+    """Return the queues of Kueue as a picture and as text; None if the cluster has no queues."""
     made = read_queue_overview(ClusterView(FilesCluster(objects, is_whole=True), ""))
     return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

@@ -1,7 +1,7 @@
 """A CEL engine that records the cost and value of each evaluation of an expression.
 
-It compiles with the engine it wraps, so that an expression means the same. Only the playground uses it: recording takes
-time and memory for every evaluation.
+It compiles with another engine, so that expressions have the same meaning. Only the playground uses it, because
+recording costs time and memory.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from webhook.cel.estimate.sizes import Sizes
 
 _MOST: Final = 500
-"""The most recorded evaluations; an object with thousands of templates has more, which no user would read."""
+"""The most recorded evaluations. An object with thousands of templates has more than users would read."""
 _LONGEST: Final = 200
-"""Characters of a value that are shown."""
+"""The most characters of a shown value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredEvaluation:
-    """One evaluation: the expression, its cost in the API server's units, its value or error, and what it reads."""
+    """One evaluation: the expression, its cost in units of API servers, its value or error, and the paths that it
+    reads.
+    """
 
     source: str
     cost: int
@@ -39,14 +41,14 @@ class MeasuredEvaluation:
 
 @dataclass(slots=True, eq=False)
 class MeasuredEngine:
-    """The engine; `evaluations` are those since it was last cleared, in their order, at most 500."""
+    """The engine. `evaluations` has the first evaluations, in order, since the caller last cleared it."""
 
     engine: Engine
     evaluations: list[MeasuredEvaluation] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """Return the name of the engine that it wraps."""
+        """Return the name of the other engine."""
         return self.engine.name
 
     def compile(
@@ -62,7 +64,7 @@ class MeasuredEngine:
         return _MeasuredProgram(program, self)
 
     def record_evaluation(self, program: Program, cost: int, value: str, *, is_error: bool) -> None:
-        """Keep one evaluation, unless there are too many."""
+        """Record one evaluation, unless there are too many."""
         if len(self.evaluations) < _MOST:
             made = MeasuredEvaluation(
                 source=program.source,
@@ -121,12 +123,12 @@ class _MeasuredProgram:
 
 
 def _paths_as_expressions(program: Program) -> Iterator[str]:
-    """Yield what a program reads, as an expression would write it."""
+    """Yield the paths that a program reads, written as expressions."""
     yield from sorted(".".join(path) for path in program.paths_read().paths)
 
 
 def _short_value(value: Any) -> str:
-    """Write a value in short: scalars as CEL writes them, other values by their type."""
+    """Return a short text of a value: scalars as in CEL, other values as type and size."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

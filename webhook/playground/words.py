@@ -1,4 +1,6 @@
-"""The words that the editors complete: functions of CEL, variables, facts with their fields, and fields of a kind."""
+"""Makes the words that the editors complete: functions of CEL, variables, facts with their fields, and fields of a
+kind.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Type
 
 Tree: TypeAlias = Mapping[str, "Tree | None"]
-"""Field names, each with the fields below it; the fields of a list are those of its items."""
+"""Field names with the fields below each. The fields of a list are those of its items."""
 
 _VARIABLES: Final = {
     "object": "the object; null for a deletion",
@@ -35,14 +37,14 @@ _MACROS: Final = {
     "orValue": "optional.orValue(value): for object.?field",
 }
 _DEEPEST: Final = 10
-"""How many levels of fields are completed: a field of a container of a CronJob is on the ninth."""
+"""The most levels of completed fields. A field of a container of a CronJob is on the ninth level."""
 _MOST_FIELDS: Final = 20_000
-"""For one kind. A CronJob has about 5,000."""
+"""The most fields of one kind. A CronJob has about 5,000."""
 
 
 def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, Any]:
-    """Return `variables`, `functions` and `methods` with a line about each, `facts` with their types, and `structures`
-    with the fields of these types: each a type and what it means.
+    """Return `variables`, `functions` and `methods` with a line about each, `facts` with their types, and
+    `structures` with the fields of these types, each with type and meaning.
     """
     functions: dict[str, str] = {}
     methods: dict[str, str] = dict(_MACROS)
@@ -71,7 +73,7 @@ def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, 
 
 
 def fields_of_kind(api_version: str, kind: str) -> Tree:
-    """Return the fields of a kind; no fields of an unknown kind."""
+    """Return the fields of a kind; {} for an unknown kind."""
     group, _, version = api_version.rpartition("/")
     left = [_MOST_FIELDS]
     return _tree(type_of(GroupVersionKind(group, version, kind)), _DEEPEST, left) or {}

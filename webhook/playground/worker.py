@@ -1,7 +1,7 @@
 """Evaluates one question at a time in a separate process, with bounded time and memory.
 
-The children are those of server/child_process.py, as for heavy reviews of the server. They need `fork`: Linux and
-macOS.
+The processes are children of server/child_process.py, as for heavy reviews of the server. They need `fork`, so only
+Linux and macOS work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.errors import CallError
 from webhook.server import child_process
 
 _TIMEOUT_S: Final = 10.0
-"""As long as an API server waits for a webhook by default."""
+"""The most seconds of an evaluation: the default timeout of API servers for a webhook."""
 _MEMORY_BYTES: Final = 256 << 20
 _AT_ONCE: Final = 2
 _WAITING: Final = 8
@@ -27,7 +27,7 @@ _MOST_ANSWER: Final = 32 << 20
 
 @dataclass(slots=True)
 class Workers:
-    """At most two children run at once; a few more questions wait, and others are refused with a request to retry."""
+    """Runs at most two children at a time. A few more questions wait; further ones are refused and can be retried."""
 
     timeout_s: float = _TIMEOUT_S
     memory_bytes: int = _MEMORY_BYTES
@@ -35,7 +35,7 @@ class Workers:
     _waiting: int = 0
 
     async def run(self, work: Callable[[], dict[str, Any]]) -> bytes:
-        """Return the answer of some work, as JSON.
+        """Run some work in a child process and return its answer as JSON.
 
         Raises:
             CallError: 503 if too many questions wait, 504 if the work took too long, 500 if it ended without an answer.
@@ -63,7 +63,7 @@ class Workers:
 
 
 def _answer_as_json(work: Callable[[], dict[str, Any]]) -> bytes:
-    """Return the answer as JSON, or an error if the memory is used up. Runs in the child."""
+    """Run some work in the child; return the answer as JSON, or an error if the memory is used up."""
     try:
         return json.dumps(work()).encode()
     except MemoryError:
@@ -87,7 +87,7 @@ def _require_whole(received: bytes | None) -> bytes:
 
 
 async def _wait_for_killed_child(child: child_process.Child) -> None:
-    """Reap the child. It was killed, so it ends at once."""
+    """Wait for a killed child, which ends at once."""
     with suppress(asyncio.CancelledError):
         for _ in range(200):
             if child.try_reap():
