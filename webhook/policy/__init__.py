@@ -1,1 +1,1 @@
-"""The compiled set of policies, and the selection of those that a request concerns."""
+"""Compiles policies to a policy set, finds mistakes in them, and selects the policies for a request."""

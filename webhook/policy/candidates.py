@@ -1,7 +1,8 @@
-"""Selects the policies that may concern a request, before its object is read.
+"""Selects the policies that may concern a request, without reading its object.
 
-Most constraints name only resources and operations. Their result is the same for all requests with the same resource
-and operation, so policy_set.py keeps it in its index. Selectors and names of objects are checked for each request.
+Most constraints name only resources and operations. The result for these is the same for all requests with one
+resource and operation, so policy_set.py caches it in an index. Selectors and names of objects are matched for each
+request.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
 class InnerObjects(NamedTuple):
-    """The objects inside the object of a request that a policy is evaluated on.
+    """The objects inside the object of a request on which a policy is evaluated.
 
     Args:
-        has_resources: the object itself, if it has resources outside its pod templates.
+        has_resources: the object itself, if it has resources outside of its pod templates.
         pods: its pod templates.
-        merged_pods: the pods that are created from it and other objects.
+        merged_pods: pods that are created from it and other objects.
         patches: its patches of the templates of other objects.
         objects: the objects that it embeds.
     """
@@ -41,10 +42,10 @@ class InnerObjects(NamedTuple):
 
 
 class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
-    """Criteria, and whether they match requests for one resource and operation, without their namespaceSelector.
+    """Criteria with their result for requests for one resource and operation, without the namespaceSelector.
 
-    `own` is the result for the object of the request, `pods` for a pod template in it; None if it depends on the
-    object.
+    `own` is the result for the object of the request, and `pods` for a pod template in it. None means that the result
+    depends on the object.
     """
 
     criteria: Criteria
@@ -53,7 +54,7 @@ class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
 
 
 class CandidateBinding(Struct, frozen=True, eq=False):
-    """A binding that may apply; `index` is None if it applies to everything that its policy matches."""
+    """A binding that may apply. `index` is None if the binding applies to everything that its policy matches."""
 
     binding: Binding
     index: PrecomputedCriteriaMatch | None
@@ -62,11 +63,11 @@ class CandidateBinding(Struct, frozen=True, eq=False):
 class Candidate(Struct, frozen=True, eq=False):
     """A policy that may concern a request, and its bindings.
 
-    `inner`: the objects inside the object of the request that it is also evaluated on; None if there are none.
-    `is_own_alone`: it applies to the object of every such request, in every namespace, and to no other object. `gate`
-    has the matchConditions that may not hold, None if there are none. `concerns` are words of the annotation
-    `concerns`: the policy does not apply to a Pod without any of these parts; () if there is no limit. `pod_parts`: the
-    checks can find a problem only in a Pod with one of these parts (typed/pod_parts.py); () if the parts are not known.
+    `inner`: the objects inside the request's object on which the policy is also evaluated; None without such objects.
+    `is_own_alone`: the policy always applies to the request's object, in every namespace, and to no other object.
+    `gate` has the matchConditions to evaluate; None if all are known to hold. `concerns` has words of the annotation
+    `concerns`: the policy applies only to Pods with one of these parts; empty means all Pods. `pod_parts`: the checks
+    can find problems only in a Pod with one of these parts (typed/pod_parts.py); empty if the parts are unknown.
     """
 
     policy: Policy
@@ -82,7 +83,7 @@ class Candidate(Struct, frozen=True, eq=False):
 def candidates_for_request(
     policies: Iterable[Policy], attributes: Attributes, equal: ResourceEquivalences, registry: FactRegistry
 ) -> tuple[Candidate, ...]:
-    """Return the policies that may concern requests for the same resource and operation as this one.
+    """Return the policies that may concern requests with the resource and operation of this request.
 
     No policy applies to policies, bindings and webhook configurations.
     """
@@ -129,7 +130,9 @@ def _inner_objects_of_policy(policy: Policy) -> InnerObjects | None:
 
 
 def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
-    """Return the matchConditions to evaluate on an object; those of `updates: spec` hold for every creation."""
+    """Return the matchConditions to evaluate on an object. The condition of `updates: spec` is left out for a
+    creation, because it always holds.
+    """
     gate = policy.gate()
     if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
         gate = structs.replace(gate, spec_changes=None)
@@ -137,14 +140,14 @@ def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchCond
 
 
 def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozenset[str]:
-    """Return the words of `concerns` of a policy, if a Pod's resources decide whether they apply."""
+    """Return the words of a policy's annotation `concerns` if resources of a Pod decide whether they apply."""
     concerns = frozenset(policy.concerns)
     is_pod = attributes.kind == POD and not attributes.sub_resource
     return concerns if is_pod and concerns <= RESOURCE_CONCERNS else frozenset()
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
-    """Return parts of Pods. The policy's checks run only for created or updated Pods that have one of them."""
+    """Return parts of Pods. The policy's checks run only for created or updated Pods with one of these parts."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)
@@ -159,12 +162,14 @@ def _precompute_criteria_match(
 
 
 def request_about_pods(attributes: Attributes, **others: Any) -> Attributes:
-    """Return a request as criteria about Pods see it, with other values of some fields."""
+    """Return a request for a Pod, with some other fields of the given request, for matching criteria about Pods."""
     return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
 
 
 def _match_without_object(criteria: Criteria, attributes: Attributes, equal: ResourceEquivalences) -> bool | None:
-    """Return whether criteria match all such requests in their sent form, or none; None if the object decides."""
+    """Return whether criteria match requests with this resource and operation; None if the result depends on the
+    object.
+    """
     if criteria.objects.requirements:
         return None
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):

@@ -1,7 +1,7 @@
-"""Compiles policies and bindings: expressions become programs, and mistakes get the API server's own texts.
+"""Compiles policies and bindings: expressions become programs, and mistakes have the texts of API servers.
 
-A policy is read in the order in which the API server reports its errors, and reading does not stop at the first error.
-A policy with errors is also compiled, and keeps its errors.
+A policy is checked in the order in which API servers report errors, and all errors are found. A policy with errors is
+also compiled, and keeps its errors.
 
 Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go.
 """
@@ -61,7 +61,7 @@ _UNSPECIFIED = "expression is not specified"
 _SPEC: FieldPath = ("spec",)
 _EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
 _SELECTORS: Final = {"object_selector", "namespace_selector"}
-"""Parts of a spec that read no field, although they may have the name of a field."""
+"""Parts of a spec without references to fields in expressions, although they may contain names of fields."""
 
 
 def compile_policy(
@@ -73,9 +73,9 @@ def compile_policy(
     registry: FactRegistry = SHIPPED,
     is_lazy: bool = False,
 ) -> tuple[Policy, tuple[FieldError, ...]]:
-    """Compile a policy without its bindings, and return its errors in the API server's order and words.
+    """Compile a policy without its bindings; also return the errors, in the order and with the texts of API servers.
 
-    A lazy policy is compiled on first use. A mistake in an expression is then an error of this expression.
+    With `is_lazy`, expressions are compiled on first use, and a mistake becomes an error of the expression.
     """
     spec, meta = manifest.spec, manifest.metadata
     settings, complaints = extensions.read_annotations(meta.annotations, registry.fact_names, registry.check_groups)
@@ -94,7 +94,7 @@ def compile_policy(
         return PolicyCompilation(engine, version, spec.param_kind is not None, tuple(map(registry.fact, facts)), rules)
 
     def walk_of_conditions() -> PolicyCompilation:
-        return walk() if spec.match_conditions else walk(())  # without a condition, no fact has to be imported
+        return walk() if spec.match_conditions else walk(())  # without conditions, no facts are imported
 
     is_about_specs = settings.is_about_specs
     policy_gate = DeferredPart(
@@ -152,12 +152,14 @@ def compile_policy(
 
 
 def _is_configuration(mutation: MutationManifest) -> bool:
-    """Return whether a mutation merges an ApplyConfiguration, which needs the schema of a custom kind."""
+    """Return whether a mutation is an ApplyConfiguration, which needs the schema of a custom kind."""
     return mutation.patch_type == "ApplyConfiguration" and mutation.apply_configuration is not None
 
 
 def _criteria_of_policy(manifest: MatchResources | None, *, names_delete: bool) -> Criteria:
-    """Return the criteria of a policy. `names_delete`: the operation `*` does not include DELETE, as with `stored`."""
+    """Return the criteria of a policy. `names_delete`: DELETE must be named, because with `stored` the operation `*`
+    does not include it.
+    """
     criteria = compile_criteria(manifest)
     if not names_delete:
         return criteria
@@ -167,7 +169,7 @@ def _criteria_of_policy(manifest: MatchResources | None, *, names_delete: bool) 
 
 
 def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
-    """Compile a binding, and return its errors in the API server's order and words."""
+    """Compile a binding; also return the errors, in the order and with the texts of API servers."""
     spec = manifest.spec
     errors = [
         *verification.metadata_errors(manifest.metadata),
@@ -209,9 +211,9 @@ def compile_match_conditions(
     )
 
 
-@lru_cache(maxsize=8)  # a handful of engines and versions; most policies have this condition
+@lru_cache(maxsize=8)  # most policies have this condition, with only a few engines and versions
 def _condition_for_spec_updates(engine: Engine, version: Version) -> Condition:
-    """Return the condition that the annotation `updates: spec` adds. It reads only the request and its objects."""
+    """Return the condition of the annotation `updates: spec`, which reads only the request and its objects."""
     walk = PolicyCompilation(engine, version, has_params=False, facts=())
     name = extensions.SPEC_CHANGES["name"]
     return _compile_match_condition(
@@ -220,7 +222,9 @@ def _condition_for_spec_updates(engine: Engine, version: Version) -> Condition:
 
 
 def compile_body(manifest: PolicyManifest, walk: PolicyCompilation) -> PolicyBody:
-    """Compile the other expressions of a policy; add their errors, and those of the fields around them, to the walk."""
+    """Compile the expressions of a policy except matchConditions; add errors of expressions and of other fields to
+    the walk.
+    """
     _compile_variables(walk, manifest)
     rules, audits, changes = _compile_rules_or_mutations(walk, manifest)
     return PolicyBody(
@@ -234,7 +238,9 @@ def compile_body(manifest: PolicyManifest, walk: PolicyCompilation) -> PolicyBod
 
 
 def only_reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
-    """Return whether the body of a policy is only `problems.size() == 0` with the messageExpression `problems`."""
+    """Return whether the only validation of a policy is `problems.size() == 0` with the messageExpression
+    `problems`.
+    """
     if isinstance(spec, MutatingSpec) or spec.variables or spec.audit_annotations or len(spec.validations) != 1:
         return False
     (rule,) = spec.validations
@@ -262,7 +268,7 @@ def _compile_match_condition(walk: PolicyCompilation, name: str, source: str, wh
 
 
 def _compile_variables(walk: PolicyCompilation, manifest: PolicyManifest) -> None:
-    """Compile the variables in order; each variable can read the variables before it."""
+    """Compile the variables in order. Each can read the variables before it."""
     if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
         walk.types = {}
     for index, variable in enumerate(manifest.spec.variables):
@@ -353,7 +359,7 @@ def _compile_mutations(walk: PolicyCompilation, spec: MutatingSpec) -> tuple[Mut
 
 
 def _compile_mutation(walk: PolicyCompilation, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
-    """Compile one mutation; return None if its patchType is unknown."""
+    """Compile one mutation; None if its patchType is unknown."""
     fields = {
         "JSONPatch": ("jsonPatch", manifest.json_patch),
         "ApplyConfiguration": ("applyConfiguration", manifest.apply_configuration),

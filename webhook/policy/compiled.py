@@ -1,7 +1,7 @@
-"""A compiled policy: programs instead of expressions, predicates instead of selectors.
+"""The data of a compiled policy, with programs for expressions and predicates for selectors.
 
 All values are immutable. compile.py creates them; the modules that match, validate and mutate use them. An expression
-that did not compile stays here with its error, so that the policy's failurePolicy can decide.
+that did not compile keeps its error, so that the policy's failurePolicy decides.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from webhook.rules.declarations import PROBLEMS
 from webhook.rules.rule import Rule
 
 BOOKKEEPING: Final = frozenset(("status", "finalizers", "managedFields"))
-"""Fields with which controllers and the API server keep track of an object."""
+"""Fields with which controllers and API servers track an object."""
 Reads: TypeAlias = Mapping[str, frozenset[str]]
-"""The fields that are read from each fact, by the name of the fact; "" means the whole fact."""
+"""The fields of each fact that are read, by the name of the fact; the field "" means the whole fact."""
 
 
 class Expression(Struct, frozen=True, eq=False):
-    """One expression of a policy: its text for error messages, and its program or the reason why it has none."""
+    """One expression of a policy: its text for error messages, and its program or its compilation error."""
 
     source: str
     program: Program | None = None
@@ -46,8 +46,8 @@ class Condition(Struct, frozen=True, eq=False):
 class Validation(Struct, frozen=True, eq=False):
     """One validation.
 
-    `denial` is the reason of its denials. `facts` are the fields of facts and problems that it reads. `lists_problems`:
-    its messageExpression returns a list of problems instead of a text.
+    `denial` is the reason of its denials. `facts` has the fields of facts and problems that it reads.
+    `lists_problems`: whether its messageExpression returns a list of problems instead of a text.
     """
 
     expression: Expression
@@ -82,10 +82,10 @@ class ParamSource(Struct, frozen=True):
 
 
 class Binding(Struct, frozen=True, eq=False, kw_only=True):
-    """One binding: where its policy applies, with which parameters, and the actions of a failure.
+    """One binding: where its policy applies, the parameters, and the actions of a failure.
 
-    `admits` are the decisions of rules that hold, without parameters and on the object itself. They are created once,
-    because they are needed often.
+    `admits` has the decisions of rules that hold, about the object itself and without parameter. They are created
+    once, because they are needed often.
     """
 
     name: str
@@ -100,8 +100,8 @@ class Binding(Struct, frozen=True, eq=False, kw_only=True):
 class MatchConditions(Struct, frozen=True, eq=False, kw_only=True):
     """The matchConditions of a policy, and the variables that they read.
 
-    `spec_changes` is the condition of the annotation `updates: spec`: it reads only the request and its object, so it
-    is evaluated once for all policies with this annotation.
+    `spec_changes` is the condition of the annotation `updates: spec`: all policies with this annotation share its
+    result for an object.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -115,8 +115,8 @@ T = TypeVar("T")
 
 
 class DeferredPart(Generic[T]):
-    """A part of a policy that is compiled when it is first needed. Two threads may both compile it; either result
-    works.
+    """A part of a policy that is compiled on first use. If two threads compile it at the same time, both results are
+    usable.
     """
 
     __slots__ = ("_compile", "_part")
@@ -134,10 +134,10 @@ class DeferredPart(Generic[T]):
 
 
 class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
-    """The expressions of a policy except its matchConditions. `messages` is the number of rules with a
+    """The expressions of a policy except its matchConditions. `messages`: the number of rules with a
     messageExpression.
 
-    `needs` are the names that the expressions read; other values are not looked up.
+    `needs`: the names that the expressions read; other values are not computed.
     """
 
     variables: Mapping[str, Expression]
@@ -152,32 +152,32 @@ class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
 class Policy:
     """A ValidatingAdmissionPolicy (rules, audits) or a MutatingAdmissionPolicy (changes, reinvokes) with its bindings.
 
-    The parts that decide whether the policy applies are here and in the gate. The other expressions are in the body,
-    which most requests never need.
+    The fields here and the matchConditions (`gate`) decide whether the policy applies. The other expressions are in
+    `body`, which most requests never need.
 
     Args:
-        reports_problems: its one validation is `problems.size() == 0` with the messageExpression `problems`, so that
-            the problems of its checks determine its decisions, without CEL.
+        reports_problems: the only validation is `problems.size() == 0` with the messageExpression `problems`, so that
+            the checks decide, without CEL.
         expands: the annotation `expand` has `pods`.
         enters: it has `objects`.
         reads_patches: it has `patches`.
         reads_resources: it has `resources`.
         phase: the phase of a validating policy.
-        is_registered: webhook configurations name its kinds.
-        spares_stored: it only warns of problems of stored objects.
-        skips_bookkeeping: of bookkeeping and deletions, it sees only those that it names.
+        is_registered: webhook configurations include its resources.
+        spares_stored: problems that the stored object already has only warn.
+        skips_bookkeeping: it sees changes of BOOKKEEPING and deletions only if it names them.
         is_about_specs: it has the annotation `updates: spec`.
-        named_bookkeeping: the words of BOOKKEEPING that it names.
+        named_bookkeeping: the fields of BOOKKEEPING that it names.
         concerns: it applies only to Pods with one of these parts.
-        any_pod: its rules about other Pods.
+        any_pod: its rules that are also about other Pods.
         judges_types: it is about values of wrong types.
         needs_schemas: its mutations need the schemas of custom kinds.
-        checks: the groups whose problems it reads.
+        checks: the groups of checks that it uses.
         catalogue: the rules of these groups.
-        named: the rules of its validations from rules.yaml.
-        missing: the result of a rule without an object that the rule needs.
-        mentions_namespace: the text of an expression has `namespaceObject`.
-        computed: the names of values that are computed when an expression reads them.
+        named: the rules that rules.yaml declares for its validations.
+        missing: the result of a rule that needs a missing object.
+        mentions_namespace: the text of an expression contains `namespaceObject`.
+        computed: the names of values that are computed only when an expression reads them.
         obstacles: the reasons why the policy cannot be installed natively.
     """
 
@@ -226,31 +226,33 @@ class Policy:
 
     @property
     def ignores_bookkeeping(self) -> bool:
-        """Return whether the policy skips updates that only keep track of an object. Native policies of the API server
-        see every update.
+        """Return whether the policy skips updates that change only fields of BOOKKEEPING. Native policies get every
+        update.
         """
         return self.skips_bookkeeping or self.is_about_specs or self.reports_problems
 
     def rule_id(self, index: int | None) -> str:
-        """Return the id of a validation; the policy's name if it has no id, and for the policy as a whole."""
+        """Return the id of a validation; the policy's name for a validation without id, and for the policy as a
+        whole.
+        """
         return self.named[index].id if index is not None and self.named else self.name
 
     def severity_of_rule(self, code: str) -> str:
-        """Return the severity of a broken rule; for a rule outside the catalogue, the severity of the policy."""
+        """Return the severity of a rule; that of the policy if the rule is not in the catalogue."""
         rule = self.catalogue.get(code)
         return (rule and rule.severity) or self.severity
 
     @property
     def reads_merged_pods(self) -> bool:
-        """Return whether the policy is evaluated on pods that are not in an object, such as the pods of TrainJobs.
-        Checks, and policies that read patches or resources, read only the object itself.
+        """Return whether the policy is evaluated on pods that are not in the object, such as the pods of TrainJobs.
+        Not for checks, and not for policies that read patches or resources: they read the object itself.
         """
         reads_parts = self.checks or self.reads_patches or self.reads_resources
         return self.expands and not reads_parts
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Return the matchConditions, which begin with the condition that `updates: spec` adds."""
+        """Return the matchConditions, first the condition of `updates: spec`."""
         gate = self.gate()
         return gate.conditions if gate.spec_changes is None else (gate.spec_changes, *gate.conditions)
 
@@ -281,7 +283,7 @@ class Policy:
 
     @property
     def names_read_by_body(self) -> frozenset[str]:
-        """Return the variables that its expressions read, except the matchConditions."""
+        """Return the names that the expressions read, without those of matchConditions."""
         return self.body().needs
 
     @property

@@ -19,23 +19,22 @@ from webhook.rules.actions import EFFECTS, Action
 from webhook.text.similar_names import nearest_name
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
-"""Groups with kinds that other groups also have: former groups, and the other group of Events."""
+"""Groups whose kinds are also in another group: former groups, and the other group of Events. They do not make a kind
+ambiguous."""
 
 
 _RULE_OR_GROUP: Final = "rule, group or policy"
 
 
 def rule_ids(policies: PolicySet) -> frozenset[str]:
-    """Return the ids of all rules, from groups of checks and from policies with named validations, and the names of
-    policies.
-    """
+    """Return the ids of all rules of checks and of named validations, and the names of policies."""
     named = {rule for policy in policies.policies for rule in (*policy.catalogue, *(each.id for each in policy.named))}
     checks = policies.registry.rule_catalogue_of_groups(policies.registry.check_groups)
     return frozenset(named.union(checks, (policy.name for policy in policies.policies)))
 
 
 def describe_unknown_id(rule: str, known: Collection[str], word: str = "rule") -> str:
-    """Return a sentence about an id that no rule has; "" if a rule has it."""
+    """Return a sentence about an unknown id; "" for a known id."""
     if rule in known:
         return ""
     close = get_close_matches(rule, sorted(known), n=1)
@@ -48,10 +47,10 @@ def _sentence_about_unknown_id(rule: str, close: str, word: str) -> str:
 
 
 def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -> None:
-    """Raise an error about the first name of a flag that no rule, group or policy has.
+    """Refuse names of a flag that are not those of a rule, group or policy.
 
     Raises:
-        ConfigurationError: there is such a name.
+        ConfigurationError: a name is unknown; the error is about the first one.
     """
     wanted = tuple(names)
     ids = rule_ids(policies) if wanted else frozenset()
@@ -65,8 +64,8 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
     """Return the same policies with a configuration.
 
     Raises:
-        InputError: every rule and group in the file that does not exist, every kind that several groups have, and
-            every mistake in its params.
+        InputError: with all unknown rules and groups in the file, all kinds that several groups have, and all
+            mistakes in params.
     """
     if file.document is None:
         return policies
@@ -99,10 +98,9 @@ def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) 
 
 
 def _problems_of_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
-    """Yield keys that a shipped ConfigMap does not have, and rules that do not exist.
+    """Yield problems of unknown keys and rules in `params`.
 
-    A name that no policy has is no problem here: it may be that of a policy that another run uses, or that the cluster
-    stores.
+    An unknown name of a ConfigMap is no problem here: it may belong to a policy of another run, or of the cluster.
     """
     if not file.value.params:
         return
@@ -118,7 +116,9 @@ def _param_rules(policies: PolicySet) -> ParamRuleChecker:
 
 
 def unused_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
-    """Yield the names in `params` that no loaded policy has as the name of a parameter, so that they have no effect."""
+    """Yield problems of names in `params` that have no effect, because no loaded policy has a parameter with the
+    name.
+    """
     if file.document is None or not file.value.params:
         return
     known = _param_rules(policies).names
@@ -130,7 +130,9 @@ def unused_params(file: ConfigurationFile, policies: PolicySet) -> Iterator[Inpu
 
 
 def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[InputProblem]:
-    """Yield a problem for each kind of an exception that several groups have and that names no group."""
+    """Yield a problem for each kind of an exception that is written without a group although several groups have
+    it.
+    """
     named = [
         (("exceptions", number, "kinds", at), kind)
         for number, exception in enumerate(file.value.exceptions)
@@ -154,28 +156,28 @@ def _describe_ambiguous_kind(kind: str, known: Collection[tuple[str, str]]) -> s
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names that PolicyExceptions may have: of rules, groups and policies; and the kinds, as group and name."""
+    """The names that PolicyExceptions may use: those of rules, groups and policies, and kinds as group and name."""
 
     rules: frozenset[str]
     kinds: frozenset[tuple[str, str]]
 
     @classmethod
     def of(cls, policies: PolicySet, others: Collection[str] = ()) -> KnownNames:
-        """Return the names for some policies, in a millisecond. `others` are ids of further rules."""
+        """Return the names for some policies, in a millisecond. `others` has ids of additional rules."""
         ids = rule_ids(policies).union(others)
         return cls(ids.union(rule.partition("/")[0] for rule in ids), _known_kinds(policies))
 
 
 _MOST_SUGGESTED: Final = 3
-"""The most names of a PolicyException that are compared with all existing names. Each takes 3 ms, and its author may
-write fifty.
+"""The most names of a PolicyException for which a similar name is searched. Each search takes 3 ms, and a
+PolicyException may have fifty names.
 """
 
 
 def mistakes_of_policy_exception(exception: PolicyException, known: KnownNames) -> Iterator[tuple[FieldPath, str]]:
-    """Yield path and text of rules and kinds of a PolicyException that do not exist, and of kinds that several groups
-    have. Its other rules still have an effect: an unknown rule may be of another release, or of a policy that is stored
-    later.
+    """Yield path and text for each unknown rule and kind of a PolicyException, and for each kind that several groups
+    have. The other rules still have an effect, because an unknown rule may be of another release, or of a policy that
+    is stored later.
     """
     unknown = [(at, rule) for at, rule in enumerate(exception.spec.rules) if rule not in known.rules]
     for number, (at, rule) in enumerate(unknown):
@@ -187,7 +189,7 @@ def mistakes_of_policy_exception(exception: PolicyException, known: KnownNames) 
 
 
 def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:
-    """Return group and name of the kinds of Kubernetes, of the workload table, and of checks."""
+    """Return group and name of the kinds of Kubernetes, the workload table, and checks."""
     registry = policies.registry
     scopes = (scope for group in registry.check_groups for scope in registry.scopes_of_checks(group))
     checked = (kind for scope in scopes for kind in scope.kinds)
@@ -196,7 +198,7 @@ def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:
 
 
 def _rules_and_groups_in_file(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:
-    """Yield the path and the name of every group and rule that the file names."""
+    """Yield path and name of every group and rule in the file."""
     value = file.value
     yield from ((("levels", "groups", group), group) for group in value.levels.groups)
     yield from ((("levels", "rules", rule), rule) for rule in value.levels.rules)

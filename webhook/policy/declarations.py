@@ -116,7 +116,7 @@ _PLAIN = frozenset((BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP,
 
 @cache
 def create_expression_environment(version: Version, *, params: bool, authorizer: bool, mutation: bool) -> Environment:
-    """Return the environment of one place, without `variables` and facts."""
+    """Return the environment for one place of expressions, without `variables` and facts."""
     variables = {"object": DYN, "oldObject": DYN, "namespaceObject": object_type(NAMESPACE)}
     variables["request"] = object_type(REQUEST)
     if params:
@@ -135,7 +135,7 @@ def with_facts(place: Environment, facts: Sequence[Fact]) -> Environment:
 
 
 def with_problems(place: Environment, rules: Catalogue) -> Environment:
-    """Return the environment with the variable `problems` and the function that names rules."""
+    """Return the environment with the variable `problems` and its function for rules."""
     if not rules:
         return place
     made = place.extended_with(variables={PROBLEMS: LIST_OF_PROBLEMS}, structures={PROBLEM.name: PROBLEM})
@@ -143,13 +143,13 @@ def with_problems(place: Environment, rules: Catalogue) -> Environment:
 
 
 def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:
-    """Return the environment with the variables declared so far; with an empty object if there are none yet."""
+    """Return the environment with `variables`, which has the variables that are declared so far, possibly none."""
     structure = Structure(VARIABLES, dict(types))
     return place.extended_with(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
 
 
 def variable_type(result: Type) -> Type:
-    """Return the type under which later expressions see a variable (composition.go, convertCelTypeToDeclType)."""
+    """Return the type of a variable in later expressions (composition.go, convertCelTypeToDeclType)."""
     if result in _PLAIN:
         return result
     if result.name == "list" and result.parameters:

@@ -1,9 +1,9 @@
 """Compiles one expression of a policy with the variables of its place. Words errors as the API server does, and adds a
 hint: the probable name, the missing annotation, or a habit of Python, jq, Rego or JavaScript.
 
-Hints are shown only to people, below the errors. A habit is a sequence of tokens. `STRING` and `INT` match all literals
-of these types, `NAME` matches all names, and `START` is before the first token of an expression. The name of a field,
-after a dot, is not a habit. If two habits begin at the same token, the longer one counts.
+Hints are shown only to people, below the errors. A habit is a sequence of tokens. `STRING` and `INT` match all
+literals of these types, `NAME` matches all names, and `START` matches the beginning of the expression. The name of a
+field, after a dot, is never a habit. If two habits begin at the same token, the longer one is used.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELExpression) and composition.go.
 """
@@ -147,7 +147,7 @@ HABITS: Final[Mapping[str, str]] = {
     "=~": _MATCHES,
     "$": "nothing is replaced in an expression: read `params`, `variables` or `object`",
 }
-"""Habits of users as tokens, each with the form in CEL."""
+"""Habits as tokens, each with the hint."""
 _LONGEST: Final = max(len(habit.split()) for habit in HABITS)
 _LITERALS: Final[Mapping[str, str]] = {"string": "STRING", "int": "INT"}
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
@@ -157,13 +157,13 @@ _UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
 def hints_for_issues(
     issues: Iterable[CompileIssue], place: Environment, source: str, facts: Iterable[str] = SHIPPED.fact_names
 ) -> tuple[str, ...]:
-    """Return the hints for some issues, each hint once.
+    """Return the different hints for some issues.
 
     Args:
-        issues: the message of the checker about the expression.
+        issues: the message of the type checker about the expression.
         source: the expression.
-        place: the names that the expression may use.
-        facts: the names of all facts, declared or not.
+        place: the environment with the names that the expression may use.
+        facts: the names of all facts, including those that the policy does not declare.
     """
     declared = frozenset(facts)
     habits = {habit: text for habit, text in hints_for_habits(source) if habit not in place.variables}
@@ -206,7 +206,7 @@ def _did_you_mean(name: str, others: Iterable[str]) -> str:
 
 
 def hints_for_habits(source: str) -> Iterator[tuple[str, str]]:
-    """Yield each habit of another language in an expression that does not compile, and the CEL replacement."""
+    """Yield a hint for each habit of another language in an expression that does not compile."""
     tokens = ["START", *_tokens(source)]
     at = 0
     while at < len(tokens):
@@ -235,7 +235,7 @@ def _is_name(token: str) -> bool:
 
 
 def _tokens(source: str) -> Iterator[str]:
-    """Yield the tokens of an expression in their order, including tokens that CEL does not have."""
+    """Yield the tokens of an expression in order, including tokens that CEL does not have."""
     columns = tokenize(source)
     read = zip(columns.offsets, columns.kinds, columns.texts, strict=True)
     known = [(offset, _LITERALS.get(kind, text)) for offset, kind, text in read if text != END]
@@ -244,13 +244,14 @@ def _tokens(source: str) -> Iterator[str]:
 
 
 _NOT_INSTANTIATED = "program instantiation failed: "
-"""The beginning of cel-go's error for a program that it cannot create, such as a constant pattern that is invalid."""
+"""The beginning of cel-go's error for a program that it cannot create, for example because a constant pattern is
+invalid."""
 
 
 class PolicyCompilation(Struct):
-    """The compilation of one policy: the environment, which grows with its variables, and the errors so far.
+    """The state while one policy is compiled: the environment, to which variables are added, and the errors so far.
 
-    `types` is None before `variables` is declared. `needs` are the names that the expressions read. `rules` are the
+    `types` is None before `variables` is declared. `needs` has the names that the expressions read. `rules` has the
     rules of the policy's checks.
     """
 
@@ -273,7 +274,7 @@ class PolicyCompilation(Struct):
     def environment_for_expression(
         self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False
     ) -> Environment:
-        """Return the environment of one kind of expression, with the variables declared so far."""
+        """Return the environment of one kind of expression, with the variables that are declared so far."""
         environment = declarations.create_expression_environment(
             self.version, params=self.has_params, authorizer=authorizer, mutation=mutation
         )
@@ -285,7 +286,7 @@ class PolicyCompilation(Struct):
     def compile_expression(
         self, path: FieldPath, source: str, place: Environment, expected: Sequence[Type], missing: str = ""
     ) -> Expression:
-        """Compile one expression as written. An error is added to the walk and kept in the expression."""
+        """Compile one expression as written. An error is added to the errors, and kept in the expression."""
         return self._compile(path, source, source, place, expected, missing=missing, shown=source)
 
     def compile_trimmed_expression(
@@ -298,7 +299,7 @@ class PolicyCompilation(Struct):
         *,
         shows_all: bool = False,
     ) -> Expression:
-        """Compile one expression without white space at its ends, as the API server does for some."""
+        """Compile one expression after trimming white space, as API servers do for some kinds of expressions."""
         text = source.strip()
         return self._compile(path, source, text, place, expected, missing=missing, shown=source if shows_all else text)
 
@@ -340,7 +341,7 @@ class PolicyCompilation(Struct):
         self.types = {**(self.types or {}), name: declarations.variable_type(result)}
 
     def fact_fields_read_by(self, expression: Expression) -> Reads:
-        """Return the fields of facts and problems that an expression reads, itself or through its variables."""
+        """Return the fields of facts and problems that an expression reads, directly or through variables."""
         if not (self.facts or self.rules) or expression.program is None:
             return {}
         known = self.fact_names | {*([PROBLEMS] if self.rules else ())}

@@ -1,10 +1,11 @@
-"""Finds fields in expressions that no kind of the policy has: `object.spec.replica`, `Object.spec{replica: 1}`.
+"""Finds fields in expressions that none of the policy's kinds has: `object.spec.replica`, `Object.spec{replica: 1}`.
 
-kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It types the object by each
-kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go) and also reports
-fields that only some of the kinds lack, although policies distinguish kinds with `has()`: here these are left out.
-Only the kinds of Kubernetes are known here: if rules name others, or wildcards, nothing is reported. The API server
-does not check `Object{…}` before a request, which then fails (mutating/patch/smd.go, "field not declared in schema").
+kube-apiserver writes such fields to `status.typeChecking` of a ValidatingAdmissionPolicy. It checks the object with
+the type of each kind that the rules name (kubernetes v1.36 pkg/admission/plugin/policy/validating/typechecking.go),
+and also reports fields that only some of the kinds lack. This module does not, because policies distinguish kinds
+with `has()`. Only the fields of built-in kinds are known. If rules name other kinds, or wildcards, nothing is
+reported. API servers check `Object{…}` only during a request, which then fails (mutating/patch/smd.go, "field not
+declared in schema").
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from webhook.text.similar_names import nearest_name
 from webhook.workloads.plurals import plural_of_kind
 
 _GONE: Final = frozenset(("source",))
-"""Fields of earlier releases that policies may read to name the successor: the source of pods' claims, until 1.30."""
+"""Fields of earlier releases, which policies may read to name the successor: `source` of claims in pods, until
+1.30."""
 _SAME: Final = frozenset(("filter", "sortBy"))
-"""Macros whose value has the type of their operand."""
+"""Macros that return the type of their operand."""
 _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
-"""Macros that give their operand a name, and return the value of their argument."""
+"""Macros that bind their operand to a name and return the value of their argument."""
 
 _ORDERS: Final[Mapping[str, str]] = {
     "_<_": "isLessThan",
@@ -39,7 +41,7 @@ _ORDERS: Final[Mapping[str, str]] = {
     "_<=_": "isGreaterThan",
     "_>=_": "isLessThan",
 }
-"""The methods of quantities with the meaning of an operator, or of its opposite."""
+"""The methods of quantities for operators. For some operators, it is the method for the opposite."""
 _OPPOSITES: Final = frozenset(("_<=_", "_>=_"))
 
 Scope: TypeAlias = "Mapping[str, Type | None]"
@@ -48,8 +50,8 @@ Scope: TypeAlias = "Mapping[str, Type | None]"
 class UndefinedField(Struct, frozen=True):
     """A sentence about a field that no kind has.
 
-    `fails`: an expression that reads or sets it fails for every object. This is false for a field that is only read
-    with `has()` or `.?`.
+    `fails`: whether an expression with the field fails for every object. It does not if the field is only read with
+    `has()` or `.?`.
     """
 
     text: str
@@ -57,7 +59,7 @@ class UndefinedField(Struct, frozen=True):
 
 
 def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
-    """Yield each field that is read or set, and that no kind has."""
+    """Yield each field that expressions read or set and that no kind has."""
     kinds = tuple(named_kinds(policy))
     if None in kinds:
         return
@@ -69,7 +71,7 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
 
 
 def undefined_fields_of_params(policy: Policy) -> Iterator[UndefinedField]:
-    """Yield each field of `params` that is read, and that the paramKind does not have."""
+    """Yield each field of `params` that expressions read and that the paramKind does not have."""
     kind = policy.param_kind
     if kind is not None and is_builtin(kind):
         reader = _TypeInference()
@@ -78,7 +80,7 @@ def undefined_fields_of_params(policy: Policy) -> Iterator[UndefinedField]:
 
 
 def sentences_about_compared_quantities(policy: Policy) -> Iterator[str]:
-    """Yield a sentence, with the fix, for each quantity that is compared as a string, letter by letter."""
+    """Yield a sentence, with the fix, for each quantity that is compared as a string."""
     reader = _TypeInference()
     for kind in filter(None, named_kinds(policy)):
         root = type_of_node(kubernetes.schema_of_kind(kind))
@@ -102,7 +104,7 @@ def _unknown_fields(reader: _TypeInference, names: str) -> Iterator[UndefinedFie
 
 
 def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
-    """Yield the kinds that the rules name; None means a kind without a known schema."""
+    """Yield the kinds that the rules name; None for a kind without a known schema."""
     known = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN_KINDS)}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):
@@ -116,9 +118,9 @@ def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
 class _TypeInference(Struct):
     """Infers the types of expressions.
 
-    unknown: paths that some kind lacks, with a near name. known: paths that some kind has. written: paths that a
-        mutation sets and does not read. tested: the fields with a test for presence in some expression. compared:
-        sentences about quantities that are compared as strings, by the comparison.
+    unknown: paths that a kind lacks, with a similar name. known: paths that a kind has. written: paths that a
+    mutation only sets. tested: fields that an expression tests for presence. compared: sentences about quantities
+    that are compared as strings, by the comparison.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)
@@ -128,7 +130,7 @@ class _TypeInference(Struct):
     compared: dict[str, str] = field(default_factory=dict)
 
     def infer_type_of_expression(self, text: str, scope: Scope) -> Type | None:
-        """Return the type of an expression; None if it is not known."""
+        """Return the type of an expression; None if unknown."""
         return self._infer_type_of_node(parse(text), scope)
 
     def _infer_type_of_node(self, node: Node, scope: Scope) -> Type | None:
@@ -160,14 +162,14 @@ class _TypeInference(Struct):
         return of.fields.get(node.field, of.others)
 
     def _record_field(self, of: Fields, name: str, path: str) -> None:
-        is_escaped = name.startswith("__")  # the names in typed objects of fields that are words of CEL
+        is_escaped = name.startswith("__")  # names of fields that are keywords of CEL are escaped
         if of.fields and of.others is None and name not in {*of.fields, *_GONE} and not is_escaped:
             self.unknown.setdefault(path, nearest_name(name, of.fields))
         else:
             self.known.add(path)
 
     def _check_written_fields(self, node: StructNode, scope: Scope) -> None:
-        """Check the fields of `Object.spec.containers{…}`; its name is the path of the object."""
+        """Check the fields of an object such as `Object.spec.containers{…}`. The type name is the path."""
         first, *path = node.name.split(".")
         of = scope.get(first)
         for name in path:
@@ -202,7 +204,7 @@ class _TypeInference(Struct):
     def _infer_type_of_macro(self, node: Macro, scope: Scope) -> Type | None:
         of = self._infer_type_of_node(node.operand, scope)
         *first, last = node.variables
-        # one variable over a map is its key
+        # over a map, a single variable is the key
         item = of if node.name in _INNER else _element_type(of) if first or isinstance(of, Items) else None
         inner = {**scope, **dict.fromkeys(first), last: item}
         types = [self._infer_type_of_node(each, inner) for each in node.arguments]
@@ -220,7 +222,7 @@ def _as_quantity(node: Node) -> str:
 
 
 def _element_type(of: Type | None) -> Type | None:
-    """Return the type of an element of a list, or of a value of a map."""
+    """Return the type of an item of a list, or of a value of a map."""
     if isinstance(of, Items):
         return of.item
     return of.others if isinstance(of, Fields) else None

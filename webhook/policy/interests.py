@@ -1,6 +1,7 @@
-"""Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts, schemas of kinds.
+"""Lists the objects that policies look up in a cluster: namespaces, parameters, objects for facts and checks, and
+definitions of kinds.
 
-The cluster view keeps the objects. It keeps whole parameters, because policies may read any field of them, and only the
+A view of the cluster keeps these objects: parameters as a whole, because policies may read any field, and only the
 needed fields of other objects.
 """
 
@@ -26,7 +27,7 @@ _SCHEMAS: Final = frozenset(("spec.versions.name", "spec.versions.schema"))
 _USE: Final = re.compile(
     r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*(?:\?\s*)?(?:metadata\s*\.\s*(?:\?\s*)?(\w+)|(spec|status)\b))?"
 )
-"""Matches one use of `namespaceObject`, with the field that it reads if the expression names the field."""
+"""Matches a use of `namespaceObject`, with the name of the field that is read, if there is one."""
 
 
 def interests_of_policies(
@@ -44,7 +45,7 @@ def interests_of_policies(
         registry: the facts and checks that they may use.
         params: the shipped parameters.
         own_namespace: where claimgate runs.
-        of_audits: whether the view also has objects that only advice reads. A server never shows advice.
+        of_audits: whether to include objects that only advice needs, which a server never reports.
     """
     wanted = [*_interests_without_lookups(policies, params, own_namespace)]
     for name in sorted({name for policy in policies for name in policy.facts}):
@@ -57,7 +58,7 @@ def interests_of_policies(
 
 
 def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegistry) -> frozenset[tuple[str, str]]:
-    """Return the group and kind of the objects that policies look up in an audit, without an import of checks and
+    """Return group and kind of the objects that policies look up in an audit, without importing modules of checks and
     facts.
     """
     kinds = {each.kind for each in _interests_without_lookups(policies)}
@@ -73,7 +74,7 @@ def kinds_looked_up_by_policies(policies: Sequence[Policy], registry: FactRegist
 def _interests_without_lookups(
     policies: Sequence[Policy], params: Iterable[JSON] = (), own_namespace: str = OWN_NAMESPACE
 ) -> Iterator[Interest]:
-    """Yield the objects that policies themselves look up, without those of their facts and checks."""
+    """Yield the objects that policies look up, except those for facts and checks."""
     yield interest_in_fields(NAMESPACE, *_namespace_fields(policies))
     for policy in policies:
         if policy.param_kind is not None:
@@ -89,7 +90,7 @@ def _interests_without_lookups(
 
 
 def _interests_in_definitions(policy: Policy) -> Iterator[Interest]:
-    """Yield the definitions of the custom kinds with schemas that a policy needs; all of them if its rules name `*`."""
+    """Yield the CustomResourceDefinitions that a policy needs for its mutations; all if its rules name `*`."""
     for rule in policy.criteria.rules if policy.needs_schemas else ():
         for group in sorted(rule.groups or ("*",)):
             for resource, _ in rule.resources:
@@ -99,7 +100,7 @@ def _interests_in_definitions(policy: Policy) -> Iterator[Interest]:
 
 
 def _interests_in_params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:
-    """Yield the parameters that bindings refer to; without a namespace, they may be in any namespace."""
+    """Yield the parameters that bindings refer to. A reference without a namespace can mean any namespace."""
     for source in (binding.param_source for binding in policy.bindings):
         if source is None:
             continue
@@ -111,8 +112,8 @@ def _interests_in_params(kind: GroupVersionKind, policy: Policy, params: Iterabl
 
 
 def _interests_in_shipped_params(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interest]:
-    """Yield the names of shipped parameters, because the cluster's own object with this name replaces a shipped
-    object.
+    """Yield the objects with names of shipped parameters, because an object of the cluster replaces the shipped one
+    of the same name.
     """
     for param in params:
         group, slash, _ = str(get(param, ("apiVersion",)) or "").partition("/")
@@ -122,7 +123,7 @@ def _interests_in_shipped_params(kind: GroupVersionKind, params: Iterable[JSON])
 
 
 def _namespace_fields(policies: Iterable[Policy]) -> set[str]:
-    """Return the fields of namespaces that are read: labels, which selectors use, and fields of `namespaceObject`."""
+    """Return the fields of Namespaces that policies read: labels for selectors, and fields of `namespaceObject`."""
     fields = {"metadata.labels"}
     for policy in policies:
         for expression in policy.expressions() if policy.mentions_namespace else ():

@@ -1,9 +1,9 @@
-"""Loads a policy set from folders, files, mounted ConfigMaps, stdin, Lists and files with many documents.
+"""Loads a policy set from folders, files, mounted ConfigMaps or stdin, with Lists and several documents.
 
-All mistakes are reported together, each with file, line and column. If there is a mistake, nothing is loaded. yamlfile
-lists the files of a folder. The folders `cases` and `context` below it have test inputs and are skipped. Suites of
-tests and kustomizations are skipped too. Objects of a policy's paramKind in the same files are its parameters. Policies
-of claimgate.dev are read as the equivalent native ones.
+All mistakes are reported together, each with file, line and column. If there is a mistake, nothing is loaded. In a
+folder, the folders `cases` and `context` with test inputs are skipped, and so are suites of tests and kustomizations.
+Objects of a policy's paramKind in the same files are its parameters. Policies of claimgate.dev are converted to the
+equivalent native policies.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ EngineName: TypeAlias = Literal["compiled", "celpy"]
 TEST_FOLDERS = frozenset(("cases", "context"))
 TEST_FILES = frozenset(("suite.yaml", "suite.yml", "kyverno-test.yaml", "kyverno-test.yml"))
 _KUSTOMIZATIONS = frozenset(("kustomization.yaml", "kustomization.yml"))
-"""Files that `kubectl apply -k` reads in a folder; they may lack apiVersion and kind."""
+"""Names of kustomizations, which `kubectl apply -k` reads; they may lack apiVersion and kind."""
 _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"))
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Options of compilation: the CEL engine, the Kubernetes version for the CEL of policies, the workload table.
+    """Options for loading policies: the CEL engine, the Kubernetes version for CEL, and the workload table.
 
     `registry` has the facts and checks that policies may use.
 
-    `lazy` compiles the expressions of a policy when it is first evaluated; it is for policies that are known to
-    compile. `own_namespace` is the namespace where claimgate runs; policies in files call it `claimgate-system`.
+    `lazy`: expressions are compiled when a policy is first evaluated; only for policies that are known to compile.
+    `own_namespace` is the namespace where claimgate runs; policies in files call it `claimgate-system`.
     """
 
     engine: Engine | EngineName = "compiled"
@@ -81,10 +81,10 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 class PolicyDocuments(Struct, frozen=True, kw_only=True):
-    """The documents of files and folders of policies. Another process can also compile them.
+    """The documents of files and folders with policies. They can be sent to another process.
 
     places: the files and folders. documents: policies, bindings, parameters. rules: the documents of rules.yaml.
-    problems: the mistakes in documents that could not be read.
+    problems: the problems of documents that could not be read.
     """
 
     places: tuple[str, ...]
@@ -99,11 +99,11 @@ def load_policy_set(places: Sequence[Path | str], options: Options, root: str = 
     Args:
         places: files and folders.
         options: how policies are compiled.
-        root: the folder that links may lead to; "" for each folder itself.
+        root: the folder that must contain the targets of links; "" for each named folder itself.
 
     Raises:
-        PolicyError: all problems of all files. A folder without a policy is a problem, because everything would be
-            admitted.
+        PolicyError: with all problems of all files. A folder without a policy is a problem, because everything would
+            be admitted.
     """
     return compile_policy_documents(read_policy_documents(places, root), options)
 
@@ -135,7 +135,7 @@ def read_policy_documents(places: Sequence[Path | str], root: str = "") -> Polic
 
 
 def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicySet:
-    """Verify and compile the policies of documents. It raises the errors of `load_policy_set`."""
+    """Verify and compile the policies of documents. Raises as `load_policy_set`."""
     problems = (*read.problems, *errors_of_kinds_named_as_resources(read.documents, options.table))
     documents = [_in_own_namespace(each, options.own_namespace) for each in read.documents]
     policy_set = load_documents(documents, options, problems, rules=read.rules)
@@ -150,14 +150,16 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
 
 
 def _in_own_namespace(document: yamlfile.Document, own_namespace: str) -> yamlfile.Document:
-    """Return a document whose bindings and ConfigMaps name the namespace where claimgate runs."""
+    """Return a document in which `claimgate-system` is replaced by the namespace where claimgate runs."""
     if own_namespace == OWN_NAMESPACE:
         return document
     return replace(document, value=object_in_own_namespace(document.value, own_namespace))
 
 
 def object_in_own_namespace(obj: JSON, own_namespace: str) -> JSON:
-    """Return an object that names the namespace where claimgate runs, if it is a binding or a ConfigMap of it."""
+    """Return an object. In a binding or ConfigMap, `claimgate-system` is replaced by the namespace where claimgate
+    runs.
+    """
     if not isinstance(obj, dict):
         return obj
     if isinstance(obj.get("items"), list):
@@ -187,7 +189,7 @@ def load_documents(
     """Compile the policies of documents that are already read. `rules` declare the ids of validations (rules.yaml).
 
     Raises:
-        PolicyError: all problems, including the given ones.
+        PolicyError: with all problems, including `problems`.
     """
     loading = _PolicyLoader(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
@@ -213,7 +215,7 @@ def chosen_engine(chosen: Engine | EngineName) -> Engine:
 
 
 def refusal_of_manifest(value: JSON, options: Options) -> str:
-    """Return the API server's error for a policy or binding that it rejects; "" if it accepts it."""
+    """Return the error of API servers for a policy or binding; "" if they accept it."""
     manifest = parse_manifest(value)
     kind, name = manifest.kind, manifest.metadata.name
     errors: Sequence[FieldError]
@@ -225,7 +227,7 @@ def refusal_of_manifest(value: JSON, options: Options) -> str:
 
 
 class _ObjectSource(Struct, frozen=True):
-    """The place of an object: a document, and the path inside it."""
+    """The place of an object: a document and the path in the document."""
 
     document: yamlfile.Document
     path: FieldPath
@@ -248,12 +250,12 @@ class _PolicyLoader(Struct):
     others: list[tuple[_ObjectSource, JSON]] = field(default_factory=list)
     problems: list[InputProblem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
-    """Names of policies that could not be read; "" if the name could not be read either."""
+    """Names of policies that could not be read; "" for a policy with an unreadable name."""
     rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     """The rules of policies, in the order of their validations."""
 
     def add_object(self, source: _ObjectSource, value: JSON) -> None:
-        """Store one object: a policy, a binding, or an object that may be a parameter."""
+        """Store one object: a policy, a binding, or a possible parameter."""
         kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
         if not isinstance(kind, str) or not isinstance(version, str):
             text = "not a Kubernetes object: expected apiVersion and kind; keep other files out of the policy folder"
@@ -337,10 +339,10 @@ class _PolicyLoader(Struct):
             self.rules[name] = rules
 
     def build_policy_set(self) -> PolicySet:
-        """Join policies and bindings, and return the policy set.
+        """Return the policy set, with the bindings of each policy.
 
         Raises:
-            PolicyError: there were problems.
+            PolicyError: there are problems.
         """
         self._report_bindings_without_policy()
         kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
@@ -366,7 +368,7 @@ class _PolicyLoader(Struct):
         )
 
     def _report_bindings_without_policy(self) -> None:
-        """Report bindings without a policy, unless that policy may be among the objects that could not be read."""
+        """Report bindings without a policy, unless the policy may be one that could not be read."""
         if "" in self.unread or any(not name for _, name in self.policies):
             return
         for (kind, _), (source, binding) in self.bindings.items():
@@ -390,7 +392,7 @@ class _PolicyLoader(Struct):
 
 
 def _problem_with_hints(source: _ObjectSource, error: FieldError) -> InputProblem:
-    """Return a problem with the API server's text, and the hints below it."""
+    """Return a problem with the text of API servers, and hints below."""
     below = "\n".join(f"    hint: {line}" for line in error.note.splitlines())
     return structs.replace(source.problem(error.path, error.body), excerpt=below)
 

@@ -4,12 +4,12 @@ policy_set.py chooses the policies, and match_conditions.py evaluates the matchC
 step are as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/ matching/matching.go,
 plugin/webhook/predicates/{rules,namespace,object}.
 
-With `matchPolicy: Equivalent` a rule also matches the same resource under another group or version. For the API server,
+With `matchPolicy: Equivalent`, a rule also matches the same resource under another group or version. For API servers,
 all served versions of a resource are equivalent, and so are the few resources that are in two groups
-(k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). It converts the
-object to the version of the matching rule. The `conversion` of a pair shows how claimgate can do this: `version`
-changes only `apiVersion`, as the API server does for a CRD without a conversion webhook; `fields` is one of the
-conversions of evaluation/conversions.py; `impossible` means that only an API server can do it.
+(k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). API servers
+convert the object to the version of the matching rule. `conversion` says how claimgate can convert it: `version`
+changes only `apiVersion`, as API servers do for a custom kind without a conversion webhook; `fields` is a conversion
+of evaluation/conversions.py; `impossible` means that only an API server can convert.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webhook.patch.schema import is_builtin_group
 from webhook.workloads.table import Table
 
 Conversion: TypeAlias = Literal["none", "version", "fields", "impossible"]
-"""How an object is converted into another version; none if it already has that version."""
+"""How an object is converted to another version; `none` if it already has the version."""
 
 _DATA = Path(__file__).with_name("equivalent_resources.json")
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
@@ -50,13 +50,13 @@ _EXEMPT = frozenset(
 )
 
 _OWN: Final = "claimgate.dev/"
-"""The prefix of labels that control this project in a namespace. Only users set them."""
+"""The prefix of labels with which users control claimgate in a namespace."""
 NamespaceLabels: TypeAlias = Callable[[], Labels | None]
 """Returns the labels of the request's namespace; None if the Namespace does not exist. May raise LookupFailed."""
 
 
 class ResourceRule(Struct, frozen=True):
-    """A NamedRuleWithOperations; None means `*`. `resources` are pairs of resource and sub-resource."""
+    """A NamedRuleWithOperations. None means `*`. `resources` has pairs of resource and sub-resource."""
 
     operations: frozenset[str] | None
     groups: frozenset[str] | None
@@ -66,7 +66,7 @@ class ResourceRule(Struct, frozen=True):
     scope: str
 
     def matches(self, resource: GroupVersionResource, attributes: Attributes) -> bool:
-        """Return whether the rule matches the request if it is for `resource`."""
+        """Return whether the rule matches the request, taken as a request for `resource`."""
         return (
             (self.groups is None or resource.group in self.groups)
             and (self.operations is None or attributes.operation in self.operations)
@@ -77,7 +77,7 @@ class ResourceRule(Struct, frozen=True):
         )
 
     def names_resource(self, resource: GroupVersionResource, sub: str) -> bool:
-        """Return whether the rule names a group and a resource without a wildcard; the version does not matter."""
+        """Return whether the rule names group and resource without a wildcard, with any version."""
         return self.groups is not None and resource.group in self.groups and (resource.resource, sub) in self.resources
 
     def _matches_resource(self, resource: str, sub: str) -> bool:
@@ -101,7 +101,7 @@ class Criteria(Struct, frozen=True):
 
 
 class Match(NamedTuple):
-    """The resource and kind that matched, which `request` shows, and the conversion that the object needs."""
+    """The matching resource and kind, which the variable `request` has, and the conversion that the object needs."""
 
     resource: GroupVersionResource
     kind: GroupVersionKind
@@ -109,7 +109,7 @@ class Match(NamedTuple):
 
 
 def compile_criteria(manifest: MatchResources | None) -> Criteria:
-    """Return the criteria of a manifest that has passed verification; None matches everything."""
+    """Compile the criteria of a valid manifest; None matches everything."""
     if manifest is None:
         return Criteria()
     return Criteria(
@@ -122,7 +122,7 @@ def compile_criteria(manifest: MatchResources | None) -> Criteria:
 
 
 def compile_rule(manifest: NamedRule) -> ResourceRule:
-    """Return the compiled rule of a manifest."""
+    """Compile a rule."""
     pairs = (resource.partition("/") for resource in manifest.resources)
     return ResourceRule(
         operations=_values_or_none_for_all(manifest.operations),
@@ -139,8 +139,8 @@ def _values_or_none_for_all(values: list[str]) -> frozenset[str] | None:
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether no policy may apply to the object: policies, bindings and webhook configurations must stay
-    changeable.
+    """Return whether no policy may apply to an object. Policies, bindings and webhook configurations are exempt, so
+    that users can always change them.
     """
     group, kind = attributes.kind.group, attributes.kind.kind
     return (group == GROUP and kind in _EXEMPT) or group == CLAIMGATE_GROUP
@@ -155,18 +155,18 @@ def match_request(
     *,
     tell: Callable[[str], object] = bool,
 ) -> Match | None:
-    """Return how the criteria match the request, or None.
+    """Return the match of the criteria with the request; None if they do not match.
 
-    `sent` is returned for an unconverted request; `native(attributes)` by default. `tell` is called with the part that
-    does not match.
+    `sent` is the match for an object that needs no conversion, by default `match_of_unconverted(attributes)`. `tell`
+    is called with the name of the part that does not match.
 
-    As upstream, a missing namespace is an error only if everything else matches. The same holds for labels that are not
-    strings.
+    As upstream, a missing namespace is an error only if all other parts match. Labels that are not strings are
+    treated in the same way.
 
     Raises:
-        BindingError: everything else matches, but the selector's namespace does not exist.
-        LookupFailed: everything else matches, but the labels of the namespace are not known.
-        MistypedLabels: everything else matches, but a label that the objectSelector reads is not a string.
+        BindingError: all other parts match, but the namespace does not exist.
+        LookupFailed: all other parts match, but the labels of the namespace are unknown.
+        MistypedLabels: all other parts match, but a label that the objectSelector reads is not a string.
     """
     mistyped: MistypedLabels | None = None
     try:
@@ -199,7 +199,7 @@ def match_request(
 
 
 def match_of_unconverted(attributes: Attributes) -> Match:
-    """Return the match of a request under its own resource and kind."""
+    """Return the match with the request's own resource and kind."""
     return Match(attributes.resource, attributes.kind)
 
 
@@ -209,12 +209,12 @@ def _does_selector_match_object(selector: Selector, attributes: Attributes) -> b
 
 
 def matches_namespace(selector: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
-    """Return whether a namespaceSelector selects the request's namespace; a selector about only its name needs no
-    lookup.
+    """Return whether a namespaceSelector selects the request's namespace. A selector that reads only its name needs
+    no lookup.
 
     Raises:
-        BindingError: the namespace does not exist, so its labels are not known.
-        LookupFailed: its labels are not known.
+        BindingError: the namespace does not exist.
+        LookupFailed: the labels of the namespace are unknown.
     """
     if not selector.requirements:
         return True
@@ -241,7 +241,7 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
 
 
 def _selects_by_name_alone(selector: Selector) -> bool:
-    """Return whether a selector reads only the name of the namespace, which needs no lookup."""
+    """Return whether a selector reads only the label with the name of the namespace."""
     return selector.keys <= {NAME_LABEL}
 
 
@@ -252,7 +252,9 @@ def _match_any_rule(
     equal: ResourceEquivalences,
     sent: Match,
 ) -> Match | None:
-    """Match the rules with the resource as requested, then as sent, then under every equivalent name."""
+    """Match the rules with the requested resource, then with the sent resource, then with every equivalent
+    resource.
+    """
     requested = attributes.request_resource
     for each in rules:
         if each.matches(requested, attributes):
@@ -271,9 +273,9 @@ def _match_any_rule(
 def _match_as_requested(
     rules: tuple[ResourceRule, ...], attributes: Attributes, equal: ResourceEquivalences, sent: Match
 ) -> Match:
-    """Return the match of the request before the API server converted it for this webhook.
+    """Return the match of the request as it was before the API server converted the object for this webhook.
 
-    If it cannot be converted back, and a rule also names the sent version, the match has the sent version.
+    If the object cannot be converted back, but a rule also names the sent version, the match has the sent version.
     """
     if attributes.request_resource == attributes.resource:
         return sent
@@ -287,9 +289,9 @@ def _match_as_requested(
 def _match_of_unknown_version(
     rules: tuple[ResourceRule, ...], attributes: Attributes, equal: ResourceEquivalences
 ) -> Match | None:
-    """Return a match if a rule names another version of a custom resource than the object has; None otherwise. The
-    versions that a cluster serves are not known here, so the version of a rule counts as served. An object of a file
-    has no match if the workload table knows its API, because its version was then removed.
+    """Return a match if a rule names another version of a custom resource than the object has; otherwise None. The
+    served versions are unknown here, so the version of the rule is assumed to be served. There is no match for an
+    object of a file if the workload table has its API, because then its version was removed.
     """
     resource, kind = attributes.resource, attributes.kind
     if attributes.is_plain and (resource.group, resource.resource) in equal.groups:
@@ -307,7 +309,9 @@ def _match_of_unknown_version(
 def _match_under_name(
     resource: GroupVersionResource, kind: GroupVersionKind, conversion: Conversion, attributes: Attributes
 ) -> Match:
-    """Return a match under another name. The object of a sub-resource such as Scale is the same under all names."""
+    """Return a match with another group or version. The object of a sub-resource, such as Scale, is the same in all
+    of them.
+    """
     sent, of = attributes.kind, attributes.resource
     if attributes.sub_resource and (sent.group, sent.version) != (of.group, of.version):
         return Match(resource, sent)
@@ -323,21 +327,19 @@ class EquivalentResource(Struct, frozen=True):
 
 
 class ResourceEquivalences(Struct, frozen=True):
-    """All known equivalences. `groups` maps each group and resource to one name for all groups that have the
-    resource.
-    """
+    """All known equivalences. `groups` maps a group and resource to one group for all groups with this resource."""
 
     others: Mapping[GroupVersionResource, tuple[EquivalentResource, ...]]
     groups: Mapping[tuple[str, str], tuple[str, str]]
 
     def canonical_resource(self, group: str, resource: str) -> tuple[str, str]:
-        """Return the group and resource under which a resource is indexed."""
+        """Return the group and resource under which the index has a resource."""
         key = (group, resource)
         return self.groups.get(key, key)
 
 
 def equivalent_resources(table: Table) -> ResourceEquivalences:
-    """Return the shipped equivalences and those of the workload table's kinds with several versions."""
+    """Return the shipped equivalences, and those between several versions of kinds in the workload table."""
     pairs: dict[GroupVersionResource, dict[GroupVersionResource, EquivalentResource]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
     for resource, kind, versions, conversion in (*_shipped_equivalences(), *_equivalents_of_table(table)):

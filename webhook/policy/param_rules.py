@@ -1,7 +1,7 @@
-"""Finds mistakes in the params of policies: ids that no rule has, and lists that name no action.
+"""Finds mistakes in the params of policies: unknown rules, and keys that are no action.
 
-In files, a mistake is an error when the params are loaded (load.py, assembly.py). In a live cluster, people may edit a
-ConfigMap by hand, so the server reports the mistake (server/live_policy_set.py), and continues with the known rules.
+In files, a mistake is an error when params are loaded (load.py, assembly.py). In a live cluster, people may edit a
+ConfigMap by hand, so the server only reports a mistake (server/live_policy_set.py) and uses the other rules.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Mistake = tuple[FieldPath, str]
 
 
 class ParamRuleChecker:
-    """Checks params of some policies against the rules of every registered group of checks.
+    """Checks the params of some policies. Rules of all registered groups of checks are known.
 
-    `shipped` are the params that are shipped with the policies. They have all keys with a meaning. `own_namespace` is
-    where claimgate runs.
+    `shipped` has the params that are shipped with the policies; they have all known keys. `own_namespace` is the
+    namespace where claimgate runs.
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class ParamRuleChecker:
         self._references_of_others = _References(self._others)
 
     def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
-        """Yield the mistakes in an object if it is a param of a policy, or if it sets keys of such params."""
+        """Yield the mistakes in an object if it is a param of a policy, or sets keys of params."""
         if is_site(param, self._own_namespace):
             yield from self.mistakes_of_site(param)
         elif self._references.refer_to(param):
             yield from self.mistakes_of_param(param)
             yield from self._unknown_keys(param, namespace_and_name(param))
-        elif self._references_of_others.refer_to(param):  # its policies have no rules of checks, such as gpu-portable
+        elif self._references_of_others.refer_to(param):  # params of policies without checks, such as gpu-portable
             yield from self._unknown_keys(param, namespace_and_name(param))
 
     def is_param(self, obj: JSON) -> bool:
-        """Return whether an object is a param of one of the policies, or sets keys of such params."""
+        """Return whether an object is a param of one of the policies, or sets keys of params."""
         return (
             is_site(obj, self._own_namespace)
             or self._references.refer_to(obj)
@@ -84,7 +84,7 @@ class ParamRuleChecker:
         )
 
     def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
-        """Yield the mistakes in the keys of params that a site sets."""
+        """Yield the mistakes in the keys of a site's ConfigMap."""
         known = sorted(self._names_below_site)
         for key in data_of_site(site):
             name, dot, _ = str(key).partition(".")
@@ -98,26 +98,28 @@ class ParamRuleChecker:
                 yield ("data", f"{name}.{key}" if key else name), text
 
     def mistakes_of_keys(self, name: str, keys: Mapping[str, JSON]) -> Iterator[tuple[str, str]]:
-        """Yield key and mistake of keys that replace those of a ConfigMap in the namespace where claimgate runs."""
+        """Yield key and mistake for keys that replace those of a ConfigMap in the namespace where claimgate runs."""
         param = {"data": keys}
         for path, text in (*self.mistakes_of_param(param), *self._unknown_keys(param, (self._own_namespace, name))):
             yield ".".join(map(str, path[1:])), text
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all params that a binding names."""
+        """Return the names of all params that bindings name."""
         return frozenset(source.name for source in self._sources if source.name)
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in a param."""
         loaded = {rule for policy in self._policies for rule in policy.catalogue}
-        if any(actions.mistakes_in_param(param, loaded)):  # rules of policies that are not loaded may still be named
+        if any(actions.mistakes_in_param(param, loaded)):  # it may also name rules of policies that are not loaded
             yield from actions.mistakes_in_param(
                 param, loaded.union(self._registry.rule_catalogue_of_groups(self._registry.check_groups))
             )
 
     def _unknown_keys(self, param: JSON, place: tuple[str, str]) -> Iterator[Mistake]:
-        """Yield keys that the shipped ConfigMap of this name does not have and that nothing reads, such as `denny`."""
+        """Yield keys that the shipped ConfigMap of this name does not have, such as `denny`, and that nothing
+        reads.
+        """
         shipped = self._shipped_keys.get(place)
         if shipped is None:
             return
@@ -125,7 +127,7 @@ class ParamRuleChecker:
         for key in data_of_site(param):
             if str(key) in shipped or str(key) in actions.OTHER_LISTS or is_setting(str(key)):
                 continue
-            if "." in str(key) and str(key).partition(".")[0] in families:  # such as `resource.<namespace>`
+            if "." in str(key) and str(key).partition(".")[0] in families:  # keys such as `resource.<namespace>`
                 continue
             close = get_close_matches(str(key), shipped, n=1)
             hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(sorted(shipped))}"
@@ -137,7 +139,7 @@ class ParamRuleChecker:
         return frozenset(policy.param_kind for policy in every if policy.param_kind is not None)
 
     def params_in_cluster(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
-        """Yield kind and object of each param in a view, by its name or a selector."""
+        """Yield kind and object of each param in a view that bindings name or select."""
         named = (
             (policy.param_kind, source)
             for policy in (*self._policies, *self._others)
@@ -155,7 +157,7 @@ class ParamRuleChecker:
 
 
 class _References:
-    """The references of bindings to params, by kind, because an audit looks for the references to each object."""
+    """The references of bindings to params, by kind. An audit searches references for each object."""
 
     def __init__(self, policies: Iterable[Policy]) -> None:
         self._names: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
@@ -171,7 +173,7 @@ class _References:
                     self._others[kind].append(source)
 
     def refer_to(self, obj: JSON) -> bool:
-        """Return whether a binding refers to an object, in any version."""
+        """Return whether a binding refers to an object; the version is not compared."""
         if not isinstance(obj, dict):
             return False
         kind = str(obj.get("apiVersion")).rpartition("/")[0], str(obj.get("kind"))

@@ -1,16 +1,16 @@
-"""Finds mistakes in policies that compile: policies that fail on every object, that get objects which cannot be
-converted, or that read facts which say less about a pod template than about the whole object.
+"""Finds mistakes in policies that compile: a policy fails on every object; objects in another version cannot be
+converted; or a fact has another meaning for a pod template than for the whole object.
 
-An API server accepts a policy that fails on every object, and reports the failure only at admission, by its
-failurePolicy: with `Fail`, users cannot create any object that it matches. Only the fields of Kubernetes'
-own kinds are known here.
+API servers accept a policy that fails on every object. With failurePolicy `Fail`, users can then create no object
+that it matches. Only the fields of built-in kinds are known here.
 
-An API server sends an object unchanged if any rule of the webhook names its version, and otherwise converts it. So two
-policies with different versions of a kind both apply to both versions. Source: k8s.io/apiserver v0.36
-pkg/admission/plugin/webhook/generic/webhook.go.
+An API server sends an object unchanged if a rule of the webhook names its version, and otherwise converts it. So if
+policies name different versions of a kind, each of them gets objects in all of these versions. Source:
+k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/generic/webhook.go.
 
-With `claimgate.dev/expand: pods` a policy sees one template at a time: `gpu.devices` is then for one pod, and a limit
-on it allows an object with a thousand such pods. Each fact declares its meaning for templates (facts/subject.py).
+With `claimgate.dev/expand: pods`, a policy is evaluated on one template at a time. `gpu.devices` is then the number
+for one pod, so a limit allows an object with a thousand such pods. Each fact declares its meaning for templates
+(facts/subject.py).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PARAMS = "params"
 
 
 def sentences_about_certain_failures(policy: Policy) -> Iterator[str]:
-    """Yield a sentence, with the fix, for each mistake that makes the policy fail on every object."""
+    """Yield a sentence, with the fix, for each mistake because of which the policy fails on every object."""
     for fields in (undefined_fields(policy), undefined_fields_of_params(policy)):
         yield from (each.text for each in fields if each.fails)
     yield from sentences_about_atomic_fields(policy)
@@ -63,7 +63,7 @@ def sentences_about_certain_failures(policy: Policy) -> Iterator[str]:
 
 
 def _mistakes_in_param_kind(policy: Policy) -> Iterator[str]:
-    """Yield a sentence about a paramKind that the API server lacks (policy_source.go: "failed to find resource
+    """Yield a sentence about a paramKind that API servers do not have (policy_source.go: "failed to find resource
     referenced by").
     """
     kind = policy.param_kind
@@ -78,7 +78,7 @@ def _mistakes_in_param_kind(policy: Policy) -> Iterator[str]:
 
 
 def _bindings_without_param_ref(policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each binding without a paramRef, whose `params` are null (kubernetes v1.36
+    """Yield a sentence for each binding without a paramRef: `params` is then null (kubernetes v1.36
     policy_dispatcher.go CollectParams).
     """
     if policy.param_kind is None or not _reads_variable_params(policy) or _asks_for_null_params(policy):
@@ -98,7 +98,7 @@ def _reads_variable_params(policy: Policy) -> bool:
 
 
 def _asks_for_null_params(policy: Policy) -> bool:
-    """Return whether an expression tests if there are parameters; such a test is assumed to protect the others."""
+    """Return whether an expression compares `params` with null. Such a test is assumed to protect all expressions."""
     return any(_compares_params_with_null(parse(each.source)) for each in policy.expressions())
 
 
@@ -122,7 +122,7 @@ def _is_params_and_null(sides: tuple[Node, ...]) -> bool:
 
 
 def sentences_about_atomic_fields(policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each atomic list or map that an ApplyConfiguration of the policy sets."""
+    """Yield a sentence, with the fix, for each atomic list or map that an ApplyConfiguration of the policy sets."""
     told: dict[str, None] = {}
     for kind in filter(None, named_kinds(policy)):
         root = schema.schema_of_kind(kind)
@@ -140,7 +140,7 @@ def _sentences_about_node(node: Node, root: schema.Node) -> Iterator[str]:
 
 
 def _shape_of_object_literal(node: StructNode, root: schema.Node) -> schema.Shape | None:
-    """Return the schema of `Object.spec.containers`; of an item if the path leads into a list."""
+    """Return the schema of a type such as `Object.spec.containers`; for a list, that of an item."""
     first, *path = node.name.split(".")
     if first != "Object":
         return None
@@ -155,7 +155,7 @@ def _shape_of_object_literal(node: StructNode, root: schema.Node) -> schema.Shap
 
 
 def _sentence_about_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> str:
-    """Return a sentence about one field of a literal; "" if it may be set."""
+    """Return a sentence about a field of an object literal; "" if it may be set."""
     if entry.optional or shape.map is None or entry.field not in shape.map.fields:
         return ""
     of = schema.shape_of_node(shape.map.fields[entry.field])
@@ -178,8 +178,8 @@ def _is_map_expression(node: Node) -> bool:
 
 
 def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield a sentence for each version that reaches the webhook but cannot be converted to the version that a policy
-    names.
+    """Yield a sentence for each version of objects that API servers send and that cannot be converted to the version
+    in the policy.
     """
     criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)
     told: set[GroupVersionResource] = set()
@@ -200,7 +200,7 @@ def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: s
 
 
 def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
-    """Return whether a resource may have this version, because a rule may name versions that only some of its resources
+    """Return whether a resource may have this version: a rule may name versions that only some of its resources
     have.
     """
     equal = loaded.equivalents
@@ -208,7 +208,7 @@ def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
 
 
 def _requests_that_policy_names(policy: Policy) -> Iterator[Attributes]:
-    """Yield a request for each group, version and resource that a policy names in full."""
+    """Yield a request for each group, version and resource that a policy names without wildcards."""
     for rule in policy.criteria.rules if policy.bindings and policy.is_registered else ():
         yield from _requests_of_rule(rule)
 
@@ -233,8 +233,8 @@ def _requests_of_rule(rule: ResourceRule) -> Iterator[Attributes]:
 
 
 def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
-    """Yield a sentence for each field of a fact that means less for a pod template than for the whole object, if the
-    policy is expanded.
+    """Yield a sentence for each field of a fact that has another meaning for a pod template than for the whole
+    object, if the policy expands.
     """
     if not policy.expands:
         return
@@ -250,7 +250,7 @@ def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> It
 
 
 def _fields_read_by_variable(policy: Policy) -> dict[str, frozenset[str]]:
-    """Return the variables that the expressions read, with the fields that they select from each."""
+    """Return the variables that expressions read, each with the selected fields."""
     read: dict[str, frozenset[str]] = {}
     for expression in policy.expressions():
         if expression.program is not None:

@@ -1,7 +1,8 @@
-"""All loaded policies as one immutable value, with an index. A reload replaces the whole value.
+"""All loaded policies as one immutable value with an index. A reload replaces the whole value.
 
-The index shows which policies may concern a request; matching.py then matches each policy. Its keys are group and
-resource (one name for all groups that have a resource) and operation, so policies for other kinds cost no time.
+The index finds the policies that may concern a request; matching.py then matches each of them. Its keys are group,
+resource and operation, with one group for all groups that have a resource. So policies for other kinds cost no
+time.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from webhook.workloads.table import Table
 
 _Key: TypeAlias = tuple[str, str, str]
 _RequestKey: TypeAlias = tuple[str, GroupVersionResource, GroupVersionResource, GroupVersionKind, Operation, str, bool]
-"""The parts of a request that its candidates depend on: see `PolicySet._candidates`."""
+"""The parts of a request on which its candidates depend (`PolicySet._candidates`)."""
 _MOST_INDEXED: Final = 1000
-"""The most resources with operations whose candidates are cached. A cluster has fewer, but files may name any."""
+"""The most resources with operations for which candidates are cached. A cluster has fewer, but files may have any."""
 
 
 class _PolicyIndex(Struct, frozen=True):
-    """Policies of one phase by the resources that they may concern; `numbers` are their positions in the order of
-    names.
+    """Policies of one phase by the resources that they may concern. `numbers` has positions in `policies`, which are
+    sorted by name.
     """
 
     policies: tuple[Policy, ...]
@@ -48,7 +49,7 @@ class _PolicyIndex(Struct, frozen=True):
     is_wild: bool
 
     def find(self, group: str, plural: str, operation: str) -> tuple[Policy, ...]:
-        """Return the policies that may concern a group's resource."""
+        """Return the policies that may concern a resource and an operation."""
         if not self.is_wild:
             return self.named.get((group, plural, operation), ())
         names = ((group, plural), (group, "*"), ("*", plural), ("*", "*"))
@@ -58,13 +59,13 @@ class _PolicyIndex(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolicySet:
-    """Policies with their bindings, in the order of their names, and the parameter objects shipped beside them.
+    """Policies with their bindings, sorted by name, and the parameters that were loaded with them.
 
-    `configuration` has the settings of the site, and `configured` its actions for rules. `foreign` names policies of
-    other projects that were read at the same time, "" if there are none. `misplaced` names the first PolicyException of
-    claimgate that was read, because it has no effect there. `own_namespace` is where claimgate runs.
-    `definitions` are the CustomResourceDefinitions that were read at the same time.
-    `has_stored_policies`: some policies come from a cluster, so the status of its PolicyExceptions is needed.
+    `configuration` has the settings of the site, and `configured` the actions for rules from it. `foreign` is a
+    sentence about policies of other projects in the same files, or "". `misplaced` names the first PolicyException in
+    the files, which has no effect there. `own_namespace` is where claimgate runs. `definitions` has the
+    CustomResourceDefinitions in the same files. `has_stored_policies`: whether policies come from a cluster, so that
+    its PolicyExceptions get a status.
     """
 
     validating: tuple[Policy, ...]
@@ -102,7 +103,7 @@ class PolicySet:
 
     @property
     def unbound_policy_names(self) -> tuple[str, ...]:
-        """Return the names of policies without a binding, which are loaded but never evaluated."""
+        """Return the names of policies without a binding. They are never evaluated."""
         return tuple(policy.name for policy in self.policies if not policy.bindings)
 
     def validating_for(self, attributes: Attributes, phase: Phase) -> tuple[Candidate, ...]:
@@ -128,14 +129,14 @@ class PolicySet:
         return listed
 
     def compile_ahead_of_requests(self) -> None:
-        """Compile everything that the first request would compile, once for the process and all its workers."""
-        for name in self.registry.fact_names:  # checks also need facts
+        """Compile everything before the first request, once for the process and all its workers."""
+        for name in self.registry.fact_names:  # checks need facts, too
             self.registry.fact(name)
         self.registry.import_modules({group for policy in self.policies for group in policy.checks})
         for policy in self.policies:
             for group in policy.checks:
                 self.registry.checks(group)
-            [*policy.catalogue.values()]  # imports the modules of its rules
+            [*policy.catalogue.values()]  # this imports the modules of the rules
             for expression in policy.expressions():
                 if expression.program is not None:
                     expression.program.compile_now()
@@ -144,8 +145,8 @@ class PolicySet:
                 type_of(GroupVersionKind(row.group, version, row.kind))
 
     def interests(self, *, of_audits: bool = False) -> tuple[Interest, ...]:
-        """Return the objects that the view of the cluster must have: namespaces, parameters, and objects for facts. For
-        an audit, these include objects that only advice reads.
+        """Return the objects that a view of the cluster must have: namespaces, parameters, and objects for facts and
+        checks. With `of_audits`, objects that only advice needs are included.
         """
         looked_up = interests_of_policies(
             self.policies, self.registry, self.params, self.own_namespace, of_audits=of_audits
@@ -153,7 +154,7 @@ class PolicySet:
         return (*looked_up, INTEREST) if self._reads_policy_exceptions else looked_up
 
     def names_of_policies_that_look_up(self, gvk: GroupVersionKind) -> tuple[str, ...]:
-        """Return the names of the policies that look up objects of a kind, with any version of it."""
+        """Return the names of the policies that look up objects of a kind in any version."""
         return tuple(
             policy.name
             for policy in self.policies
@@ -164,7 +165,7 @@ class PolicySet:
         )
 
     def kinds_looked_up(self) -> frozenset[tuple[str, str]]:
-        """Return the group and kind of the objects of `interests` of audits, without an import of checks and facts."""
+        """Return group and kind of the `interests` of an audit, without importing modules of checks and facts."""
         looked_up = kinds_looked_up_by_policies(self.policies, self.registry)
         return looked_up | {INTEREST.kind} if self._reads_policy_exceptions else looked_up
 
@@ -197,8 +198,8 @@ def _index_keys_of_policy(policy: Policy, table: Table, equal: ResourceEquivalen
 
 
 def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
-    """Yield the resources that a rule names. If the policy is expanded, also yield resources with pod templates or
-    embedded objects.
+    """Yield the resources that a rule names; for an expanding policy, also resources with pod templates or embedded
+    objects.
     """
     groups = ("*",) if rule.groups is None else sorted(rule.groups)
     for resource, _ in rule.resources:
@@ -210,7 +211,7 @@ def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iter
 
 
 def kinds_with_embedded_objects(rule: ResourceRule, table: Table) -> Iterator[Row]:
-    """Yield the kinds whose objects may contain embedded objects that a rule names."""
+    """Yield the kinds that may have embedded objects of kinds that a rule names."""
     named = [
         row
         for row in table.rows
@@ -223,7 +224,7 @@ def kinds_with_embedded_objects(rule: ResourceRule, table: Table) -> Iterator[Ro
 
 
 def covers_pods(rule: ResourceRule) -> bool:
-    """Return whether a rule names pods themselves."""
+    """Return whether a rule names pods."""
     return (rule.groups is None or "" in rule.groups) and any(
         resource in ("pods", "*") and sub in ("", "*") for resource, sub in rule.resources
     )

@@ -1,15 +1,15 @@
-"""Finds rules of policies and bindings that match no request, matchConditions that are false for every request, and
+"""Finds three mistakes: resource rules that match no request, matchConditions that are false for every request, and
 validations that are true for every request.
 
-A rule that matches no request names a group, a version or a resource that does not exist, or a kind in place of the
-plural of a resource. kube-apiserver accepts such a policy, and never evaluates it. A kind in place of a plural is an
-error when the policy is loaded. The other rules are reported by `claimgate policies`, and only for the groups of
-Kubernetes: the resources of other groups are not known here.
+A rule that matches no request names a group, version or resource that does not exist, or a kind in place of a plural.
+kube-apiserver accepts such a policy, and never evaluates it. A kind in place of a plural is an error when the policy
+is loaded. `claimgate policies check` reports the others, for groups of Kubernetes only, because resources of other
+groups are unknown.
 
-The rules of a policy limit the request: its operation, kind, resource and sub-resource are known. Expressions
-are evaluated with each combination of these. All other values are unknown, and so are comparisons with them.
-`object.kind == 'pods'` and `request.operation == 'Create'` are then false for any object. kube-apiserver accepts such a
-policy, which never refuses anything. Only the kinds of Kubernetes are known here.
+For conditions, the rules of a policy give the possible operations, kinds, resources and sub-resources of requests.
+Expressions are evaluated with each combination; all other values are unknown. For example, `object.kind == 'pods'`
+and `request.operation == 'Create'` are false for every request. kube-apiserver accepts such a policy, which never
+refuses anything. Only built-in kinds are known here.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _PLACES = tuple(
     for rules in ("resourceRules", "excludeResourceRules")
 )
 _CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
-"""Sub-resources that are requested with CONNECT (kubernetes v1.36 pkg/registry/core/pod/rest/subresources.go)."""
+"""Sub-resources with the operation CONNECT (kubernetes v1.36 pkg/registry/core/pod/rest/subresources.go)."""
 _VERSIONS: Final = ("v1", "v2", "v1beta1", "v1beta2", "v1beta3", "v1alpha1", "v1alpha2", "v1alpha3")
 
 
 def sentences_about_rules_without_effect(policy: Policy) -> Iterator[str]:
     """Yield a sentence, with the fix, for each rule of the policy that matches no request.
 
-    A policy that is not registered is about files, which may have very old versions.
+    Old versions are not reported for a policy that is not registered, because it is for files.
     """
     if not policy.is_registered:
         return
@@ -76,7 +76,9 @@ def _sentences_about_rule(rule: ResourceRule, place: str) -> Iterator[str]:
 
 
 def _sentence_about_resource(rule: ResourceRule, groups: Collection[str], resource: str) -> str:
-    """Return a sentence about a resource that none of the rule's groups and versions has; "" if an object may match."""
+    """Return a sentence about a resource that does not exist in any of the rule's groups and versions; "" if it may
+    exist.
+    """
     kinds = _kinds_by_resource()
     if not all(map(_is_known_group, groups)):
         return ""
@@ -110,7 +112,7 @@ def _sentence_about_missing_resource(groups: Collection[str], resource: str) -> 
 
 
 def _sentence_about_group(group: str) -> str:
-    """Return a sentence about a group that does not exist; "" if it may exist."""
+    """Return a sentence about an API group that does not exist; "" if it may exist."""
     if group == "core":
         return 'no API group has the name `core`: write "" for the group of pods and services'
     name, slash, _ = group.partition("/")
@@ -139,7 +141,7 @@ def _is_known_group(group: str) -> bool:
 
 
 def _is_served(kind: GroupVersionKind) -> bool:
-    from webhook.facts.removed_versions import read_removed_versions  # only a few verbs need this table
+    from webhook.facts.removed_versions import read_removed_versions  # only few verbs need this table
 
     if (kind.group, kind.version, kind.kind) in read_removed_versions():
         return False
@@ -148,7 +150,7 @@ def _is_served(kind: GroupVersionKind) -> bool:
 
 @cache
 def _kinds_by_resource() -> Mapping[tuple[str, str], str]:
-    """Return the kinds of Kubernetes by group and resource."""
+    """Return the built-in kinds by group and resource."""
     return {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN_KINDS)}
 
 
@@ -157,12 +159,12 @@ def _group_as_shown(group: str) -> str:
 
 
 def kind_of_resource(group: str, resource: str) -> str:
-    """Return the kind of a resource of Kubernetes; "" if it is not known."""
+    """Return the kind of a built-in resource; "" if unknown."""
     return _kinds_by_resource().get((group, resource), "")
 
 
 def errors_of_kinds_named_as_resources(documents: Sequence[Document], table: Table) -> Iterator[InputProblem]:
-    """Yield the resources of policies and bindings that are kinds, each with its place and the plural."""
+    """Yield an error for each kind in place of a plural in the rules of policies and bindings."""
     plurals = _plurals_by_kind(table)
     for document in documents:
         for at, value in objects_of_list(document.value):
@@ -186,7 +188,7 @@ def _list_or_empty(value: JSON) -> Sequence[JSON]:
 
 
 def _plurals_by_kind(table: Table) -> Mapping[str, str]:
-    """Return every known resource by its kind in lower case."""
+    """Return the plurals of all known kinds, by the kind in lower case."""
     known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN_KINDS}
     return known | {row.kind.lower(): row.resource for row in table.rows}
 
@@ -202,12 +204,12 @@ def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
 
 
 Known = Mapping[str, str]
-"""The known values of a request, by the paths with which expressions read them."""
+"""The known values of a request, by their paths in expressions."""
 _UNKNOWN: Final = object()
 
 
 def sentences_about_constant_conditions(policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each matchCondition that is never true, and each validation that refuses nothing."""
+    """Yield a sentence for each matchCondition that is always false, and each validation that is always true."""
     requests = _requests_of_policy(policy)
     if not requests:
         return
@@ -229,7 +231,9 @@ def sentences_about_constant_conditions(policy: Policy) -> Iterator[str]:
 
 
 def _requests_of_policy(policy: Policy) -> Sequence[Known]:
-    """Return the known values of the requests that a policy matches; () if a rule names something unknown."""
+    """Return the known values of each kind of request that a policy matches; () if a rule names an unknown
+    resource.
+    """
     requests: list[Known] = []
     for rule in policy.criteria.rules:
         if policy.expands or policy.enters or rule.groups is None or rule.versions is None:
@@ -273,7 +277,7 @@ def _known_of_request(kind: GroupVersionKind, resource: str, sub: str, operation
 
 
 def _value(node: Node, known: Known, variables: Mapping[str, Node]) -> object:
-    """Return the value of an expression, or _UNKNOWN."""
+    """Return the value of an expression; _UNKNOWN if it depends on unknown values."""
     match node:
         case Literal():
             return node.value
@@ -290,7 +294,7 @@ def _value(node: Node, known: Known, variables: Mapping[str, Node]) -> object:
 
 
 def _value_of_operator(function: str, values: Sequence[object]) -> object:
-    """Return the value of an operator as in CEL: `false && x` is false, also if x is unknown."""
+    """Return the value of an operator as in CEL: `false && x` is false even if x is unknown."""
     if function in ("_&&_", "_||_"):
         decides = function == "_||_"
         if any(each is decides for each in values):
@@ -315,7 +319,7 @@ def _value_of_operator(function: str, values: Sequence[object]) -> object:
 
 
 def _values_read(node: Node, requests: Sequence[Known], variables: Mapping[str, Node]) -> str:
-    """Return the possible values of the paths that it reads; "" if it reads no known path."""
+    """Return a text with the possible values of the paths that an expression reads; "" if it reads no known path."""
     said = []
     for path in _paths_of_node(node, variables):
         values = sorted({each[path] for each in requests if path in each})

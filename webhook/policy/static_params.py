@@ -1,7 +1,7 @@
 """Reads paramKind and paramRef, and looks up parameters that are the same for every request.
 
-Nearly all bindings name their parameter with its namespace. That parameter is looked up when a request first needs it,
-and again after the view reports a change of objects of its kind.
+Nearly all bindings name a parameter with its namespace. Such a parameter is looked up when a request first needs it,
+and again after an object of its kind changed in the view.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webhook.rules.decisions import Decision
 
 
 def gvk_of_param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
-    """Return the kind of a policy's parameters; None if it has none."""
+    """Return the kind of a policy's parameters; None without a paramKind."""
     if kind is None:
         return None
     group, _, version = kind.api_version.rpartition("/")
@@ -30,7 +30,7 @@ def gvk_of_param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
 
 
 def param_source(reference: ParamRef | None) -> ParamSource | None:
-    """Return the source of a binding's parameters; None if it names none."""
+    """Return the source of a binding's parameters; None without a paramRef."""
     if reference is None:
         return None
     chosen = compile_selector(reference.selector) if reference.selector is not None else None
@@ -38,11 +38,11 @@ def param_source(reference: ParamRef | None) -> ParamSource | None:
 
 
 class Param(Struct, frozen=True, eq=False):
-    """One parameter of a binding; `object` is None if the policy is evaluated without parameters.
+    """One parameter of a binding. `object` is None for an evaluation without parameter.
 
-    `name` is `namespace/name`, or `name` without a namespace. `admits` are the decisions of rules that hold, about the
-    object itself. `assumed` has the parameter's assumptions about the cluster. It is None if the parameter cannot be
-    read; `refusal` then has the reason.
+    `name` is `namespace/name`, or `name` without a namespace. `admits` has the decisions of rules that hold, about
+    the object itself. `assumed` has the assumptions about the cluster in the parameter; None if they cannot be read,
+    with the reason in `refusal`.
     """
 
     object: JSON
@@ -52,7 +52,9 @@ class Param(Struct, frozen=True, eq=False):
     refusal: str = ""
 
     def admits_at(self, place: str) -> tuple[Decision, ...]:
-        """Return the decisions of rules that hold, about the object itself ("") or the template at a place in it."""
+        """Return the decisions of rules that hold, about the object itself (`place` "") or about the template at a
+        place.
+        """
         return tuple([replace(decision, path=place) for decision in self.admits]) if place else self.admits
 
 
@@ -75,7 +77,7 @@ def _name_with_namespace(obj: JSON) -> str:
 
 
 class StaticParams:
-    """The static parameters of one set of policies, in the view that was used last."""
+    """The static parameters of one policy set, from the view that was used last."""
 
     __slots__ = ("_kinds", "_params", "_revisions")
 
@@ -86,7 +88,7 @@ class StaticParams:
         self._params: dict[Binding, Sequence[Param]] = {}
 
     def params_found_in(self, cluster: Cluster) -> dict[Binding, Sequence[Param]]:
-        """Return the parameters that were found in the current state of a view; callers add more to this dict."""
+        """Return the cached parameters for the current state of a view, by binding. Callers add to this dict."""
         revisions = [cluster.revision(kind) for kind in self._kinds]
         if self._revisions != revisions:
             self._revisions, self._params = revisions, {}
@@ -94,7 +96,7 @@ class StaticParams:
 
 
 def is_static(source: ParamSource) -> bool:
-    """Return whether a reference names the same object for requests of every namespace."""
+    """Return whether a reference names one object for requests in all namespaces."""
     return bool(source.name and source.namespace)
 
 

@@ -1,11 +1,11 @@
-"""Finds values of the wrong type in expressions: `object.spec.replicas > '3'`, `object.spec.containers.image`.
+"""Finds values of wrong types in expressions: `object.spec.replicas > '3'`, `object.spec.containers.image`.
 
-kube-apiserver writes them to `status.typeChecking` of a ValidatingAdmissionPolicy, which few people read. It checks the
-object with the types of each kind that the rules name (kubernetes v1.36
-pkg/admission/plugin/policy/validating/typechecking.go), but only in validations, and not in MutatingAdmissionPolicies.
-This module checks every expression. A policy distinguishes kinds by `has()` or by name, so only an expression that
-fails for all kinds is a mistake. For a kind without a known schema, only `metadata` has types. field_names.py finds
-fields that do not exist.
+kube-apiserver reports them in `status.typeChecking` of a ValidatingAdmissionPolicy, which few people read. It checks
+only validations, with the types of each kind that the rules name (kubernetes v1.36
+pkg/admission/plugin/policy/validating/typechecking.go), and no MutatingAdmissionPolicies. This module checks every
+expression. Policies distinguish kinds with `has()` or by name, so only an expression that fails for all kinds is a
+mistake. For a kind without a known schema, only `metadata` has types. field_names.py finds fields that do not
+exist.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _NO_RANGE: Final = re.compile(r"expression of type '(.*)' cannot be range of a c
 
 
 class _TypedKind(dict[str, Structure]):
-    """The structures of one kind, by their names, and the type of its objects."""
+    """The structure types of one kind, by name, and the type of its objects."""
 
     root: Type = DYN
 
     def cel_type(self, of: SchemaType) -> Type:
-        """Return the CEL type of a value, and keep the structures that it needs."""
+        """Return the CEL type for a declared type, and store the structures that it needs."""
         if isinstance(of, Items):
             return list_of(self.cel_type(of.item))
         if not isinstance(of, Fields):
@@ -80,7 +80,7 @@ class _TypedKind(dict[str, Structure]):
 
 
 def sentences_about_types(policy: Policy, registry: FactRegistry, version: Version) -> Iterator[str]:
-    """Yield a sentence, with the fix, for each expression that uses a value of a wrong type."""
+    """Yield a sentence, with the fix, for each use of a value of a wrong type."""
     common: dict[tuple[str, int, int], str] | None = None
     for kind in dict.fromkeys(named_kinds(policy)):
         environment = _environment_for_kind(policy, registry, version, kind)
@@ -125,7 +125,7 @@ def _schema_of_kind(kind: GroupVersionKind | None) -> SchemaType:
 
 
 def _mistakes_in_expressions(policy: Policy, environment: Environment) -> Iterator[tuple[tuple[str, int, int], str]]:
-    """Yield each mistake by its place: the path of the expression, line and column."""
+    """Yield each mistake with its place: the path of the expression, line and column."""
     types: dict[str, Type] = {}
     names = iter(policy.variables)
     for path, expression in policy.expressions_with_paths():
@@ -172,7 +172,9 @@ def _sentence_about_selection(node: Node | None, type_name: str, root: Node) -> 
 
 
 def _types_of_call(message: str) -> tuple[str, ...]:
-    """Return the types of a call's target, if it has one, and arguments, from a message of the type checker."""
+    """Return the types of a call's target, if there is a target, and of its arguments, from a message of the type
+    checker.
+    """
     applied = message.partition("' applied to '")[2].removesuffix("'").removesuffix(")")
     target, has_target, arguments = applied.partition(".(")
     return _split_types(f"{target}, {arguments}" if has_target else applied.removeprefix("("))
@@ -280,7 +282,7 @@ def _split_types(text: str) -> tuple[str, ...]:
 
 
 def _node_at(root: Node, source: str, issue: CompileIssue) -> Node | None:
-    """Return the innermost node at the place of an issue."""
+    """Return the innermost syntax node at the place of an issue."""
     innermost, pending = None, [root]
     while pending:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""Warnings about policies without a binding, and the same set with a denying binding for each of these policies.
+"""Warns of policies without a binding, and can add a denying binding for each of them.
 
 A cluster never evaluates such a policy (kubernetes v1.36 pkg/admission/plugin/policy/generic: a hook is a policy with
 its bindings).
@@ -20,7 +20,7 @@ NAME = "unbound"
 
 
 def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
-    """Yield a sentence for each policy that is not evaluated, and one sentence for policies of other projects, and for
+    """Yield a sentence for each policy without a binding, one for policies of other projects, and one for
     PolicyExceptions among policies.
     """
     if policies.foreign:
@@ -34,7 +34,7 @@ def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
 
 
 def with_default_bindings(policies: PolicySet) -> PolicySet:
-    """Return the same set. Each policy without a binding gets a binding for everything that the policy matches."""
+    """Return the policy set, in which each policy without a binding gets a binding for everything that it matches."""
     return replace(
         policies,
         validating=tuple(map(_policy_with_default_binding, policies.validating)),

@@ -1,11 +1,11 @@
-"""Compares the greatest possible cost of a policy with the API server's limits, and the length of expressions with our
-limit.
+"""Compares the greatest possible cost of a policy with the limits of API servers, and the length of expressions with
+a limit of claimgate.
 
-The limits on the length of an expression and on the number of variables are advice: a policy must be readable. A longer
-expression should be a fact or a check in Python, with a name, a test and a source. The shipped policies keep these
-limits. The sizes of an object are not known when a policy is loaded, so a loop over it has no bound. A request has at
-most 3 MiB, so no text, list or map is longer. All parts are assumed to have their largest sizes at the same time, which
-no request reaches. So the costs are bounds, not forecasts.
+The limits for the length of an expression and the number of variables are advice, so that policies are readable. A
+longer expression should be a fact or a check in Python, with a name, a test and a source. The shipped policies are
+within these limits. The sizes of objects are unknown when a policy is loaded. A request has at most 3 MiB, so no
+text, list or map is longer. The estimate assumes that all parts have their largest size at the same time, which no
+request has. So the costs are upper bounds, not forecasts.
 
 Source: k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes.
 """
@@ -23,13 +23,13 @@ from webhook.cel.estimate.sizes import Sizes, is_bounded, uniform_size_bound
 from webhook.policy.compiled import Policy
 
 LONGEST_EXPRESSION: Final = 400
-"""The most characters of one expression: four lines, which can be read at once."""
+"""The most characters of one expression: four lines, which people can read at once."""
 MOST_VARIABLES: Final = 12
 REQUEST_SIZE = 3 * 1024 * 1024
 
 
 def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
-    """Yield the reasons why a policy is hard to read: "14 variables, more than 12"."""
+    """Yield the reasons why a policy is hard to read, such as "14 variables, more than 12"."""
     longest = max((len(each.source) for each in policy.expressions()), default=0)
     if longest > LONGEST_EXPRESSION:
         yield f"an expression of {longest:,} characters, more than {LONGEST_EXPRESSION}"
@@ -38,11 +38,12 @@ def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
 
 
 class WorstCaseCost(Struct, frozen=True):
-    """The cost of one evaluation of all expressions, each variable once: for one binding, parameter and pod template.
+    """The greatest cost of one evaluation of all expressions, with each variable evaluated once, for one binding,
+    parameter and pod template.
 
-    most: the cost for objects of any size; None without a bound. request: the cost for requests of 3 MiB; None without
-    a bound. within: the greatest length of all texts, lists and maps with which no limit can be reached, at most
-    REQUEST_SIZE; None if even the shortest ones can reach a limit.
+    most: the cost for objects of any size; None if it is not bounded. request: the cost for requests of 3 MiB; None
+    if it is not bounded. within: no limit can be reached if all texts, lists and maps are at most this long; at most
+    REQUEST_SIZE, and None if even the shortest ones can reach a limit.
     """
 
     most: int | None
@@ -90,7 +91,7 @@ def _is_within_budget(programs: Iterable[Program], sizes: Sizes, budget: int) ->
 
 
 def _longest_length_that_fits(fits: Callable[[int], bool]) -> int | None:
-    """Return the greatest length that fits."""
+    """Return the greatest length for which `fits` is true."""
     if fits(REQUEST_SIZE):
         return REQUEST_SIZE
     if not fits(1):
