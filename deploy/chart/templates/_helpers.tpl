@@ -96,8 +96,8 @@ CustomResourceDefinition, because the API server would then delete every policy 
 {{- end -}}
 
 {{/*
-The matchConditions of exempt users, as `conditions`, the same as in webhook/export/exemptions.py. An expired exemption
-has none.
+The matchConditions of exempt users, as `conditions`: those that webhook/export/exemptions.py writes. An expired
+exemption has no condition.
 */}}
 {{- define "claimgate.exemptions" -}}
 {{- $conditions := list -}}
@@ -130,7 +130,7 @@ has none.
 {{/*
 The names of the webhooks of a configuration that must not fail closed yet, separated by blanks: those without a caBundle
 in the cluster. A call without a bundle always fails, so under `Fail` such a webhook would refuse every request until it
-has the bundle. Without a cluster, as for `helm template`, there are none.
+has the bundle. Without a cluster, as for `helm template`, the text is empty.
 */}}
 {{- define "claimgate.staged" -}}
 {{- $trusted := list -}}
