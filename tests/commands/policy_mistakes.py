@@ -65,7 +65,7 @@ TYPED = {
         on_pods("object.spec.containers.all(c, c == 'main')"),
         "an object and a string do not fit `==`",
     ),
-    "a key of a map that is taken for an entry": (
+    "a key of a map that is used as an entry": (
         on_pods("object.metadata.labels.exists(l, l.key == 'team')"),
         "over a map, `l` is the key; write `object.metadata.labels[l]` for its value",
     ),
@@ -175,7 +175,7 @@ UNSEEN = {
         on_pods("variables.a == 'x'", variables=[{"name": "a", "expression": "object.spec.nodeName"}]),
         "spec.variables[0].expression: fails on the smallest valid Pod: `object.spec.nodeName` is not set there",
     ),
-    "a condition on what may be missing": (
+    "a condition on a field that may be missing": (
         with_condition("object.metadata.annotations.skip != 'true'"),
         "spec.matchConditions[0].expression: fails on the smallest valid Pod",
     ),
@@ -208,7 +208,7 @@ UNSEEN = {
         with_rule(resources=["persistantvolumeclaims"]),
         "did you mean `persistentvolumeclaims`?",
     ),
-    "a sub-resource that is connected to": (
+    "a sub-resource that only CONNECT reaches": (
         with_rule(resources=["pods/exec"]),
         "`pods/exec` is requested with CONNECT alone",
     ),
@@ -225,7 +225,7 @@ UNSEEN = {
         with_condition("request.operation == 'DELETE' && has(object.spec.nodeName)"),
         "is false for every request: `request.operation` is `CREATE` or `UPDATE` here",
     ),
-    "a validation that is true for its kind": (
+    "a validation that is true for every object of its kind": (
         on_pods("object.kind != 'Deployment'"),
         "is true for every request, so it refuses nothing: `object.kind` is `Pod` here",
     ),
@@ -233,7 +233,7 @@ UNSEEN = {
         with_condition("object.metadata.name == 3"),
         "spec.matchConditions[0].expression: `object.metadata.name == 3`",
     ),
-    "a patch below what may be missing": (
+    "a patch below a field that may be missing": (
         mutating('[JSONPatch{op: "add", path: "/metadata/labels/team", value: "x"}]'),
         "fails on the smallest valid Pod: JSON Patch: add operation does not apply",
     ),

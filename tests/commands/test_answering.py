@@ -60,10 +60,26 @@ def test_an_answer_in_time_is_fine_for_a_namespace_with_the_webhook() -> None:
 
 
 REFUSED = {
-    "ours denies, which is an answer": (403, 'admission webhook "pods.mutate.claimgate.dev" denied the request: x', ""),
-    "another one denies": (403, 'admission webhook "other" denied the request: x', "unknown, because the Pod was ref"),
-    "no right": (403, "pods is forbidden: User x cannot create resource", "unknown, because the Pod was refused"),
-    "ours does not answer": (500, 'failed calling webhook "pods.mutate.claimgate.dev": EOF', "none: failed calling"),
+    "claimgate denies, which is an answer": (
+        403,
+        'admission webhook "pods.mutate.claimgate.dev" denied the request: x',
+        "",
+    ),
+    "another webhook denies": (
+        403,
+        'admission webhook "other" denied the request: x',
+        "unknown, because the Pod was ref",
+    ),
+    "no right to create a Pod": (
+        403,
+        "pods is forbidden: User x cannot create resource",
+        "unknown, because the Pod was refused",
+    ),
+    "claimgate does not answer": (
+        500,
+        'failed calling webhook "pods.mutate.claimgate.dev": EOF',
+        "none: failed calling",
+    ),
 }
 
 

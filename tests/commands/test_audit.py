@@ -58,9 +58,9 @@ def test_findings_name_file_line_object_and_policy(capsys):
         pytest.param(
             "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n", 1, id="a warning is a finding"
         ),
-        pytest.param("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {fail: x}}\n", 0, id="could not decide"),
+        pytest.param("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {fail: x}}\n", 0, id="not decided"),
         pytest.param("kind: [\n", 2, id="unreadable"),
-        pytest.param("", 0, id="nothing at all"),
+        pytest.param("", 0, id="an empty file"),
     ],
 )
 def test_exit_codes(text, code, tmp_path):
@@ -92,9 +92,15 @@ spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.co
 @pytest.mark.parametrize(
     ("reviewed", "found"),
     [
-        pytest.param((), ["device-claims/node-name"], id="as new objects, with gpu translated"),
-        pytest.param(("--as", "create"), ["device-claims/node-name"], id="the same, said"),
-        pytest.param(("--as", "stored"), ["gpu-portable/untranslated"], id="as they are, on the scheduler's node"),
+        pytest.param((), ["device-claims/node-name"], id="by default, as new objects with gpu translated"),
+        pytest.param(
+            ("--as", "create"), ["device-claims/node-name"], id="with --as create, as new objects with gpu translated"
+        ),
+        pytest.param(
+            ("--as", "stored"),
+            ["gpu-portable/untranslated"],
+            id="with --as stored, unchanged and on the scheduler's node",
+        ),
     ],
 )
 def test_a_dump_is_validated_as_stored_objects(reviewed, found, tmp_path, capsys):
@@ -309,8 +315,9 @@ spec:
 
 
 def test_an_example_refers_to_objects_of_its_own_folder(tmp_path, capsys):
-    """Files of different folders do not see each other, because they are applied separately; all see the objects of
-    --context."""
+    """Files of different folders do not see each other, because they are applied separately. Every folder sees the
+    objects of --context.
+    """
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "example.yaml").write_text(example(name))
@@ -330,7 +337,7 @@ def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
 
 
 def test_published_manifests_are_evaluated_without_an_error(tmp_path, capsys):
-    """Each manifest is audited or reported, and none makes an expression of a shipped policy fail."""
+    """Each manifest is audited or reported, and no manifest makes an expression of a shipped policy fail."""
     kept = tmp_path / "report.json"
     assert run_command_line(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}
     document = json.loads(kept.read_text())

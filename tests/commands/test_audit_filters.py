@@ -1,5 +1,5 @@
-"""The objects that an audit leaves out, and the findings that end it with 1: in one process, part by part, and in two
-processes.
+"""Which findings an audit leaves out, and which findings give exit code 1: in one process, with each document as a
+part, and in two processes.
 """
 
 import json

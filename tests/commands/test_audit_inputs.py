@@ -55,7 +55,7 @@ def test_a_file_that_is_named_is_read_whatever_is_included(tmp_path, capsys):
     assert denied(capsys, tmp_path / "a" / "one.yaml", tmp_path / "b", "--include", "none") == ["one"]
 
 
-def test_patterns_that_leave_nothing_are_told(tmp_path, capsys):
+def test_patterns_that_match_no_file_are_reported(tmp_path, capsys):
     written(tmp_path, {**TREE, ".claimgateignore": "*\n"})
     assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == 0
     assert "no object was audited: --include, --exclude or .claimgateignore leaves out every" in capsys.readouterr().err
@@ -154,7 +154,7 @@ def test_a_chart_gets_its_dependencies_of_the_same_folder(tmp_path, capsys):
     assert "missing in charts/ directory: far" in err  # the file is outside of the named folder
 
 
-def test_warnings_of_kustomize_are_no_cause_of_a_failure(tmp_path, capsys, programs):
+def test_warnings_of_kustomize_are_not_reported_as_the_cause_of_a_failure(tmp_path, capsys, programs):
     warning = "# Warning: 'commonLabels' is deprecated. Please use 'labels' instead."
     prints = f'echo "{warning}" >&2; ' * 9
     (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\n{prints}echo 'error: no file a.yaml' >&2; exit 1\n")

@@ -1,4 +1,4 @@
-"""An audit of many objects: in order, in parts, in several processes, until Ctrl-C, and with any other files."""
+"""An audit of many objects: in order, in parts, in several processes, until Ctrl-C, and beside hostile files."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def findings(file):
 
 
 @pytest.mark.parametrize("format_", ["ndjson", "text", "sarif"])
-def test_several_processes_write_what_one_writes(tmp_path, monkeypatch, capsys, format_):
+def test_several_processes_write_the_output_of_one_process(tmp_path, monkeypatch, capsys, format_):
     monkeypatch.setattr(document_stream, "_BLOCK", 700)
     folder = many(tmp_path, 6, 8)
     written = []

@@ -33,7 +33,7 @@ def test_certificates_are_issued_shown_and_rotated(tmp_path: Path, capsys: Captu
     assert (tmp_path / "tls.crt").read_bytes() == before
 
 
-def test_the_authority_that_signed_is_told_from_a_former_one(tmp_path: Path, capsys: Capture) -> None:
+def test_the_signing_authority_is_marked_beside_a_former_one(tmp_path: Path, capsys: Capture) -> None:
     folder = ["--dir", str(tmp_path)]
     run_command_line(["certs", "issue", *folder])
     former = (tmp_path / "ca.crt").read_bytes()

@@ -47,7 +47,7 @@ def test_version_is_the_distribution_s(capsys):
             ["webhook-config", "--failure-policy", "Foo"],
             "error: invalid value for '--failure-policy': 'Foo' is not one of 'Fail', 'Ignore'"
             " (see `claimgate webhook-config --help`)",
-            id="none of the choices",
+            id="a value that is not a choice",
         ),
         pytest.param(["--nope"], "error: no such option: --nope", id="unknown flag"),
         pytest.param(["replay"], "error: replay: names no file; name FIXTURE or -f FILE", id="no fixture"),
@@ -114,7 +114,7 @@ def test_a_closed_stdout_prints_no_traceback():
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_a_terminal_without_utf_8_is_no_reason_to_fail():
+def test_commands_work_on_a_terminal_without_utf_8():
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     fixture = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "caf\u00e9"}}'
     done = subprocess.run(
@@ -132,7 +132,7 @@ def test_a_terminal_without_utf_8_is_no_reason_to_fail():
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        pytest.param(None, (Output("text"),), id="text when nothing is chosen"),
+        pytest.param(None, (Output("text"),), id="text by default"),
         pytest.param(["json=-"], (Output("json"),), id="a dash is stdout"),
         pytest.param(
             ["text", "json=a=b"], (Output("text"), Output("json", "a=b")), id="one for stdout, one for a file"
@@ -187,7 +187,7 @@ def test_an_internal_error_exits_with_70_and_its_place(capsys):
 
 @pytest.mark.parametrize("verb", ["policies list", "policies check", "policies export", "test", "audit .", "replay ."])
 def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
-    """The error is one line, and not every mistake that an older CEL finds in the policies."""
+    """The error is one line. It does not list each mistake that an older CEL finds in the policies."""
     assert run_command_line([*verb.split(), "--kubernetes-version", "1.33"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -251,15 +251,15 @@ POD = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}'
         pytest.param("--config=c.yaml", "*", id="the configuration"),
         pytest.param("-ojson=y.json", "*", id="a short option with its value"),
         pytest.param("-v", "*", id="a short option"),
-        pytest.param("--publish", "*", id="an option of which the next file is the value"),
+        pytest.param("--publish", "*", id="an option with the next file as its value"),
         pytest.param("--config=a/c.yaml", "*/*.yaml", id="a folder and a file"),
-        pytest.param("--nothing", "*", id="a word that is no option"),
+        pytest.param("--nothing", "*", id="a word that is not an option"),
         pytest.param("-", "*", id="standard input"),
         pytest.param("--", "*", id="the end of options"),
     ],
 )
 def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypatch, capsys):
-    """The words into which a shell expands a pattern, if a file with an option's name exists."""
+    """A shell expands a pattern to these words, if a file has the name of an option."""
     monkeypatch.chdir(tmp_path)
     Path("z.yaml").write_text(POD)
     Path(file).parent.mkdir(exist_ok=True)
@@ -329,7 +329,7 @@ def test_help_shows_examples_of_each_command_that_have_its_flags():
         assert {word for each in words for word in each if word.startswith("-")} <= flags[path]
 
 
-def test_each_group_of_options_has_flags_of_verbs_alone():
+def test_each_group_of_options_has_only_flags_of_verbs():
     known = set().union(*(flags for _, flags in flags_of_commands()))
     assert {flag for names in OPTION_GROUPS.values() for flag in names} - known == set()
 

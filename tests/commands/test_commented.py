@@ -40,7 +40,7 @@ def audited(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, d
     [(False, ""), (True, ""), (True, "broken: [\n---\n")],
     ids=["at the line", "above the line", "in a file with a broken document"],
 )
-def test_a_comment_excepts_the_finding_at_its_line(
+def test_a_comment_makes_an_exception_for_the_finding_at_its_line(
     folder: Path, capsys: pytest.CaptureFixture[str], *, above: bool, separator: str
 ) -> None:
     Path("claimgate.yaml").write_text("ignoreComments: [research]\n")
@@ -66,7 +66,7 @@ def test_a_comment_excepts_the_finding_at_its_line(
     ],
     ids=["another namespace", "no configuration of comments", "--no-config", "no reason", "another rule"],
 )
-def test_a_comment_without_effect_is_told(
+def test_a_comment_without_effect_is_reported(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
     configuration: str,

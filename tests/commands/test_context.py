@@ -168,7 +168,14 @@ CHAIN = {"queues.yaml": (local_queue(), cluster_queue(4), FLAVOR), "job.yaml": j
         ({"job.yaml": job(namespace="team")}, []),  # the LocalQueue may be in another namespace
         ({"queues.yaml": local_queue(), "vendor/queues.yaml": (cluster_queue(4), FLAVOR)}, []),
     ],
-    ids=["one folder", "another folder", "two of a name", "a cohort", "another namespace", "a copy of others"],
+    ids=[
+        "one folder",
+        "another folder",
+        "two objects of one name",
+        "a cohort",
+        "another namespace",
+        "a copy of other files",
+    ],
 )
 def test_a_chain_of_objects_stays_in_one_source(
     more: dict[str, str], rules: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -307,7 +314,7 @@ def test_findings_name_objects_as_kustomizations_do(tmp_path: Path, capsys: pyte
         ({"patches": "[{path: part.yaml}]", "components": "[part.yaml]"}, 1),
         ({"patches": "[{path: other.yaml}, {patch: 'kind: Job'}, 1]"}, 1),
     ],
-    ids=["patches", "strategic merge", "JSON patch", "taken as well", "another file"],
+    ids=["patches", "strategic merge", "JSON patch", "the patch is also a component", "another file"],
 )
 def test_a_patch_of_a_kustomization_is_not_an_object(
     more: dict[str, str], told: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""JSON that is nested deeper than objects are read is a mistake of its file, wherever a command reads a file."""
+"""JSON that is nested too deeply is reported as a mistake of its file, by each command that reads the file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FEW = DEEP.replace('{"a":' * 5000, '{"a":' * 300).replace("}" * 5001, "}" * 301)
     ],
     ids=" ".join,
 )
-def test_a_deep_file_is_no_fault_of_claimgate(
+def test_a_deep_file_is_reported_as_a_mistake_of_the_file(
     arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

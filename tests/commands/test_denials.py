@@ -1,5 +1,5 @@
-"""A job has ten mistakes, and the mutating phase denies one of them: all are reported at once, and the denial stays the
-same.
+"""A job has ten mistakes, and the mutating phase denies one of them. The denial reports all ten, with the code of the
+one.
 """
 
 import json

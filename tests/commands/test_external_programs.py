@@ -281,7 +281,7 @@ def test_files_outside_the_kustomization_are_audited_too(tmp_path, capsys):
 
 
 @needs_helm
-def test_a_folder_that_is_called_like_an_option_of_helm_is_rendered(tmp_path, capsys, monkeypatch):
+def test_a_folder_named_like_an_option_of_helm_is_rendered(tmp_path, capsys, monkeypatch):
     """helm would read a folder named `--post-renderer=/bin/sh` as an option that starts a program."""
     ran = tmp_path / "ran"
     write_program(tmp_path / "evil", f"#!/bin/sh\ntouch {ran}\ncat\n")
@@ -303,7 +303,7 @@ OUTSIDE = {"kustomization.yaml": "resources: [pod.yaml]\n", "pod.yaml": POD.form
     {
         "a folder outside": ("resources: [../../outside]\n", "uses `../../outside`, which is outside"),
         "keys in any case": ("RESOURCES: [../../outside]\n", "has the key `RESOURCES`"),
-        "keys that Go takes for equal": ("reſources: [../../outside]\n", "has the key `reſources`"),
+        "keys that Go treats as equal": ("reſources: [../../outside]\n", "has the key `reſources`"),
         "a key twice": ("resources: []\nresources: [../../outside]\n", "outside"),
         "a link to a folder": ("resources: [link]\n", "uses `link`, which is outside"),
         "an old field": ("bases: [../../outside]\n", "outside"),
@@ -314,10 +314,10 @@ OUTSIDE = {"kustomization.yaml": "resources: [pod.yaml]\n", "pod.yaml": POD.form
         "an address": ("resources: ['https://host.example/x?ref=v1']\n", "--render-remote lets kustomize fetch"),
         "an address of git": ("bases: ['git::https://host.example/x']\n", "--render-remote lets kustomize fetch"),
         "an address in a base": ("resources: [nested]\n", "`https://host.example/n`, which the folder does not have"),
-        "a link that Go cleans away": ("resources: [deep/../../../outside]\n", "outside"),
+        "a link that Go removes from the path": ("resources: [deep/../../../outside]\n", "outside"),
         "a file behind a link": ("resources: [p.yaml]\nconfigMapGenerator: [{name: x, files: [leak]}]\n", "failed: "),
-        "what is no YAML": ("resources: [p.yaml]\nx: [\n", "cannot be read"),
-        "a number that nothing holds": ('{"resources": ["p.yaml"], "x": 1e999}', "has a value that cannot be copied"),
+        "a kustomization that is not YAML": ("resources: [p.yaml]\nx: [\n", "cannot be read"),
+        "a number that no double holds": ('{"resources": ["p.yaml"], "x": 1e999}', "has a value that cannot be copied"),
         "a short address": ("resources: [github.com/a/b]\n", "--render-remote lets kustomize fetch"),
         "an address of a file": ("patches: [{path: 'http://127.0.0.1:1/x'}]\nresources: [p.yaml]\n", "failed: "),
         "a chart": ("helmCharts: [{name: x, repo: 'https://host.example'}]\n", "--enable-helm"),

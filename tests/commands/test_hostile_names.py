@@ -245,11 +245,11 @@ def test_backtest(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 REFUSED = {
-    "a file that is not there": ["audit", IN_FILE],
+    "a file that does not exist": ["audit", IN_FILE],
     "an invalid verb": [IN_FILE],
     "an invalid option": ["audit", f"--{IN_FILE}"],
     "an invalid format": ["audit", "x", "-o", IN_FILE],
-    "a suite that is not there": ["test", IN_FILE],
+    "a suite that does not exist": ["test", IN_FILE],
     "an expression": ["cel", IN_FILE],
     "an expression that fails": ["cel", f"{{'a': 1}}[{json.dumps(IN_FILE)}]"],
     "a certificate secret": ["certs", "show", "--secret", IN_FILE.replace("/", "")],

@@ -103,7 +103,7 @@ WITHOUT_SUMS = {
 """The formats that do not report what the configuration left out."""
 
 
-def test_every_format_with_sums_counts_it(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_format_with_sums_counts_what_was_left_out(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [each for each in format_names() if each not in WITHOUT_SUMS]
     assert audit(*(f"--output={name}={name}.out" for name in names)) == 0
     said = {name: (configured / f"{name}.out").read_text() for name in names}
@@ -132,7 +132,7 @@ def test_several_processes_count_the_same(folder: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("form", ["flag", "variable"])
-def test_no_config_leaves_out_nothing(
+def test_the_flag_no_config_leaves_out_nothing(
     form: str, configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if form == "variable":
@@ -170,10 +170,16 @@ def test_without_these_settings_nothing_is_reported(folder: Path, capsys: pytest
     ("arguments", "said"),
     [
         pytest.param(
-            ["--no-config", "--config=claimgate.yaml"], "each says which configuration holds", id="a file, too"
+            ["--no-config", "--config=claimgate.yaml"],
+            "each says which configuration holds",
+            id="--no-config with --config",
         ),
-        pytest.param(["--config-from=.", "--no-config"], "each says which configuration holds", id="a copy, too"),
-        pytest.param(["--config-from=nowhere"], "`nowhere` is not a folder", id="no copy"),
+        pytest.param(
+            ["--config-from=.", "--no-config"],
+            "each says which configuration holds",
+            id="--no-config with --config-from",
+        ),
+        pytest.param(["--config-from=nowhere"], "`nowhere` is not a folder", id="--config-from without a folder"),
     ],
 )
 def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +188,9 @@ def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.
 
 
 def test_a_param_in_the_audited_files_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The output names the rules in force, even if no configuration is read."""
+    """A ConfigMap of the audited files can turn a rule off, even with `--no-config`, so the summary names the
+    ConfigMap.
+    """
     param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "training-jobs"}, "data": {"off": RULE}}
     param["metadata"]["namespace"] = "claimgate-system"  # type: ignore[index]
     assert audit("--no-config") == 1
@@ -195,7 +203,7 @@ def test_a_param_in_the_audited_files_is_reported(folder: Path, capsys: pytest.C
     assert json.loads(capsys.readouterr().out)["leftOut"]["params"] == ["ConfigMap claimgate-system/training-jobs"]
 
 
-def test_a_summary_names_five_params_and_json_all() -> None:
+def test_a_summary_names_five_params_and_json_names_all() -> None:
     found = LeftOut(params=tuple("abcdefg"))
     assert str(found) == "left out: nothing counted; a, b, c, d, e, 2 others of the audited files may leave out more"
     assert found.as_json()["params"] == list("abcdefg")

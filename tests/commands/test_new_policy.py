@@ -11,7 +11,7 @@ CHOICES = [choice for count in range(4) for choice in itertools.combinations(FLA
 
 
 @pytest.mark.parametrize("flags", CHOICES, ids=lambda flags: " ".join(flags) or "plain")
-def test_policies_of_init_pass_their_suites(flags, tmp_path, capsys):
+def test_new_policies_pass_their_suites(flags, tmp_path, capsys):
     assert run_command_line(["policies", "new", "gpu-team", *flags, "--in", str(tmp_path)]) == 0
     folder = tmp_path / "gpu-team"
     names = {path.name for path in folder.iterdir()}
@@ -24,7 +24,7 @@ def test_policies_of_init_pass_their_suites(flags, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("flags", CHOICES, ids=lambda flags: " ".join(flags) or "plain")
-def test_its_suite_fails_when_the_policy_no_longer_does_what_it_says(flags, tmp_path, capsys):
+def test_the_suite_of_a_new_policy_fails_when_the_policy_changes(flags, tmp_path, capsys):
     run_command_line(["policies", "new", "team", *flags, "--in", str(tmp_path)])
     policy = tmp_path / "team" / "policy.yaml"
     policy.write_text(policy.read_text().replace("resources: [pods]", "resources: [pods, services]"))
@@ -32,7 +32,7 @@ def test_its_suite_fails_when_the_policy_no_longer_does_what_it_says(flags, tmp_
     assert "a Service is not matched" in capsys.readouterr().out
 
 
-def test_its_parameter_is_where_claimgate_runs(tmp_path):
+def test_the_parameter_of_a_new_policy_is_in_the_namespace_of_claimgate(tmp_path):
     run_command_line(["policies", "new", "team", "--param", "--own-namespace", "gates", "--in", str(tmp_path)])
     written = {path.name: path.read_text() for path in (tmp_path / "team").iterdir()}
     assert all("namespace: gates" in written[name] for name in ("binding.yaml", "params.yaml", "suite.yaml"))
@@ -73,7 +73,7 @@ request:
 
 
 @pytest.mark.parametrize("flags", [["--expand"], ["--expand", "--mutate"]], ids=["validates", "mutates"])
-def test_cases_of_objects_and_reviews_are_added_to_its_suite(flags, tmp_path, capsys):
+def test_objects_and_reviews_become_cases_of_the_suite(flags, tmp_path, capsys):
     (tmp_path / "job.yaml").write_text(f"{JOB}---\n{JOB}")
     (tmp_path / "review.yaml").write_text(REVIEW)
     files = [f"--case={tmp_path / 'job.yaml'}", f"--case={tmp_path / 'review.yaml'}"]

@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[list[Any], list[str], dict[str, Any], str]] = {
     "an error under Ignore": (validating("object.spec.nothing == 1", failurePolicy="Ignore"), [], {}, "passes"),
     "an error with a binding that warns": (validating("object.spec.nothing == 1", actions=["Warn"]), [], {}, "passes"),
     "--skip": (NOTHING, ["--skip", "v"], {}, "passes"),
-    "--rule of another": (NOTHING, ["--rule", "storage"], {}, "passes"),
+    "--rule of another policy": (NOTHING, ["--rule", "storage"], {}, "passes"),
     "--rule": (NOTHING, ["--rule", "v"], {}, "denied"),
     "--enforcement-action": (NOTHING, ["--enforcement-action", "warn"], {}, "passes"),
     "--unbound": (UNBOUND, ["--unbound"], {}, "denied"),
@@ -53,7 +53,7 @@ ROWS: dict[str, tuple[list[Any], list[str], dict[str, Any], str]] = {
     "an exception": (NOTHING, [], {"exceptions": [EXCEPTION]}, "passes"),
     "ignore": (NOTHING, [], {"ignore": {"namespaces": ["team"]}}, "passes"),
     "a PolicyException": (NOTHING, GRANTED, {"policyExceptions": [ALLOWED]}, "passes"),
-    "a PolicyException that nothing allows": (NOTHING, GRANTED, {}, "denied"),
+    "a PolicyException that the configuration does not allow": (NOTHING, GRANTED, {}, "denied"),
     "a PolicyException of another namespace": (NOTHING, GRANTED[2:], {"policyExceptions": [ALLOWED]}, "denied"),
     "a PolicyException out of bounds": (
         NOTHING,
@@ -128,7 +128,7 @@ def test_a_policy_that_may_deny_and_is_not_evaluated_is_undecided(
     (policy, binding) = policies
     answer(door, policies, [], {})
     if door == "backtest" and policies is UNKNOWN["a user"]:
-        return  # a log has it
+        return  # a log has the user
     file, flags = "log.json" if door == "backtest" else "pod.yaml", ["--fail-on", "deny,undecided"]
     flags = [] if door == "simulate" else flags
     assert run_command_line([door, file, *flags]) == 3
@@ -192,7 +192,7 @@ def test_a_problem_that_several_params_find_is_reported_once(
     for door in DOORS:
         assert answer(door, rules, ["--context", "params.yaml"], {}) == "denied"
         out = capsys.readouterr().out
-        if door == "backtest":  # it counts rules, with one example
+        if door == "backtest":  # backtest counts rules, and shows one example of each
             assert out.count("never") == 1
             continue
         assert [out.count(f"never{by}") for by in ("", " by one", " by two")] == [3, 1, 1], f"{door}: {out}"

@@ -209,7 +209,7 @@ def test_a_rule_without_a_policy_is_reported(rule, hint, capsys):
 
 
 def test_pages_of_rules_are_written(tmp_path, capsys):
-    """The same for policies of a site, with rules in a separate index."""
+    """Policies of a site get pages in the same form, and a separate index."""
     folder = str(Path(shipped.policies_folder()) / "claims-exactly-one")
     assert run_command_line(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
     assert capsys.readouterr().out == ""
@@ -307,7 +307,7 @@ def test_exported_bindings_and_params_are_where_claimgate_runs(tmp_path, capsys)
     assert (out.count("namespace: gates\n"), out.count("claimgate-system")) == (2, 0)
 
 
-def test_a_name_that_is_taken_is_named(tmp_path, capsys):
+def test_an_exported_name_that_exists_already_is_reported(tmp_path, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_text()
     (tmp_path / "p.yaml").write_text(
         text.replace("Name: fails", "Name: denies-templates").replace("{name: fails}", "{name: denies-templates}")
@@ -465,7 +465,7 @@ def test_check_names_patches_that_crash_the_api_server(value, told, tmp_path, ca
 KYVERNO = str(ROOT / "tests/data/suites/kyverno-kinds/policies.yaml")
 
 
-def test_convert_prints_native_policies_and_names_the_others(capsys, tmp_path):
+def test_convert_prints_native_policies_and_names_policies_that_it_does_not_convert(capsys, tmp_path):
     assert run_command_line(["policies", "convert", KYVERNO]) == 1
     out, err = capsys.readouterr()
     assert err.endswith(
@@ -477,7 +477,7 @@ def test_convert_prints_native_policies_and_names_the_others(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("verb", [["policies", "check"], ["policies", "list"], ["replay", str(SAMPLE), "--only"]])
-def test_policies_of_others_are_named_with_the_command(verb, capsys, tmp_path):
+def test_policies_of_other_projects_are_counted_in_a_warning(verb, capsys, tmp_path):
     assert run_command_line([*verb, KYVERNO]) == 2
     found = "found 1 ClusterPolicy of Kyverno, 1 MutatingPolicy of Kyverno, 1 NamespacedValidatingPolicy of Kyverno, 2 ValidatingPolicies of Kyverno"
     assert f"no native policy found; {found}" in capsys.readouterr().err

@@ -224,7 +224,7 @@ def test_a_missing_field_is_reported_in_an_expression_with_a_wrong_type(tmp_path
 
 
 def test_a_failure_that_a_missing_field_does_not_cause_is_not_described_by_the_field(tmp_path, capsys):
-    """The condition holds for a Pod without a limit alone, and the mutation writes all fields of all volumes."""
+    """The condition holds only for a Pod without a limit, and the mutation writes all fields of all volumes."""
     no_limit = "object.spec.?volumes.orValue([]).exists(v, has(v.emptyDir) && !has(v.emptyDir.sizeLimit))"
     added = "Object.spec.volumes{name: v.name, emptyDir: Object.spec.volumes.emptyDir{sizeLimit: '1Gi'}}"
     manifests = mutating(

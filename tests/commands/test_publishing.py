@@ -164,7 +164,7 @@ def test_a_refused_removal_does_not_stop_other_removals(publish, server):
     assert "0 written, 0 unchanged, 2 removed, 1 refused" in told
 
 
-def test_refused_report_writes_are_counted_and_some_named(publish, server):
+def test_refused_report_writes_are_counted_and_the_first_are_named(publish, server):
     server.objects[REPORTS] = []
     server.objects[PODS] = [pod(f"pod-{number:02}") for number in range(15)]
     server.refuses_writes = True
@@ -185,7 +185,7 @@ def test_a_silent_server_is_not_awaited_again_and_again(publish, server):
     assert "5 unanswered, 4 not tried" in told
 
 
-def test_the_worst_of_very_many_results_are_written(publish, server, monkeypatch):
+def test_of_very_many_results_the_worst_are_written(publish, server, monkeypatch):
     monkeypatch.setattr(policyreport, "MOST_RESULTS", 1)
     publish()
     report = reports(server)["uid-bad"]

@@ -149,7 +149,7 @@ def test_cohorts_with_a_cycle_are_reported(tmp_path: Path, capsys: pytest.Captur
         (["nowhere"], "error: nowhere: no such file or folder"),
         ([FILE, "-o", "png"], "error: --output: unknown format `png`, expected one of text, json, svg"),
     ],
-    ids=["nothing is named", "both are named", "a file that is not there", "an unknown format"],
+    ids=["neither a path nor --live", "a path and --live", "a file that does not exist", "an unknown format"],
 )
 def test_invalid_arguments_of_queues_are_reported(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]

@@ -94,9 +94,9 @@ def event(number):
 
 AUDITS = {
     "lines": ["-o", "ndjson"],
-    "text, with all that is in the cluster": ["-o", "text", "--context-is-whole"],
+    "text, with --context-is-whole": ["-o", "text", "--context-is-whole"],
     "HTML, with queues": ["-o", "html", "--advice"],
-    "a rule alone, as SARIF": ["-o", "sarif", "--rule", "gpu-portable"],
+    "only one rule, as SARIF": ["-o", "sarif", "--rule", "gpu-portable"],
     "files left out": ["-o", "json", "--exclude", "large.yaml", "--include", "f*.yaml"],
 }
 
@@ -203,7 +203,10 @@ REFUSED = {
     "no cluster of this machine": ([TEAM, "--ray", "auto"], "--ray: no Ray at `auto`"),
     "a store without a driver": (["gs://bucket/x", "--ray", "local"], "gs://bucket/x: cannot be read: please install"),
     "an unknown store": (["nosuch://x", "--ray", "local"], "nosuch://x: cannot be read: protocol not known"),
-    "nothing there": (["s3://manifests/absent", "--ray", "local"], "s3://manifests/absent: no such file or folder"),
+    "an address without files": (
+        ["s3://manifests/absent", "--ray", "local"],
+        "s3://manifests/absent: no such file or folder",
+    ),
 }
 
 

@@ -134,12 +134,12 @@ def answered(code=200, text=None, **response):
 @pytest.mark.parametrize(
     ("code", "text", "message"),
     [
-        pytest.param(500, "", "an empty body", id="nothing said"),
+        pytest.param(500, "", "an empty body", id="an empty body"),
         pytest.param(400, '{"kind": "Status", "message": "no uid"}', "no uid", id="a Status"),
-        pytest.param(404, "<html>\n not here", "<html> not here", id="something else"),
-        pytest.param(200, "{}", "not an answer to a review", id="no response"),
+        pytest.param(404, "<html>\n not here", "<html> not here", id="a page of HTML"),
+        pytest.param(200, "{}", "not an answer to a review", id="an object without a response"),
         pytest.param(200, "[1]", "not an answer to a review", id="a list"),
-        pytest.param(200, "nothing", "not an answer to a review", id="no JSON"),
+        pytest.param(200, "nothing", "not an answer to a review", id="not JSON"),
         pytest.param(200, '{"response": {"uid": "x", "allowed": true}}', "found `x`", id="another uid"),
     ],
 )
@@ -151,9 +151,11 @@ def test_an_invalid_answer_of_a_server_is_an_error(code, text, message):
 @pytest.mark.parametrize(
     "patch",
     [
-        pytest.param("!", id="no base64"),
-        pytest.param(base64.b64encode(b"{").decode(), id="no JSON"),
-        pytest.param(base64.b64encode(b'[{"op": "remove", "path": "/absent"}]').decode(), id="one that does not apply"),
+        pytest.param("!", id="not base64"),
+        pytest.param(base64.b64encode(b"{").decode(), id="not JSON"),
+        pytest.param(
+            base64.b64encode(b'[{"op": "remove", "path": "/absent"}]').decode(), id="a patch that does not apply"
+        ),
     ],
 )
 def test_patches_that_cannot_be_used(patch):

@@ -51,8 +51,8 @@ def lines(capsys):
         pytest.param(pod(warn="1"), 0, id="a warning is allowed"),
         pytest.param(pod(deny="1"), 1, id="denied is 1"),
         pytest.param(pod(fail="1"), 0, id="an ignored error is reported"),
-        pytest.param([pod(fail="1"), pod(deny="1")], 1, id="denied is said before undecided"),
-        pytest.param([pod(deny="1"), {"replicas": 1}], 2, id="unreadable is said before denied"),
+        pytest.param([pod(fail="1"), pod(deny="1")], 1, id="denied counts before undecided"),
+        pytest.param([pod(deny="1"), {"replicas": 1}], 2, id="unreadable counts before denied"),
         pytest.param("{not json", 2, id="broken JSON is 2"),
         pytest.param(
             {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}, 2, id="a review without request"
@@ -256,7 +256,6 @@ def test_junit_names_what_cannot_be_read(tmp_path, capsys):
 
 
 def test_advice_is_shown_on_request(tmp_path, capsys):
-    """All three verbs report this, with the exit code for a file that does not exist."""
     folder = tmp_path / "storage"
     shutil.copytree(shipped.policies_folder() / "storage", folder)
     params = folder / "params.yaml"
@@ -318,15 +317,15 @@ spec: {policyName: nulls, validationActions: [Deny]}
 @pytest.mark.parametrize(
     ("fixture", "code"),
     [
-        pytest.param(request({**ROLE, "rules": None}), 0, id="a review has the null that it has"),
-        pytest.param(request(ROLE), 1, id="a review has none that it has not"),
-        pytest.param(ROLE, 0, id="a file has what an API server writes"),
-        pytest.param({**ROLE, "rules": None}, 0, id="a null in a file too"),
-        pytest.param({**ROLE, "rules": []}, 1, id="an empty list is none"),
+        pytest.param(request({**ROLE, "rules": None}), 0, id="a null of a review is kept"),
+        pytest.param(request(ROLE), 1, id="a review gets no null"),
+        pytest.param(ROLE, 0, id="a file gets the null that an API server writes"),
+        pytest.param({**ROLE, "rules": None}, 0, id="a null of a file is kept"),
+        pytest.param({**ROLE, "rules": []}, 1, id="an empty list is not a null"),
         pytest.param(
             {**pod(), "spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}},
             0,
-            id="an amount in a file is a text",
+            id="a number in a file becomes a text",
         ),
     ],
 )
@@ -372,8 +371,8 @@ def test_a_change_is_a_warning_only_if_the_site_wants_it(flags, tmp_path, capsys
     "flags", [[], ["--docs-address", "https://docs.example"], ["--api-server-text"]], ids=["", "links", "native"]
 )
 def test_a_warning_of_both_phases_is_shown_once(flags, tmp_path, capsys):
-    """A denial in the mutating phase hides the other phase; warnings of that phase have neither links nor the API
-    server's words."""
+    """If the mutating phase denies, the validating phase is evaluated too, and reports the same warning. Links and
+    `--api-server-text` must not make the two texts differ."""
     problems = {"expression": "problems.size() == 0", "messageExpression": "problems"}
     annotations = {"checks": "pod-resources", "phase": "both", "expand": "pods"}
     policies = [

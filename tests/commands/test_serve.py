@@ -103,7 +103,7 @@ def served(folder: Path, *flags: str, **environment: str) -> Iterator[Served]:
         process.wait(20)
 
 
-def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> None:
+def test_serve_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> None:
     with served(tmp_path) as server, server.client() as client:
         ready = server.wait("ready")
         assert {"claims-exactly-one", "gpu-portable", "trainjob-num-proc-per-node"} <= set(ready["policies"])
@@ -119,7 +119,7 @@ def test_it_serves_the_shipped_policies_and_stops_cleanly(tmp_path: Path) -> Non
     assert sorted(messages) == ["listening", "ready", "review", "stopped", "stopping"]
 
 
-def test_it_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tmp_path: Path) -> None:
+def test_serve_listens_while_the_api_server_is_away_and_says_why_it_is_not_ready(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text(policy("pods"))
     away = ApiServer()
     kubeconfig, port = away.kubeconfig(tmp_path), away.server_port
@@ -193,7 +193,7 @@ def test_a_renewed_certificate_is_served_and_a_broken_one_is_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["its reader closed it", "it is not read"])
-def test_a_stderr_that_nobody_reads_stops_neither_reviews_nor_reloads(tmp_path: Path, is_closed: bool) -> None:
+def test_an_unread_stderr_stops_neither_reviews_nor_reloads(tmp_path: Path, is_closed: bool) -> None:
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "policy.yaml").write_text(policy("pods"))
@@ -315,20 +315,23 @@ def test_nothing_slow_is_imported_before_it_is_needed() -> None:
 
 REFUSED = {
     "no certificate": ([], "--tls-cert and --tls-key: are required, because an API server calls"),
-    "a certificate that is not there": (["--tls-cert", "x", "--tls-key", "y"], "`x`, `y`: no such file"),
-    "policies that are not there": (["PAIR", "--only", "nowhere"], "nowhere: no such file or folder"),
+    "a certificate that does not exist": (["--tls-cert", "x", "--tls-key", "y"], "`x`, `y`: no such file"),
+    "policies that do not exist": (["PAIR", "--only", "nowhere"], "nowhere: no such file or folder"),
     "a broken policy": (["PAIR", "--only", "broken.yaml"], "broken.yaml:2:1: not YAML"),
-    "context that is not there": (["PAIR", "--context", "nowhere"], "nowhere: no such file or folder"),
+    "context that does not exist": (["PAIR", "--context", "nowhere"], "nowhere: no such file or folder"),
     "an invalid size": (["PAIR", "--max-body-bytes", "big"], "--max-body-bytes: `big` is not a size"),
-    "less memory for bodies than one may have": (
+    "less memory for bodies than one body may have": (
         ["PAIR", "--max-inflight-body-bytes", "1Mi"],
         "--max-inflight-body-bytes: 1048576 bytes are less than one body of --max-body-bytes (20971520)",
     ),
-    "names of clients that show none": (["PAIR", "--client-name", "api"], "name the authority of the clients with"),
+    "names of clients without their authority": (
+        ["PAIR", "--client-name", "api"],
+        "name the authority of the clients with",
+    ),
     "an invalid level": (["PAIR", "--log-level", "loud"], "--log-level: `loud`"),
     "an invalid port": (["PAIR", "--port", "70000"], "--port"),
-    "an address that is not ours": (["PAIR", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1:8443"),
-    "a kubeconfig that is not there": (["PAIR", "--kubeconfig", "nowhere"], "name one with --kubeconfig"),
+    "an address of another machine": (["PAIR", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1:8443"),
+    "a kubeconfig that does not exist": (["PAIR", "--kubeconfig", "nowhere"], "name one with --kubeconfig"),
 }
 
 
@@ -361,7 +364,7 @@ def test_a_failed_start_exits_with_2_and_the_reason(
 UNKNOWN = "no such option: --max-bodi"
 FORMATS = {
     # flags, the variable for the format of the log, how the line begins
-    "nothing is said": ([], "", '{"time": "'),
+    "JSON by default": ([], "", '{"time": "'),
     "JSON by a flag": (["--log-format", "json"], "text", '{"time": "'),
     "text by a flag": (["--log-format=text"], "json", f"error: {UNKNOWN}"),
     "text by a variable": ([], "text", f"error: {UNKNOWN}"),

@@ -48,7 +48,7 @@ UNKNOWN = "levels: {rules: {gpu-portable/al: warn}}"
 @pytest.mark.parametrize(
     ("deployed", "text", "mistakes", "ends"),
     [
-        pytest.param(deployment(), "levels: {}", [], [], id="a good one"),
+        pytest.param(deployment(), "levels: {}", [], [], id="a good configuration"),
         pytest.param(
             deployment(),
             "level: {}",
@@ -87,7 +87,7 @@ UNKNOWN = "levels: {rules: {gpu-portable/al: warn}}"
             "levels: {}",
             [f"ConfigMap n/claimgate-config other: there is no such key{KEPT}"],
             [],
-            id="a key that is not there",
+            id="a key that does not exist",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_policy_exceptions_without_an_effect_and_those_that_end_soon_are_noted(
     ]
 
 
-def test_without_a_configuration_none_has_an_effect_and_few_of_many_are_noted(
+def test_without_a_configuration_no_policy_exception_has_an_effect_and_twenty_are_named(
     server: ApiServer, tmp_path: Path
 ) -> None:
     server.answers["/apis/claimgate.dev/v1alpha1/policyexceptions"] = exceptions(*([{}] * 30))

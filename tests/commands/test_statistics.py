@@ -16,7 +16,7 @@ OTHER = "gpu-portable/all"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three jobs that break a rule, one of them excepted, and a job that breaks another rule twice."""
+    """Three jobs that break a rule, one of them with an exception, and a job that breaks another rule twice."""
     monkeypatch.chdir(tmp_path)
     text = BROKEN.read_text()
     for name in ("a", "b", "excepted"):

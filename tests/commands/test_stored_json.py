@@ -1,4 +1,4 @@
-"""Each command gives the same result for an object with any JSON that an API server stores, and without it."""
+"""JSON of any form that an API server stores in an object does not change the result of a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORED = {
     "half of a surrogate pair": rb'"\ud800"',
     "a surrogate pair": rb'"\ud83d\ude00"',
     "a character that YAML does not have": b'"\x7f"',
-    "a number beyond all doubles": b"1e999",
+    "a number that no double holds": b"1e999",
 }
 stored_json = pytest.mark.parametrize("stored", STORED.values(), ids=STORED.keys())
 CLAIM = {
@@ -98,7 +98,7 @@ def test_a_suite_has_the_same_results_for_stored_json(
 
 
 @stored_json
-def test_the_line_of_a_finding_is_found_beside_stored_json(
+def test_a_finding_has_its_line_in_a_file_with_stored_json(
     stored: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, printed, _ = told(capsys, tmp_path / "file.json", CLAIM, stored, "audit")
@@ -107,6 +107,6 @@ def test_the_line_of_a_finding_is_found_beside_stored_json(
     assert "`Never` must be one of" in printed
 
 
-def test_json_that_is_deeper_than_it_closes_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_with_unclosed_brackets_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, error = told(capsys, tmp_path / "file.json", CLAIM, b"[" * 10_000, "audit")
     assert (code, "not JSON" in error) == (2, True)

@@ -58,7 +58,7 @@ def failures(capsys):
         pytest.param({"input": {"operation": "CREATE", "object": pod(deny="1")}, "expect": {"allowed": False}}, id="a request"),
     ],
 )  # fmt: skip
-def test_own_suites(case, suite, capsys):
+def test_suites_of_claimgate(case, suite, capsys):
     assert run_command_line(["test", suite({"name": "a case", **case}), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "total": 1,
@@ -127,7 +127,7 @@ def test_a_policy_that_is_a_link_out_of_the_folder_of_the_run_is_not_read(suite,
 
 
 @pytest.mark.parametrize(("folder", "file"), [("kyverno/with-params", "kyverno-test.yaml"), ("gator", "suite.yaml")])
-def test_suites_of_others_share_files_inside_the_folder_of_the_run(folder, file, tmp_path, capsys):
+def test_kyverno_and_gator_suites_share_files_inside_the_folder_of_the_run(folder, file, tmp_path, capsys):
     shutil.copytree(SUITES / folder, tmp_path / "suites")
     (tmp_path / "suites" / "tests").mkdir()
     text = (SUITES / folder / file).read_text()
@@ -168,7 +168,7 @@ def test_a_failure_shows_the_difference(suite, capsys):
             id="an operation",
         ),
         pytest.param("cases:\n- &c {name: x, input: {}, expect: {allowed: true}}\n- *c\n", "two cases have the name `x`", id="a name twice"),
-        pytest.param("cases: [\n", "not YAML", id="no YAML"),
+        pytest.param("cases: [\n", "not YAML", id="not YAML"),
         pytest.param("a: 1\n---\nb: 1\n", "expected one document", id="two documents"),
     ],
 )  # fmt: skip
@@ -267,7 +267,7 @@ def test_suites_of_kyverno_and_gator(capsys):
         pytest.param("gator", "suite.yaml", "bad-constraint.yaml", "constraint.yaml", "invalid: expected", id="gator's invalid"),
     ],
 )  # fmt: skip
-def test_a_wrong_expectation_of_theirs_is_found(folder, file, before, after, why, tmp_path, capsys):
+def test_a_wrong_expectation_of_kyverno_or_gator_fails(folder, file, before, after, why, tmp_path, capsys):
     for source in (SUITES / folder).iterdir():
         text = source.read_text()
         (tmp_path / source.name).write_text(text.replace(before, after) if source.name == file else text)
@@ -383,7 +383,7 @@ def test_a_missing_policy_is_a_mistake_of_the_suite(own_kinds, capsys):
 
 
 @pytest.mark.parametrize("text", [OWN_KINDS, "kind: Test\nresults: []\n"], ids=["skipped cases", "no case"])
-def test_a_named_file_of_which_nothing_is_run_is_exit_2(text, own_kinds, capsys):
+def test_a_named_file_without_a_case_that_runs_is_exit_2(text, own_kinds, capsys):
     file = own_kinds / "kyverno-test.yaml"
     file.write_text(text)
     assert run_command_line(["test", str(file), str(SUITES)]) == 2
@@ -442,7 +442,7 @@ def test_tests_of_chainsaw_are_counted(suite, tmp_path, capsys):
     assert capsys.readouterr().err == f"note: 2 tests of Chainsaw need a cluster and are not run, first {first}\n"
 
 
-def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
+def test_junit_is_well_formed_with_any_message(suite, tmp_path):
     writer = writers_of_cases()["junit"]()
     bad = CaseResult(id="a <case>", suite="s & t", result=Result.FAIL, why='first "line"\n\x00second\ud800')
     pieces = [*writer.begin({}), *writer.entry(bad), *writer.end(Totals(entries=1, failures=1))]
@@ -477,7 +477,7 @@ def test_a_param_of_a_case_with_an_unknown_rule_is_a_mistake_of_the_case(tmp_pat
     assert f"{folder}/suite.yaml: storage/misspelt: {told}" in capsys.readouterr().err
 
 
-def test_verbose_names_every_case_with_its_line_and_the_rules_that_none_breaks(suite, capsys):
+def test_verbose_names_every_case_with_its_line_and_the_rules_that_no_case_breaks(suite, capsys):
     folder = suite(
         {"name": "fine", "input": pod(), "expect": {"allowed": True}},
         {"name": "denied", "input": pod(deny="1"), "expect": {"allowed": False}},

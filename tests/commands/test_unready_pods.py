@@ -121,7 +121,7 @@ FATES = {
         ["Fail", "Fail"],
         "the API server refuses each request that it would send to claimgate (failurePolicy: Fail)",
     ),
-    "some of both": (
+    "one webhook that fails open and one that fails closed": (
         ["Fail", "Ignore"],
         "webhooks with failurePolicy: Fail refuse their requests, and those of the others pass unchecked",
     ),
@@ -129,7 +129,7 @@ FATES = {
 
 
 @pytest.mark.parametrize(("stored", "told"), FATES.values(), ids=FATES)
-def test_what_becomes_of_requests_without_a_replica_depends_on_what_is_stored(stored: list[str], told: str) -> None:
+def test_the_stored_failure_policy_decides_about_requests_without_a_replica(stored: list[str], told: str) -> None:
     own = {"name": STORED_POLICIES, "failurePolicy": "Ignore"}  # this webhook never fails closed
     webhooks = [{"name": "pods.validate.claimgate.dev", "failurePolicy": each} for each in stored]
     configuration = {
@@ -185,7 +185,7 @@ BEHIND = {
         (True, True),
         ["2 replicas ready, 3 expected; meanwhile the ready ones answer all reviews"],
     ),
-    "one of one that should be two": (
+    "one replica is ready, but two are wanted": (
         1,
         (True,),
         ["1 replica ready, 2 expected; meanwhile the ready one answers all reviews"],
@@ -201,7 +201,7 @@ def test_each_replica_that_is_not_ready_is_named(
     assert list(check_service(cluster, SERVICE, "all pass")) == told
 
 
-def test_what_may_not_be_read_of_other_replicas_is_not_known(server: ApiServer, tmp_path: Path) -> None:
+def test_replicas_that_may_not_be_read_are_not_known(server: ApiServer, tmp_path: Path) -> None:
     cluster = _cluster(server, tmp_path, 2, True, True)
     client = {"clientConfig": {"service": {"namespace": "n", "name": "claimgate"}}}
     webhook = {

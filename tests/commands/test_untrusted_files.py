@@ -295,7 +295,7 @@ def test_a_compressed_log_that_expands_too_much_is_stopped(tmp_path, monkeypatch
 
 
 def test_a_long_line_is_joined_once(tmp_path):
-    """A line may be in many blocks: the text before it is not copied for each block."""
+    """A line may span many blocks. The blocks are joined once, at the end of the line, and not after each block."""
     line = os.urandom(3 << 20).hex().encode()
     parts = list(log_lines.read_log_parts(packed(tmp_path, "long.log.gz", b"a\n" + line + b"\nb\n" + line)))
     assert [each for part in parts for each in part.lines] == [b"a", line, b"b", line]

@@ -56,7 +56,7 @@ def test_very_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         files_with_times([tmp_path])
 
 
-def test_suites_run_again_until_somebody_stops(tmp_path, capsys, monkeypatch) -> None:
+def test_suites_run_again_until_ctrl_c(tmp_path, capsys, monkeypatch) -> None:
     run_command_line(["policies", "new", "team", "--in", str(tmp_path)])
     policy = tmp_path / "team" / "policy.yaml"
     written = policy.read_text()

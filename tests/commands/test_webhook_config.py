@@ -141,7 +141,7 @@ FLAGS: dict[str, tuple[list[str], dict[str, Any]]] = {
         ["--service", "gate/door:8443"],
         {"clientConfig": {"service": {"namespace": "gate", "name": "door", "port": 8443, "path": "/validate"}}},
     ),
-    "its namespace is left alone": (
+    "the namespace of the service is excluded": (
         ["--service", "gate/door", "--exclude-namespace", "infra"],
         {
             "namespaceSelector": {
@@ -172,7 +172,7 @@ def test_flags(flags: list[str], expected: dict[str, Any], capsys: Capture) -> N
     assert {key: webhook[key] for key in expected} == expected
 
 
-def test_no_user_takes_an_object_out_by_its_label(capsys: Capture) -> None:
+def test_users_cannot_exclude_an_object_by_its_label(capsys: Capture) -> None:
     """Users write the labels of objects. The control is `objects may opt out` above."""
     for webhook in printed(capsys).values():
         assert "objectSelector" not in webhook
@@ -180,7 +180,7 @@ def test_no_user_takes_an_object_out_by_its_label(capsys: Capture) -> None:
         assert not any("claimgate.dev/admission" in each for each in conditions)
 
 
-def test_the_bundle_is_put_in(capsys: Capture, tmp_path: Path) -> None:
+def test_the_ca_bundle_is_written(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(PEM)
     for webhook in printed(capsys, "--ca-bundle", str(tmp_path / "ca.crt")).values():
         assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == PEM
@@ -224,7 +224,7 @@ REFUSED = {
         "--service: expected NAMESPACE/NAME[:PORT], found `a/b:99999`",
     ),
     "a name that the API refuses": (["--name", "A_b"], "--name: `A_b` is not a valid name"),
-    "a namespace that there cannot be": (
+    "a namespace that cannot exist": (
         ["--exclude-namespace", "a b"],
         "--exclude-namespace: `a b` is not a valid name",
     ),
@@ -306,7 +306,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
     ]
 
 
-def test_left_out_webhooks_are_named(capsys: Capture) -> None:
+def test_webhooks_that_are_left_out_are_named(capsys: Capture) -> None:
     assert run_command_line(["webhook-config"]) == 0
     assert (
         "without a device, a claim or a queue, so it does not evaluate these rules on them: kueue-not-now/"

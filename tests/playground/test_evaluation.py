@@ -172,7 +172,7 @@ def test_each_page_has_a_nonce_of_its_own():
     assert HOST not in first.text
 
 
-def test_policies_of_others_are_named_with_the_command():
+def test_policies_of_other_projects_are_counted_in_a_warning():
     cluster = POLICY.replace("admissionregistration.k8s.io/v1", "policies.kyverno.io/v1").replace(
         "ValidatingAdmissionPolicy", "ValidatingPolicy"
     )
