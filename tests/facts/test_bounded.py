@@ -67,7 +67,7 @@ def test_a_too_long_name_has_no_similar_name():
     assert nearest_name("a" * 200, ["a" * 199]) == "a" * 199
 
 
-def test_one_fact_compares_a_bounded_number_of_names():
+def test_a_fact_compares_a_bounded_number_of_names():
     view = ClusterView(FilesCluster(), "team")
     others = [f"name-{i:06}" for i in range(_MOST_COMPARED)]
     assert view.nearest("abcdefg", ["abcdefh"]) == "abcdefh"
@@ -96,7 +96,7 @@ def test_a_patch_of_an_existing_container_gets_no_finding():
     )
 
 
-def test_the_clock_is_read_for_each_name_that_is_compared_with_all_known_ones():
+def test_the_clock_is_read_for_each_name_that_is_compared_with_all_known_names():
     resources = {"limits": {f"nvidia.com/gpux-{i}": 1 for i in range(5)}}
     assert read_device_container(Container.of({"resources": resources}, (), ReadingContext(Late(5)))).requested == ()
     with pytest.raises(BudgetExceeded):
@@ -175,7 +175,7 @@ class Looks(Deadline):
         self.longest_s = max(self.longest_s, seconds)
 
 
-def test_names_of_resources_are_charged_for_what_they_are_compared_with():
+def test_names_of_resources_are_charged_for_each_comparison():
     looks = Looks()
     limits = {f"example.com/{number}": "1" for number in range(1000)}
     count_devices_of_container(
@@ -222,7 +222,12 @@ def test_a_long_script_is_charged_before_it_is_split():
         ["run", *["word"] * 10_000],
         ["torchrun", *["--nnodes=2"] * 10_000, "train.py"],
     ],
-    ids=["a script of one command", "a script of many commands", "words of no launcher", "options of a launcher"],
+    ids=[
+        "a script of one command",
+        "a script of many commands",
+        "words that start no launcher",
+        "options of a launcher",
+    ],
 )
 def test_the_clock_is_read_while_the_words_of_a_command_are(command):
     looks = Looks()

@@ -15,7 +15,7 @@ MODULES = FactRegistry(SHIPPED.packages)
 """The shipped packages, without written declarations."""
 
 
-def test_the_file_says_what_the_modules_say(pytestconfig: pytest.Config) -> None:
+def test_the_file_agrees_with_the_modules(pytestconfig: pytest.Config) -> None:
     groups = {
         group: {
             "checks": [_scope(each) for each in MODULES.checks(group)],

@@ -52,7 +52,7 @@ UNSELECTED = ["no PodDisruptionBudget selects the 2 pods, so node drains may sto
         pytest.param({"matchLabels": {"app": "llm"}}, True, id="one label"),
         pytest.param({"matchLabels": {"tier": "gold", "app": "llm"}}, True, id="all labels"),
         pytest.param({"matchLabels": {"app": "other"}}, False, id="another value"),
-        pytest.param({"matchLabels": {"app": "llm", "zone": "a"}}, False, id="one label more"),
+        pytest.param({"matchLabels": {"app": "llm", "zone": "a"}}, False, id="a label that the pods do not have"),
         pytest.param({"matchLabels": {}}, True, id="no label"),
         pytest.param({"matchExpressions": [{"key": "x", "operator": "Exists"}]}, True, id="an expression"),
         pytest.param(

@@ -75,6 +75,6 @@ def test_a_policy_reads_a_new_fact(registry: FactRegistry) -> None:
     assert "## quota" in reference.facts_as_markdown(registry)
 
 
-def test_a_misspelt_field_of_it_is_found_when_the_policy_is_loaded(registry: FactRegistry) -> None:
+def test_a_misspelt_field_of_a_new_fact_is_found_when_the_policy_is_loaded(registry: FactRegistry) -> None:
     with pytest.raises(PolicyError, match="undefined field 'size'"):
         policies(validating("quota.size", annotations={"facts": "quota"}, rule=RULE), registry=registry)

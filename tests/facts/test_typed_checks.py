@@ -22,8 +22,9 @@ READS_JSON = {
 }
 """Modules that convert JSON to JSON, with the reason."""
 MOST_GUARDS = 68
-"""19 calls are in serving_kinds/knative.py, which reads a kind without typed classes, in ray/serve_config.py, which
-reads the YAML in a text, and in model_servers/listening.py, which reads probes and the labels of templates of any kind.
+"""7 of these calls are in serving_kinds/knative.py, which reads a kind without typed classes. 8 are in
+ray/serve_config.py, which reads YAML in a text. 4 are in model_servers/listening.py, which reads probes and labels of
+templates of any kind.
 """
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",

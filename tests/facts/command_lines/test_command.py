@@ -316,13 +316,13 @@ def test_the_kubelet_fills_in_variables_of_the_container(env: object, expected: 
     assert launch({"command": ["torchrun", "--nproc_per_node=$(N)", "t.py"], "env": env}).per_node == expected
 
 
-def test_variables_of_the_operator_are_its_own() -> None:
+def test_variables_that_the_operator_sets_are_not_read() -> None:
     env = [{"name": "WORLD_SIZE", "value": "2"}, {"name": "PET_NNODES", "value": "2"}]
     assert said(["torchrun", "--nnodes=$(WORLD_SIZE)", "t.py"], env=env) == torchrun(nodes="$(WORLD_SIZE)")
     assert script("torchrun --nnodes=$PET_NNODES t.py", env=env) == torchrun(nodes="$PET_NNODES")
 
 
-def test_two_dollar_signs_count_as_one() -> None:
+def test_two_dollar_signs_are_one_dollar_sign() -> None:
     assert script("torchrun --nnodes=$$N t.py") == torchrun(nodes="$N")
 
 

@@ -67,8 +67,9 @@ def given_by(devices: list[PooledDevice]) -> int:
 
 
 def fit(devices: tuple[PooledDevice, ...]) -> bool:
-    """Whether the counters of the pools suffice for all these devices; a counter set that is not published is
-    unknown."""
+    """Whether the counters of the pools suffice for all these devices. A counter that no slice publishes does not
+    limit them.
+    """
     used: dict[tuple[str, str, str], int] = {}
     for each in devices:
         for name, counters in each.consumed_counters().items():

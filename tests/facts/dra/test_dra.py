@@ -206,7 +206,13 @@ def test_an_object_missing_among_others_is_known_to_be_absent(sees_all: bool, el
         (template("big", namespace="other"),),
         ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},),
     ],
-    ids=["nothing", "others elsewhere", "others here", "that name elsewhere", "a system namespace"],
+    ids=[
+        "no object",
+        "other claims in another namespace",
+        "other claims in this namespace",
+        "a claim of that name in another namespace",
+        "a system namespace",
+    ],
 )
 def test_an_object_is_known_to_be_absent_only_in_a_whole_cluster(context: tuple) -> None:
     asked = pod([{"name": "gpu", "resourceClaimTemplateName": "big"}])
@@ -221,7 +227,7 @@ def test_an_object_is_known_to_be_absent_only_in_a_whole_cluster(context: tuple)
         ((device_class("other"),), ""),
         ((device_class("gpu.nvidia.co"),), "gpu.nvidia.co"),
     ],
-    ids=["nothing", "another driver's", "almost that name"],
+    ids=["no object", "a class of another driver", "a similar name"],
 )
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_class_is_known_to_be_absent_only_in_a_whole_cluster(context: tuple, near: str, is_whole: bool) -> None:
@@ -324,7 +330,9 @@ def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed
 
 
 def test_published_claims_are_all_read() -> None:
-    """Every published request is exact or a choice, of known count or All; only the oldest form is not read."""
+    """Every published request has `exactly` or `firstAvailable`, with a number or All. Only requests of v1alpha2 are
+    not read.
+    """
     kinds: dict[str, int] = {}
     for file in sorted(MANIFESTS.rglob("*.yaml")):
         for obj in documents(file):
@@ -392,7 +400,9 @@ def test_entries_that_are_not_objects_are_ignored() -> None:
 
 
 def test_duplicates_are_seen() -> None:
-    """The name of a claim, and the claims of one container: whole, or by request (validateContainerResourceClaims)."""
+    """Two claims of a pod with one name, and a claim or a request that a container names twice
+    (validateContainerResourceClaims).
+    """
     claims = [
         {"name": "a", "resourceClaimName": "x"},
         {"name": "b", "resourceClaimName": "x"},

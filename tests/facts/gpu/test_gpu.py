@@ -148,8 +148,10 @@ def test_amounts_of_cpu_and_memory_are_not_devices() -> None:
     ("init", "sidecar", "main", "expected"),
     [(0, 0, 2, 2), (4, 0, 2, 4), (1, 1, 2, 3), (4, 1, 2, 5), (0, 4, 0, 4)],
 )
-def test_a_pod_asks_for_what_the_scheduler_counts(init: int, sidecar: int, main: int, expected: int) -> None:
-    """A sidecar starts first. The plain init container after it runs at the same time."""
+def test_the_devices_of_a_pod_are_those_that_the_scheduler_counts(
+    init: int, sidecar: int, main: int, expected: int
+) -> None:
+    """A sidecar keeps running while the init container after it runs, so the devices of both count together."""
     spec = pod(container({"nvidia.com/gpu": main}))
     spec["spec"]["initContainers"] = [
         container({"nvidia.com/gpu": sidecar}, restartPolicy="Always"),
@@ -342,7 +344,7 @@ def served(**spec: object) -> dict:
     return {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "spec": spec}
 
 
-def test_a_model_asks_in_its_own_field() -> None:
+def test_a_model_requests_gpus_in_its_own_field() -> None:
     fact = outside(served(predictor={"minReplicas": 2, "model": {"resources": {"limits": {"nvidia.com/gpu": "4"}}}}))
     assert fact["devices"] == 8
     assert fact["containers"][0]["resources"][0]["path"] == 'spec.predictor.model.resources.limits["nvidia.com/gpu"]'

@@ -145,7 +145,7 @@ def spark(name: str) -> JSON:
     }
 
 
-def test_a_device_with_a_quantity_asks_by_its_name() -> None:
+def test_a_device_with_a_quantity_is_a_request_by_its_name() -> None:
     found = portable(spark("gpu"), spark("amd.com/gpu"))
     assert found["devices"] == [{"path": "spec.driver.gpu", "pointer": "/spec/driver/gpu/name"}]
     assert found["paths"] == ["spec.driver.gpu"]
@@ -175,7 +175,9 @@ def test_kubernetes_accepts_devices_only_in_containers() -> None:
         ("intell", {"resource_team": "x.y/z"}, "x.y/z", ""),
     ],
 )
-def test_gpu_has_this_resource_in_a_namespace(label: str, resources: dict[str, str], meant: str, unknown: str) -> None:
+def test_gpu_means_this_resource_in_a_namespace(
+    label: str, resources: dict[str, str], meant: str, unknown: str
+) -> None:
     found = portable(pod({"limits": {"gpu": 1}}), label=label, **resources)
     assert (found["resource"], found["unknownVendor"]) == (meant, unknown)
 

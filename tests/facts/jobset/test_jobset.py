@@ -242,7 +242,7 @@ def test_jobset_refuses(spec: dict, what: str, at: str, words: str) -> None:
         {"failurePolicy": {}, "volumeClaimPolicies": [{}]},
     ],
 )
-def test_jobset_takes(spec: dict) -> None:
+def test_jobset_accepts(spec: dict) -> None:
     found = [rule for rule, _, _ in told({"replicatedJobs": [job()], **spec})]
     assert [rule for rule in found if rule != "alpha-feature"] == []
 
@@ -287,7 +287,8 @@ def test_a_job_set_is_checked_at_its_place() -> None:
     ],
 )
 def test_the_limit_of_a_name_depends_on_the_objects_named_after_it(spec: dict, expected: tuple) -> None:
-    """`<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`, `<template>-<name>`: 63 characters each."""
+    """Each of these names may have 63 characters: `<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`,
+    `<template>-<name>`."""
     limit, of, name = names_and_keys.strictest_name_limit(typed(spec))
     assert (limit, of, name) == expected
     made = {

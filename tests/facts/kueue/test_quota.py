@@ -25,7 +25,7 @@ MANY = settings(max_examples=2 * settings().max_examples)
 @MANY
 @given(members(), st.data())
 def test_quota_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
-    """The bounds in an empty tree, with the current usage, and without the usage of one ClusterQueue."""
+    """The bounds are compared in an empty tree, with the current usage, and without the usage of one ClusterQueue."""
     made, nodes = built(tree)
     index = data.draw(st.integers(0, len(tree) - 1))
     alone = [replace(each, children=[], parent=None) for each in tree]

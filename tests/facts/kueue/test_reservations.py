@@ -40,8 +40,8 @@ HOLDS = work("a", "QuotaReserved", admission=ASSIGNED)
 USED = {("old", "cpu"): 2000, ("a100", "gpu"): 8}
 HALF = {("old", "cpu"): 1000, ("a100", "gpu"): 4}
 ROWS = {
-    "all of its pods": ([HOLDS], {"gpus": USED}),
-    "without pods that have ended": (
+    "a Workload with quota, all of its pods": ([HOLDS], {"gpus": USED}),
+    "a Workload with quota, without pods that have ended": (
         [work("a", "QuotaReserved", admission=ASSIGNED, reclaimablePods=[{"name": "main", "count": 2}])],
         {"gpus": HALF},
     ),
@@ -49,9 +49,9 @@ ROWS = {
         [work("a", "QuotaReserved", spec={"podSets": [{"name": "main", "count": 9}]}, admission=ASSIGNED)],
         {"gpus": USED},
     ),
-    "nothing once it has ended": ([work("a", "QuotaReserved", "Finished", admission=ASSIGNED)], {}),
-    "nothing while it waits": ([work("a")], {}),
-    "several together": (
+    "nothing for a finished Workload": ([work("a", "QuotaReserved", "Finished", admission=ASSIGNED)], {}),
+    "nothing for a waiting Workload": ([work("a")], {}),
+    "several Workloads": (
         [HOLDS, work("b", "QuotaReserved", admission=ASSIGNED)],
         {"gpus": {each: 2 * USED[each] for each in USED}},
     ),
@@ -109,22 +109,27 @@ ASKS: JSON = {
     "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"gpu": 4}}}]}}},
 }
 VERDICTS = {
-    "the status of the queue where there are no Workloads": (
+    "the status of the queue, if there are no Workloads": (
         [],
         None,
         "not-now",
         "according to the status of the ClusterQueues",
     ),
-    "the status where it counts more Workloads": (
+    "the status, if it counts more Workloads": (
         [HOLDS],
         2,
         "not-now",
         "according to the status of the ClusterQueues",
     ),
-    "Workloads where the status counts as many": ([HOLDS], 1, "not-now", "next to 1 Workload with reserved quota"),
-    "Workloads before the status": ([HOLDS], None, "not-now", "next to 1 Workload with reserved quota"),
-    "what has ended is free, whatever the status says": ([work("a", "QuotaReserved", "Finished")], 0, "possible", ""),
-    "a job that has its quota waits for none": (
+    "Workloads, if the status counts as many": ([HOLDS], 1, "not-now", "next to 1 Workload with reserved quota"),
+    "Workloads, if the status has no count": ([HOLDS], None, "not-now", "next to 1 Workload with reserved quota"),
+    "Workloads that have ended use nothing, even if the status says so": (
+        [work("a", "QuotaReserved", "Finished")],
+        0,
+        "possible",
+        "",
+    ),
+    "a job with quota does not wait": (
         [HOLDS, work("b", "QuotaReserved", owner="train", admission=ASSIGNED)],
         2,
         "possible",
@@ -145,8 +150,8 @@ def test_free_quota_is_read_from_these_sources(
 
 PENDING = {
     "no status": ([], None, 0),
-    "by the status": ([], 3, 3),
-    "its own among them": ([work("b", owner="train")], 3, 2),
+    "the count of the status": ([], 3, 3),
+    "without the Workload of the object itself": ([work("b", owner="train")], 3, 2),
 }
 
 

@@ -83,7 +83,7 @@ ROWS = {
 
 
 @all_rows("wish, pod, expected", ROWS.values(), ids=list(ROWS))
-def test_nodes_could_hold(wish: TopologyRequest, pod: JSON, expected: int) -> None:
+def test_nodes_can_hold_this_number_of_pods(wish: TopologyRequest, pod: JSON, expected: int) -> None:
     known = find_flavor("tas", VIEW)
     assert known is not None
     placed = PodPlacement(wish=wish, flavor=known, template=template({"spec": pod}), count=9, requests={"gpu": 4000})
@@ -103,7 +103,7 @@ def test_without_nodes_the_placement_is_unknown() -> None:
     assert [each.kind for listed in view.missing_objects_by_field().values() for each in listed] == ["Node"]
 
 
-def test_a_flavor_with_a_topology_is_for_pods_that_ask_for_one() -> None:
+def test_a_flavor_with_a_topology_is_for_pods_that_request_a_topology() -> None:
     known = find_flavor("tas", VIEW)
     assert known is not None
     assert why_topology_does_not_fit(TopologyRequest(), known, VIEW, is_implied=True) == ""
@@ -124,10 +124,18 @@ def placed(count: int, gpus: int, **pod: JSON) -> PodPlacement:
 
 
 TOGETHER = {
-    "what all nodes have": ([placed(3, 4), placed(2, 8)], "", None),
-    "more than all nodes have of a resource": ([placed(4, 4), placed(2, 8)], "", ResourceShortage("gpu", 32000, 29000)),
-    "more pods than nodes hold of the smallest": ([placed(2, 5), placed(3, 5)], "", ResourceShortage("pods", 5, 4)),
-    "more than their nodes hold of each": (
+    "together as much as all nodes have": ([placed(3, 4), placed(2, 8)], "", None),
+    "together more of a resource than all nodes have": (
+        [placed(4, 4), placed(2, 8)],
+        "",
+        ResourceShortage("gpu", 32000, 29000),
+    ),
+    "more pods than the nodes can hold of the smallest": (
+        [placed(2, 5), placed(3, 5)],
+        "",
+        ResourceShortage("pods", 5, 4),
+    ),
+    "more pods of one set than the nodes that it selects can hold": (
         [placed(4, 5, nodeSelector={"zone": "r"}), placed(0, 1)],
         "",
         ResourceShortage("pods", 4, 3),
@@ -139,7 +147,9 @@ TOGETHER = {
 
 
 @all_rows("sets, level, expected", TOGETHER.values(), ids=list(TOGETHER))
-def test_several_pod_sets_lack(sets: list[PodPlacement], level: str, expected: ResourceShortage | None) -> None:
+def test_several_pod_sets_lack_this_resource(
+    sets: list[PodPlacement], level: str, expected: ResourceShortage | None
+) -> None:
     assert missing_node_capacity(sets, level, VIEW) == expected
 
 

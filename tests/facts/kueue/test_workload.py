@@ -61,14 +61,14 @@ ROWS: dict[str, tuple[JSON, tuple[JSON, ...], dict[str, int]]] = {
         (),
         {"cpu": 4500, "nvidia.com/mig-1g.5gb": 6},
     ),
-    "transformations and what is left out": (
+    "transformed and excluded resources": (
         job(2, containers=[container(requests={**MIG["resources"]["requests"], "ephemeral-storage": "1Gi"})]),
         (configured(REPLACED),),
         {"cpu": 3000, "credits": 4, "gpu-memory": 20, "slices": 2},
     ),
     "defaults of a LimitRange": (job(containers=[container()]), (LIMITS,), {"cpu": 250, "memory": 4 * GI}),
     "overhead of a RuntimeClass": (job(runtimeClassName="kata", containers=[container()]), (CLASS,), {"memory": GI}),
-    "the least of a Job that may start smaller": (
+    "the least parallelism of a Job that may start smaller": (
         job(10, {"kueue.x-k8s.io/job-min-parallelism": "4"}, containers=[container(requests={"cpu": 1})]),
         (),
         {"cpu": 4000},
@@ -83,7 +83,7 @@ ROWS: dict[str, tuple[JSON, tuple[JSON, ...], dict[str, int]]] = {
         (),
         {"cpu": 1000},
     ),
-    "a sidecar counts with the containers, an init container alone": (
+    "a sidecar counts with the containers, an init container for itself": (
         job(
             containers=[container(requests={"cpu": 1})],
             initContainers=[
@@ -178,7 +178,7 @@ SOURCES: dict[str, tuple[str, JSON, list[JSON], dict[str, int]]] = {
         ],
         {"gpu.memory": 20 * GI},
     ),
-    "all of a capacity where the claim says nothing": (
+    "all of a capacity, if the claim requests none of it": (
         CAPACITY,
         claim_template(1),
         [resource_slice("s", device("d1", "40Gi"))],
@@ -190,13 +190,13 @@ SOURCES: dict[str, tuple[str, JSON, list[JSON], dict[str, int]]] = {
         [resource_slice("s", device("d1", "40Gi", **STEPS))],
         {"gpu.memory": 4 * GI},
     ),
-    "what the claim asks for, in steps": (
+    "the request of the claim, rounded up to a step": (
         CAPACITY,
         claim_template(1, **ASKS_5),
         [resource_slice("s", device("d1", "40Gi", **STEPS))],
         {"gpu.memory": 12 * GI},
     ),
-    "what the claim asks for, of devices that give as much": (
+    "the request of the claim, from devices that can give it": (
         CAPACITY,
         claim_template(1, **ASKS_5),
         [resource_slice("s", device("d1", "40Gi", **VALUES), device("d2", "40Gi", **STEPS))],

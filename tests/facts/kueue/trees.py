@@ -74,7 +74,7 @@ def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
 
 
 def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
-    """Whether an amount could be added: the own quota of a node is used first, and the rest is borrowed within its
+    """Whether an amount could be added. A node uses its own quota first, and borrows the rest within its borrowing
     limit.
     """
     used = 0 if is_empty else node.used

@@ -66,7 +66,7 @@ def codes(obj: JSON, *known: JSON) -> list[tuple[str, str, list[str]]]:
         ([WHOLE, pool("pyhton")], "did you mean `pyhton`?", []),
         ([pool("python", "other")], "", ["Pool python not found"]),
     ],
-    ids=["a few files", "a whole cluster", "a similar one", "another namespace"],
+    ids=["a few files", "a whole cluster", "a similar Pool", "another namespace"],
 )
 def test_a_missing_pool_is_reported_as_absent_or_unknown(known: list[JSON], fix: str, missing: list[str]) -> None:
     (found,) = said(batch("python"), *known)

@@ -23,7 +23,7 @@ UNTOLD = {
     "invalid duration": "types of queues are not read",
     "must be of type": "types of groups of KAI are not read",
 }
-"""Parts of the answers to objects of which claimgate says nothing, and why."""
+"""Parts of the webhooks' answers about objects for which claimgate reports nothing, with the reason."""
 OTHER_MOMENTS = frozenset(
     (
         *("serving-kind/knative-field", "serving-kind/worker-gpus", "serving-kind/worker-requests"),
@@ -36,7 +36,7 @@ READ_DIFFERENTLY = ("NaN", "0x1p-1")
 
 
 def rules(case):
-    """The rules of the findings about an object, of those about kinds that serve models and of KAI."""
+    """The rules of the findings about an object: only rules about kinds that serve models, and rules of KAI."""
     told = {finding.rule.id for finding in findings_of_one_object(case["object"])}
     return {rule for rule in told if rule.partition("/")[0] in ("serving-kind", "kai", "object-shape")}
 

@@ -38,7 +38,7 @@ PLACES = {
 
 
 @all_rows(("at", "expected"), PLACES.values(), ids=PLACES)
-def test_a_field_is_in_spec_trainer_or_elsewhere(at: str, expected: str | None) -> None:
+def test_the_place_of_a_field_of_the_pods(at: str, expected: str | None) -> None:
     trained, other = subject(job(trainer=TRAINER), ON_RUNTIME).once(virtual_pods)
     assert trained.path_in_trainer_spec(parse_path(f"spec.{at}")) == (
         None if expected is None else parse_path(expected)

@@ -53,7 +53,7 @@ def said(trainjob: dict[str, Any]) -> str:
 
 
 def spoken(*verdicts: Verdict) -> str:
-    """The strictest of some verdicts."""
+    """The strictest result of the verdicts: `deny`, `warn` or `none`."""
     if not all(verdict.allowed for verdict in verdicts):
         return "deny"
     return "warn" if any(verdict.warnings for verdict in verdicts) else "none"

@@ -18,7 +18,7 @@ SINCE_2_1 = EVERY[1:]
 
 
 def laid(version: tuple[int, int], name: str = "node", **pod: Any) -> dict:
-    """The same change of a job's pods, as each release says it."""
+    """One change of a job's pods, in the form of each release."""
     if version >= (2, 2):
         return {"runtimePatches": [patch(pod_patch(name, **pod))]}
     if version >= (2, 1):
@@ -26,7 +26,7 @@ def laid(version: tuple[int, int], name: str = "node", **pod: Any) -> dict:
     return {"podSpecOverrides": [{"targetJobs": [{"name": name}], **pod}]}
 
 
-# --- 3.3: processes per node ---------------------------------------------------------------------------------------------
+# --- processes per node --------------------------------------------------------------------------------------------------
 
 
 @all_rows("version", SINCE_2_1)
@@ -106,7 +106,7 @@ def test_a_runtime_without_policy_keeps_its_own_parallelism() -> None:
     assert (fact.job.number_of_nodes, fact.job.replicated_jobs[0].template.spec.completions) == (4, 4)
 
 
-# --- 4.1: merging --------------------------------------------------------------------------------------------------------
+# --- merging -------------------------------------------------------------------------------------------------------------
 
 
 @all_rows("version", EVERY)

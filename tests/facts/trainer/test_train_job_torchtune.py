@@ -29,14 +29,14 @@ SMALL, LARGE, QWEN = "torchtune-llama3.2-1b", "torchtune-llama3.3-70b", "torchtu
 @pytest.mark.parametrize(
     "runtime", [SMALL, "torchtune-llama3.2-3b", LARGE, QWEN, "x-LLAMA3.2-1b".lower(), "${RUNTIME}"]
 )
-def test_models_that_are_known(runtime: str) -> None:
+def test_known_models(runtime: str) -> None:
     assert told(runtime, "lr=1") == []
 
 
 @pytest.mark.parametrize(
     "runtime", ["torch-distributed", "torchtune-llama3.2-7b", "torchtune", "a-torchtune-llama3.2-1b"]
 )
-def test_models_that_are_not(runtime: str) -> None:
+def test_unknown_models(runtime: str) -> None:
     assert told(runtime) == [("train-job/tune-model", "spec.runtimeRef.name", f"`{runtime}`")]
 
 

@@ -52,7 +52,7 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
     assert [(p.name, p.count) for p in runtime_podsets(fact.job)] == [("node", 3), ("dataset-initializer", 1)]
 
 
-def test_nodes_are_the_jobs_then_the_runtimes_then_one() -> None:
+def test_the_number_of_nodes_is_that_of_the_job_or_of_the_runtime_or_one() -> None:
     assert of(job(), runtime(policy={"torch": {}, "numNodes": 4})).job.number_of_nodes == 4
     assert of(job(trainer={"numNodes": 0}), runtime(policy={"torch": {}, "numNodes": 4})).job.number_of_nodes == 0
     assert of(job(), runtime()).job.number_of_nodes == 1
@@ -197,7 +197,7 @@ TEMPLATE = {
 }
 
 
-def test_the_nodes_claims_are_those_of_its_container() -> None:
+def test_the_claims_of_the_node_are_those_of_its_container() -> None:
     claims = [{"name": name, "resourceClaimTemplateName": "t"} for name in ("mine", "others", "nobodys")]
     side = {"name": "side", "resources": {"claims": [{"name": "others"}]}}
     base = runtime(
@@ -208,7 +208,7 @@ def test_the_nodes_claims_are_those_of_its_container() -> None:
     assert fact.job.missing == ()
 
 
-def test_claims_lost_to_resources_per_node_are_still_the_nodes() -> None:
+def test_claims_replaced_by_resources_per_node_are_still_claims_of_the_node() -> None:
     base = runtime(
         replicated(
             "node",
@@ -317,8 +317,7 @@ def test_published_train_jobs_merge_with_their_runtimes() -> None:
     assert found >= 3
 
 
-# --- missing objects
-# ----------------------------------------------------------------------------------------------------
+# --- missing objects ----------------------------------------------------------------------------------------------------
 
 
 def test_a_similar_runtime_name_is_suggested() -> None:

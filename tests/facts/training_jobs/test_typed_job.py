@@ -68,7 +68,7 @@ def test_amounts_without_a_number_are_distinguished() -> None:
     assert (found.gpus, found.null_gpus, found.has_open_gpus) == (0, ("nvidia.com/gpu",), True)
 
 
-def test_variables_from_env_from_are_a_star() -> None:
+def test_unknown_variables_of_env_from_are_a_star() -> None:
     found = jax({"name": "jax", "env": [{"name": "A"}, {}], "envFrom": [{"configMapRef": {"name": "x"}}]})
     assert found.env == {"A", "", "*"}
 
@@ -82,7 +82,7 @@ def test_variables_from_env_from_are_a_star() -> None:
         ([{"name": "other", "volumeMounts": [{"mountPath": "/dev/shm"}]}], {}, False),
     ],
 )
-def test_shared_memory_is_a_mount_or_the_hosts(containers: list[JSON], spec: JSON, shared: bool) -> None:
+def test_shared_memory_is_a_mount_or_that_of_the_host(containers: list[JSON], spec: JSON, shared: bool) -> None:
     assert jax(*containers, **spec).shares_memory is shared
 
 
@@ -101,13 +101,13 @@ def test_shared_memory_is_a_mount_or_the_hosts(containers: list[JSON], spec: JSO
         ({"Worker": pods({"name": "x", "args": ["${ARG}"]})}, [False], False),
     ],
 )
-def test_a_placeholder_leaves_the_answer_open(roles: JSON, expected: list[bool], is_open: bool) -> None:
+def test_a_placeholder_makes_the_answer_unknown(roles: JSON, expected: list[bool], is_open: bool) -> None:
     found = read("TFJob", {"tfReplicaSpecs": roles})
     assert found.is_open is is_open
     assert [each.is_open for each in found.roles.values()] == expected
 
 
-def test_a_role_whose_template_cannot_be_decoded_is_open() -> None:
+def test_a_role_with_a_template_that_cannot_be_decoded_is_unknown() -> None:
     given = subject(made("TFJob", {"tfReplicaSpecs": {"Worker": pods()}}))
     given.omitted = frozenset({("spec", "tfReplicaSpecs", "Worker", "template")})
     assert read_job(given).roles["Worker"].is_open
@@ -133,11 +133,11 @@ def test_a_job_may_have_no_name_yet(name: JSON) -> None:
     assert read("JAXJob", {}, name=name).name == ""
 
 
-def test_a_version_that_does_not_exist_is_read_as_the_one_that_does() -> None:
+def test_a_version_that_does_not_exist_is_read_as_the_existing_version() -> None:
     assert read("TFJob", {"tfReplicaSpecs": {"Worker": pods()}}, "v2beta1").roles["Worker"].replicas == 1
 
 
-def test_pods_are_counted_where_all_roles_say_how_many() -> None:
+def test_pods_are_counted_if_all_roles_have_a_number() -> None:
     both = {"Chief": pods(), "Worker": {"replicas": 3, **pods()}}
     assert read("TFJob", {"tfReplicaSpecs": both}).count_pods() == 4
     assert read("TFJob", {"tfReplicaSpecs": {**both, "PS": {"replicas": "$N"}}}).count_pods() is None

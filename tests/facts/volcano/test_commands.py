@@ -42,18 +42,21 @@ def read_by(script: str, **more: JSON) -> tuple[str, ...]:
 
 def test_a_command_reads_variables_that_it_does_not_set() -> None:
     rows = {
-        "three spellings": (read_by("a $ONE ${TWO} $(THREE) $ONE"), ("ONE", "TWO", "THREE")),
+        "three spellings of a variable": (read_by("a $ONE ${TWO} $(THREE) $ONE"), ("ONE", "TWO", "THREE")),
         "parts of a value": (read_by("a ${ONE%%,*} ${TWO#x}"), ("ONE", "TWO")),
-        "another value": (read_by("a ${ONE:-1} ${TWO-1} ${THREE:=1} ${FOUR:+1} ${FIVE?no}"), ()),
-        "a minus behind a name": (read_by("a $ONE-1"), ("ONE",)),
+        "variables with a default or an alternative": (
+            read_by("a ${ONE:-1} ${TWO-1} ${THREE:=1} ${FOUR:+1} ${FIVE?no}"),
+            (),
+        ),
+        "a minus after a name": (read_by("a $ONE-1"), ("ONE",)),
         "set before": (read_by("ONE=1; export TWO=2; a $ONE $TWO"), ()),
         "set by a loop and by read": (read_by("for ONE in a b; do read -r TWO; a $ONE $TWO; done"), ()),
         "not a variable": (read_by("a $$ONE \\$TWO $lower $1"), ()),
         "a script that may set them": (read_by("source env.sh; a $ONE"), ()),
         "a script by its short name": (read_by("cd x && . ./env.sh; a $ONE"), ()),
-        "a folder is no script": (read_by("cd ./x; a $ONE"), ("ONE",)),
-        "in the container": (read_by("a $ONE", env=[{"name": "ONE", "value": "1"}]), ()),
-        "from elsewhere": (read_by("a $ONE", envFrom=[{"configMapRef": {"name": "c"}}]), ()),
+        "a folder is not a script": (read_by("cd ./x; a $ONE"), ("ONE",)),
+        "set in the container": (read_by("a $ONE", env=[{"name": "ONE", "value": "1"}]), ()),
+        "perhaps set by a ConfigMap": (read_by("a $ONE", envFrom=[{"configMapRef": {"name": "c"}}]), ()),
     }
     assert {name: pair for name, pair in rows.items() if pair[0] != pair[1]} == {}
 
@@ -73,28 +76,34 @@ def test_a_plugin_sets_the_variables_that_a_command_reads() -> None:
             job({"pytorch": []}, task("master"), worker, task("log", rank)),
             ["plugin-variable [2]"],
         ),
-        "a rank of something else": (job({}, task("a", "sort --by=$RANK")), []),
-        "no master, which another rule tells": (job({"pytorch": []}, task("worker", rank)), []),
+        "RANK without a launcher": (job({}, task("a", "sort --by=$RANK")), []),
+        "no master, which another rule reports": (job({"pytorch": []}, task("worker", rank)), []),
         "TF_CONFIG": (job({"tensorflow": []}, task("ps", "t $TF_CONFIG"), worker), []),
         "hosts that mpi lists": (job({"mpi": []}, mpi, worker), []),
-        "hosts of workers that are called otherwise": (job({"mpi": []}, mpi, task("node")), ["plugin-variable [0]"]),
+        "hosts of workers with another name": (job({"mpi": []}, mpi, task("node")), ["plugin-variable [0]"]),
         "hosts that svc lists": (job({"svc": []}, task("a", "t $VC_B_C_HOSTS $VC_A_NUM"), task("b-c")), []),
-        "hosts that svc comes along with": (job({"ray": []}, task("head", "t $VC_HEAD_HOSTS")), []),
-        "hosts that svc leaves out": (
+        "hosts of svc, which ray switches on": (job({"ray": []}, task("head", "t $VC_HEAD_HOSTS")), []),
+        "hosts that svc does not inject": (
             job({"svc": ["--inject-hosts-env=0"]}, task("a", "t $VC_A_HOSTS")),
             ["plugin-variable [0]"],
         ),
         "hosts without svc": (job({"env": []}, task("a", "t $VC_A_HOSTS")), ["plugin-variable [0]"]),
-        "hosts of no task": (job({"svc": []}, task("a", "t $VC_ZEBRA_HOSTS")), ["plugin-variable [0]"]),
+        "hosts of a task that does not exist": (
+            job({"svc": []}, task("a", "t $VC_ZEBRA_HOSTS")),
+            ["plugin-variable [0]"],
+        ),
         "files of hosts": (job({"svc": []}, task("a", "t /etc/volcano/b_c.host"), task("b-c")), []),
-        "a file of no task": (job({"svc": []}, task("a", "t /etc/volcano/zebra.host")), ["host-file [0]"]),
+        "the file of a task that does not exist": (
+            job({"svc": []}, task("a", "t /etc/volcano/zebra.host")),
+            ["host-file [0]"],
+        ),
         "a file of a volume": (job({}, task("a", "t /etc/volcano/zebra.host", **mine)), []),
         "a file that no plugin writes": (job({}, task("a", "t /etc/volcano/a.host")), ["host-file [0]"]),
         "mpirun without SSH keys": (job({"svc": []}, task("a", MPIRUN), worker), ["ssh-keys [0]"]),
         "mpirun with its own keys": (job({"svc": []}, task("a", MPIRUN, pod=keys), worker), []),
         "mpirun with scratch space": (job({"svc": []}, task("a", MPIRUN, pod=scratch), worker), ["ssh-keys [0]"]),
         "mpirun with another agent": (job({"svc": []}, task("a", f"{MPIRUN} --mca plm_rsh_agent k"), worker), []),
-        "mpirun on hosts elsewhere": (job({"svc": []}, task("a", "mpirun --host one,two t"), worker), []),
+        "mpirun on hosts outside the Job": (job({"svc": []}, task("a", "mpirun --host one,two t"), worker), []),
         "mpirun in one pod": (job({"svc": []}, task("worker", MPIRUN)), []),
         "a task without pods": (job({}, task("a", "t $VC_TASK_INDEX", 0)), []),
         "a name that is filled in later": (job({"svc": []}, task("${A}"), task("b", "t $VC_A_HOSTS")), []),
@@ -110,10 +119,13 @@ def test_templates_of_all_job_kinds_are_checked_alike() -> None:
 def test_a_gang_is_as_large_as_its_training() -> None:
     torchrun = "torchrun --nnodes=%s --master_addr=a t.py"
     rows = {
-        "of all": (job({}, task("a", torchrun % 4, 4)), []),
-        "of some": (job({}, task("a", torchrun % 4, 4), minAvailable=2), ["partial-gang "]),
-        "of as many as an elastic training needs": (job({}, task("a", torchrun % "2:4", 4), minAvailable=2), []),
-        "of nodes that do not exist, which another rule tells": (
+        "a gang of all pods": (job({}, task("a", torchrun % 4, 4)), []),
+        "a gang of some pods": (job({}, task("a", torchrun % 4, 4), minAvailable=2), ["partial-gang "]),
+        "a gang of as many pods as an elastic training needs": (
+            job({}, task("a", torchrun % "2:4", 4), minAvailable=2),
+            [],
+        ),
+        "more nodes than pods, which another rule reports": (
             job({}, task("a", torchrun % 9, 4), minAvailable=2),
             [],
         ),
@@ -129,10 +141,13 @@ def test_roles_of_one_pod_and_containers_of_ray() -> None:
         "two chiefs": (job({"tensorflow": []}, task("chief", replicas=2)), ["plugin-one-pod [0]"]),
         "two masters of ranks for Ascend": (job({"hcclrank": []}, task("master", replicas=2)), []),
         "a container of another name": (job({"ray": []}, task("head", **ray)), ["ray-container [0]"]),
-        "one that starts Ray itself": (job({"ray": []}, task("head", start, **ray)), []),
+        "a container that starts Ray itself": (job({"ray": []}, task("head", start, **ray)), []),
         "an image that is not Ray's": (job({"ray": []}, task("head", image="example.com/array:1")), []),
-        "one that an argument names": (job({"ray": ["--headContainer=own"]}, task("head", **own), task("worker")), []),
-        "a command in the place of Ray": (
+        "a container that an argument names": (
+            job({"ray": ["--headContainer=own"]}, task("head", **own), task("worker")),
+            [],
+        ),
+        "a command that does not start Ray": (
             job({"ray": []}, task("head", "python t.py", name="head")),
             ["ray-command [0]"],
         ),

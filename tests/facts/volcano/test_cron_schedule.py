@@ -20,7 +20,7 @@ from webhook.facts.volcano.cron_job import never_occurs, schedule_error, zone_er
         "  0   2 * * * ",
     ],
 )
-def test_it_is_read(schedule: str) -> None:
+def test_a_valid_schedule_is_read(schedule: str) -> None:
     assert schedule_error(schedule) == ""
 
 
@@ -45,7 +45,7 @@ def test_it_is_read(schedule: str) -> None:
         "0 " * 600,
     ],
 )
-def test_it_is_refused(schedule: str) -> None:
+def test_an_invalid_schedule_is_refused(schedule: str) -> None:
     assert schedule_error(schedule)
 
 

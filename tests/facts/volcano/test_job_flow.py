@@ -27,7 +27,7 @@ def template(**task: JSON) -> JSON:
 @pytest.mark.parametrize(
     ("replicas", "codes"),
     [(2, []), (1, ["volcano-job-flow/job-refused"]), ("${REPLICAS}", [])],
-    ids=["enough pods", "too few", "a number that is filled in later"],
+    ids=["enough pods", "too few pods", "a number that is filled in later"],
 )
 def test_a_job_is_judged_as_its_template_makes_it(replicas: JSON, codes: list[str]) -> None:
     about = subject({**FLOW, "metadata": {"name": "f", "namespace": "default"}}, template(replicas=replicas))

@@ -1,5 +1,5 @@
-"""Volumes of a Job of Volcano as the rules about storage see them: in every container, and only the first volume of
-each claim.
+"""The volumes of a Job of Volcano for the rules about storage: every container mounts them, and of several volumes
+with one claim only the first counts.
 """
 
 from __future__ import annotations

@@ -59,14 +59,14 @@ def test_pods_are_counted_wherever_they_are_made() -> None:
     rows = {
         "as many as needed": (told(3, pod("a", "gang"), made("Deployment", 2)), []),
         "one too few": (told(4, pod("a", "gang"), made("Deployment", 2)), ["members"]),
-        "of an unknown number": (told(9, pod("a", "gang"), made("DaemonSet", 1)), []),
-        "a group named by something else than text": (told(2, pod("a", 7), pod("b", None)), ["members?"]),
+        "a DaemonSet with an unknown number of pods": (told(9, pod("a", "gang"), made("DaemonSet", 1)), []),
+        "a group name that is not a string": (told(2, pod("a", 7), pod("b", None)), ["members?"]),
         "a job of Volcano, which gets its own group": (told(2, made("VolcanoJob", 4)), ["members?"]),
-        "a command that is no text": (told(1, pod("a", "gang", containers=[{"command": [1], "env": [None]}])), []),
-        "one pod is nothing to wait for": (told(1), []),
+        "a command that is not a string": (told(1, pod("a", "gang", containers=[{"command": [1], "env": [None]}])), []),
+        "a group of one pod": (told(1), []),
         "a group that a controller made": (told(4, ownerReferences=[REPLICA_SET]), []),
-        "a group with an owner that makes no pods": (told(4, ownerReferences=[CONFIG_MAP]), ["members?"]),
-        "a group that is named later": (told(4, name="${GROUP}"), []),
+        "a group with an owner that creates no pods": (told(4, ownerReferences=[CONFIG_MAP]), ["members?"]),
+        "a name that is filled in later": (told(4, name="${GROUP}"), []),
     }
     assert {name: pair for name, pair in rows.items() if pair[0] != pair[1]} == {}
 

@@ -21,7 +21,7 @@ def rows(*queues):
     return read_volcano_overview(ClusterView(FilesCluster(queues), "")).rows
 
 
-def test_parents_stand_before_their_children():
+def test_parents_are_listed_before_their_children():
     made = rows(queue("b", "a"), queue("c", "root"), queue("root"), queue("a"), queue("d", "b"))
     assert [(row.name, row.parent, row.depth) for row in made] == [
         ("root", "", 0),
@@ -45,13 +45,13 @@ def test_the_maximum_is_that_of_the_tightest_parent_queue():
     }
 
 
-def test_amounts_have_what_is_deserved_and_in_use():
+def test_amounts_include_the_deserved_share_and_the_usage():
     [made] = rows(queue("a", deserved={"cpu": "1500m"}, allocated={"cpu": "2"}, cpu="4"))
     [cpu] = made.amounts
     assert (cpu.nominal, cpu.used, cpu.most) == (1500, 2000, 4000)
 
 
-def test_closed_queues_and_cycles_take_nothing():
+def test_closed_queues_and_cycles_can_admit_nothing():
     closed, first, second = rows(queue("a", state="Closed"), queue("b", "c"), queue("c", "b"))
     assert closed.obstacles == ("accepts no jobs because its state is Closed",)
     assert first.obstacles == second.obstacles != ()

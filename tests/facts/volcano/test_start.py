@@ -84,7 +84,7 @@ def specs(draw: st.DrawFn) -> JSON:
 
 @settings(max_examples=EXAMPLES)
 @given(specs())
-def test_a_job_that_never_starts_is_reported_so(spec: JSON) -> None:
+def test_exactly_the_jobs_that_never_start_are_reported(spec: JSON) -> None:
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
     about = subject(job)
     told = [*warn_of_gang_deadlock(about.once(read_job), about)]

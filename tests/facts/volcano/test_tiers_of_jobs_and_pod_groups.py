@@ -39,23 +39,23 @@ def told(topology: JSON, *world: JSON, part: JSON = None) -> list[str]:
 def test_a_gang_is_placed_within_an_existing_tier() -> None:
     rack, row = hyper_node(1, "rack"), hyper_node(2, "row")
     rows = {
-        "the lowest": (told({"highestTierAllowed": 1}, rack, row), []),
-        "below the lowest": (told({"highestTierAllowed": 1}, row), ["tier"]),
-        "below the lowest, but only preferred": (told({"highestTierAllowed": 1, "mode": "soft"}, row), []),
-        "without a limit": (told({"mode": "hard"}, row), []),
-        "by name": (told({"highestTierName": "row"}, rack, row), []),
-        "by a wrong name": (told({"highestTierName": "zone"}, rack, row), ["tier-name"]),
-        "by a name that is filled in later": (told({"highestTierName": "${TIER}"}, rack), []),
-        "without HyperNodes": (told({"highestTierAllowed": 1}), ["tier?"]),
+        "the lowest tier": (told({"highestTierAllowed": 1}, rack, row), []),
+        "below the lowest tier": (told({"highestTierAllowed": 1}, row), ["tier"]),
+        "below the lowest tier, but only preferred": (told({"highestTierAllowed": 1, "mode": "soft"}, row), []),
+        "without a highest tier": (told({"mode": "hard"}, row), []),
+        "a tier by name": (told({"highestTierName": "row"}, rack, row), []),
+        "a tier by a wrong name": (told({"highestTierName": "zone"}, rack, row), ["tier-name"]),
+        "a tier by a name that is filled in later": (told({"highestTierName": "${TIER}"}, rack), []),
+        "HyperNodes are not known": (told({"highestTierAllowed": 1}), ["tier?"]),
         "no HyperNodes exist": (told({"highestTierAllowed": 1}, ROOT), []),
         "a HyperNode without a tier": (told({"highestTierName": "zone"}, hyper_node(None)), []),
-        "a part below the lowest": (told(None, row, part={"highestTierAllowed": 1}), ["tier"]),
-        "a part wider than the gang": (
+        "a part of a gang below the lowest tier": (told(None, row, part={"highestTierAllowed": 1}), ["tier"]),
+        "a part with a higher tier than the gang": (
             told({"highestTierAllowed": 1}, rack, part={"highestTierAllowed": 2}),
             ["tier-order"],
         ),
-        "a part as wide as the gang": (told({"highestTierAllowed": 2}, rack, part={"highestTierAllowed": 2}), []),
-        "a part of a gang that is only preferred": (
+        "a part with the tier of the gang": (told({"highestTierAllowed": 2}, rack, part={"highestTierAllowed": 2}), []),
+        "a part of a gang with a preferred tier": (
             told({"highestTierAllowed": 1, "mode": "soft"}, rack, part={"highestTierAllowed": 2}),
             [],
         ),
