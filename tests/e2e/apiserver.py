@@ -1,8 +1,8 @@
-"""A real API server of this machine's own: etcd, kube-apiserver and kubectl, as envtest starts them.
+"""A real API server on this machine: etcd, kube-apiserver and kubectl, as envtest starts them.
 
-The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; without them no server starts, and `missing()`
-returns one line about this. Everything listens on the loopback and lives in one folder. By hand: `python -m
-tests.e2e.apiserver [FLAG…]` prints the kubeconfig to use and runs until interrupted.
+The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; without them no server starts, and
+`missing()` returns one line about this. All programs listen on the loopback address, and write into one folder. By
+hand: `python -m tests.e2e.apiserver [FLAG…]` prints the kubeconfig to use and runs until interrupted.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def running(folder: Path, *flags: str, has_only_ipv6: bool = False) -> Iterator[
 
 @contextmanager
 def controllers(server: ApiServer, names: str = "namespace-controller,garbage-collector-controller") -> Iterator[None]:
-    """Some controllers: controllers that delete objects of a deleted namespace, and objects that a deleted object
+    """Run the controllers that delete the objects of a deleted namespace, and the objects that a deleted object
     owned.
     """
     command = [

@@ -13,7 +13,7 @@ from tests.yamldata import documents
 
 PREVIOUS = "0.0.9"
 ADDED_WEBHOOKS = ("podtemplates.validate.claimgate.dev", "podtemplates.mutate.claimgate.dev")
-"""The previous version does not have these."""
+"""The webhooks that the previous version does not have."""
 _REMOVED_OBJECTS = """
 apiVersion: batch/v1
 kind: Job

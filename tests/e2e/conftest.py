@@ -37,8 +37,9 @@ class Cluster:
         return [line for line in found if line["message"] == message]
 
     def asked_until(self, name: str) -> set[tuple[str, str]]:
-        """Namespaces and names of all reviews, after the review of an object is logged; the log line may follow the
-        answer."""
+        """Wait until the review of an object is logged, which may be after the answer. Return the namespaces and
+        names of all reviews.
+        """
         for _ in range(100):
             asked = {(line["namespace"], line["name"]) for line in self.lines("review")}
             if name in {each for _, each in asked}:

@@ -34,7 +34,7 @@ SORTS: Sorts = {
     "plain": (PODS, lambda name: pod(name, {"cpu": "1"})),
     "own": (PODS, lambda name: pod(name, {"nvidia.com/gpu": "1"})),
     "portable": (PODS, lambda name: pod(name, {"gpu": "1"})),  # the API server refuses `gpu` itself
-    "wrong": (SANDBOXES, _sandbox),  # only claimgate refuses this one
+    "wrong": (SANDBOXES, _sandbox),  # the API server accepts this object, and claimgate refuses it
 }
 
 
@@ -42,7 +42,7 @@ TEMPLATES = "/api/v1/namespaces/default/podtemplates"
 
 
 def _pod_template(name: str) -> dict[str, Any]:
-    """A kind with separate webhooks, and without a controller in the tests."""
+    """A PodTemplate: its kind has separate webhooks, and no controller changes it."""
     template = {"spec": pod("x", {"nvidia.com/gpu": "1"})["spec"]}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
 

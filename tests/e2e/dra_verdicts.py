@@ -1,6 +1,6 @@
 """Ask a real kube-apiserver about the variants of tests/dra_variants.py, and record its verdicts.
 
-`python -m tests.e2e.dra_verdicts` starts one, creates each object with a server-side dry run, and writes
+`python -m tests.e2e.dra_verdicts` starts an API server, creates each object with a server-side dry run, and writes
 tests/data/dra/verdicts.tsv: description, fingerprint of the object, HTTP code, unknown fields, first error.
 """
 

@@ -1,7 +1,7 @@
 """A Prometheus that reads the metrics of an API server and of replicas, and evaluates the alerts of the overlay.
 
-It reads and evaluates every second, and an alert fires two seconds after its condition begins to hold. Everything else
-of the rules is as shipped.
+It reads and evaluates every second, and an alert fires two seconds after its condition begins to hold. The rest of
+each rule is as shipped.
 """
 
 from __future__ import annotations

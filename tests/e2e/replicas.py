@@ -85,7 +85,9 @@ class Replicas:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
-        """Replace all replicas, one after the other. A new replica starts first, so that never too few run."""
+        """Replace all replicas, one after the other. Each new replica starts before the old one ends, so that the
+        number of replicas never falls.
+        """
         old = list(self.running)
         for index in range(COUNT):
             self.until_ready(self.start())
@@ -173,8 +175,9 @@ class Replicas:
 
 @contextmanager
 def service(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[Replicas]:
-    """A Service on a port of the loopback; connections are refused until a replica is ready; without a ready replica,
-    later connections end at once."""
+    """A Service on a port of the loopback. It refuses connections until a replica is ready. Without a ready replica,
+    later connections end at once.
+    """
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         replicas = Replicas(server, folder, listening.getsockname()[1], namespace=namespace)

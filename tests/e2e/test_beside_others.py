@@ -86,7 +86,7 @@ def test_gpu_that_a_later_webhook_adds_is_translated_on_reinvocation(cluster: Cl
         stored = created(cluster, pod("later", gpu="1"))
     assert limits(stored) == [NVIDIA, NVIDIA]
     assert calls(cluster, "later").count("mutate") == 2
-    assert len(others.objects(ISTIO)) == 1  # its own policy is Never
+    assert len(others.objects(ISTIO)) == 1  # the reinvocationPolicy of this webhook is Never
 
 
 def test_gpu_that_a_later_webhook_adds_is_refused_without_a_first_call(cluster: Cluster, others: OtherWebhooks) -> None:

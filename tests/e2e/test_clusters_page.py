@@ -34,7 +34,7 @@ BUNDLE = "LS0tLS1CRUdJTi…"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with both families of addresses."""
+    """A cluster with IPv4 and IPv6 addresses."""
     tool("helm")
     if reason := apiserver.missing():
         pytest.skip(reason)

@@ -48,13 +48,13 @@ SPECS: dict[str, dict[str, Any]] = {
     "a launcher": spec({"command": ["torchrun", "train.py"]}),
     "an image for GPUs": spec({"image": "nvidia/cuda:12"}),
     "another scheduler": spec({}, schedulerName="volcano"),
-    "as much as is walked": spec(
+    "as many containers as conditions read": spec(
         *([LONG] * 8), initContainers=[{"name": f"i{n}", "image": "i", **LONG} for n in range(8)]
     ),
-    "more than is walked": spec(*([{}] * 60)),
-    "words that are not walked": spec({"args": ["x" * 100_000]}),
+    "more containers than conditions read": spec(*([{}] * 60)),
+    "words that are too long for conditions": spec({"args": ["x" * 100_000]}),
 }
-LABELLED = {"a queue": {"kueue.x-k8s.io/queue-name": "q"}, "as many labels as are walked": MANY}
+LABELLED = {"a queue": {"kueue.x-k8s.io/queue-name": "q"}, "as many labels as conditions read": MANY}
 
 
 def pods() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -68,7 +68,7 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def workloads() -> Iterator[tuple[str, dict[str, Any]]]:
-    for name in ("ordinary", "a device", "as much as is walked"):
+    for name in ("ordinary", "a device", "as many containers as conditions read"):
         template = {"metadata": {"labels": {"a": "b"}}, "spec": SPECS[name]}
         selected = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
         job = {"template": {"spec": {**SPECS[name], "restartPolicy": "Never"}}}

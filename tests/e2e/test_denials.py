@@ -66,7 +66,7 @@ def test_server_side_apply_shows_the_problems_too(cluster: Cluster) -> None:
 def test_kubectl_shows_the_causes_of_reason_invalid(cluster: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     job = without_gpu()
-    job["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "Never"  # an enum of the CRD
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["restartPolicy"] = "Never"  # the CRD accepts only some values
     file.write_text(yaml.safe_dump(job))
     head, *problems = shown(cluster, "apply", "-f", str(file))
     assert head == 'The PyTorchJob "ten-mistakes" is invalid: '

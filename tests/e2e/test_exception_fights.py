@@ -1,5 +1,5 @@
-"""Two owners, two exceptions and two replicas: exceptions do not undo each other, a status is written once, and server-side
-apply tells owners who change the same object.
+"""Two owners, two exceptions and two replicas: exceptions do not undo each other, a status is written once, and
+server-side apply reports a conflict to two owners who change one object.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _one_ends_and_the_other_stays(server: ApiServer) -> None:
 
 
 def _two_owners_of_one_object_are_told(server: ApiServer) -> None:
-    """The fields of the status are claimgate's, so that no owner meets a conflict about them."""
+    """claimgate owns the fields of the status, so owners get no conflict about these fields."""
     assert not _server_side(server, "ada", exception("shared"))
     _until(server, "shared", "InEffect")
     told = _server_side(server, "eve", exception("shared", names=["serve-*"], owner="eve"))

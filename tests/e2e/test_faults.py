@@ -1,6 +1,6 @@
-"""Faults near a running installation with enforce: of objects that are created without a pause, no creation fails.
+"""Faults around a running installation that enforces: objects are created without a pause, and no creation fails.
 
-The API server is always available. Replicas call it through a proxy, which interrupts the connection.
+Users can always reach the API server. Replicas call it through a proxy, and the proxy makes the faults.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_no_creation_fails_because_of_other_failures(server: ApiServer, tmp_path: Path) -> None:
+def test_no_creation_fails_during_faults(server: ApiServer, tmp_path: Path) -> None:
     url = httpx.URL(server.url)
     proxy = FaultyProxy(url.host, int(url.port or 443))
     try:
@@ -82,7 +82,10 @@ def test_no_creation_fails_because_of_other_failures(server: ApiServer, tmp_path
     sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
     assert made.outcomes("plain", *PHASES) == {"created"}
     assert made.outcomes("own", *PHASES) == {"created as nvidia.com/gpu"}
-    assert made.outcomes("portable", *PHASES) == {"created as nvidia.com/gpu", "created"}  # for a while amd.com/gpu
+    assert made.outcomes("portable", *PHASES) == {
+        "created as nvidia.com/gpu",
+        "created",
+    }  # or with amd.com/gpu for a while
     assert made.outcomes("portable", *PHASES[:-3]) == {"created as nvidia.com/gpu"}
     assert all("(gpu-portable/all)" in each for each in made.outcomes("wrong", *PHASES))
     for phase in PHASES:
@@ -123,7 +126,9 @@ def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creati
 
 
 def _the_past_is_compacted(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
-    """A watch that resumes after its revision is gone is refused with 410, and begins with a list: the change is seen."""
+    """If the revision of a watch was compacted, the API server refuses the watch with 410. The replica then lists the
+    objects, and sees the change.
+    """
     made.phase = "compacted"
     server = replicas.server
     assert not any(map(_refused_watches, replicas.running))

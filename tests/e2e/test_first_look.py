@@ -81,7 +81,7 @@ class Scene:
         return ""
 
     def check(self) -> str:
-        """What `webhook-config --check` says of the cluster, with the endpoints that its controllers would note."""
+        """What `webhook-config --check` says about the cluster, with the endpoints that controllers would write."""
         ready = [one for one in self.replicas.running if not one.unready()]
         self.server.apply(endpoints(*("a", "b")[: len(ready)]))
         command = [sys.executable, "-m", "webhook", "webhook-config", "--check"]

@@ -1,7 +1,6 @@
-"""What docs/gitops.md says of an install by Argo CD or Flux is true: the written bundle counts as no difference, and it
-stays.
-
-Both ways of applying are those of kubectl: client-side, as Argo CD does by default, and server-side, as Flux does.
+"""An install by Argo CD or Flux, as docs/gitops.md describes it: a caBundle that is written after the install is not
+a difference, and it stays. kubectl applies the objects in both ways: client-side, as Argo CD does by default, and
+server-side, as Flux does.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.mark.parametrize("source", ["kustomize", "helm template"])
 @pytest.mark.parametrize("way", WAYS)
-def test_the_bundle_is_no_difference_and_stays(way: str, source: str, server: ApiServer, tmp_path: Path) -> None:
+def test_the_ca_bundle_is_not_a_difference_and_stays(way: str, source: str, server: ApiServer, tmp_path: Path) -> None:
     objects = rendered(server, "base", 443) if source == "kustomize" else rendered_chart()
     given, flags = yaml.safe_dump_all(objects), WAYS[way]
     server.kubectl("apply", *flags, "-f", "-", given=given)

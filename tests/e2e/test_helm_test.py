@@ -1,4 +1,4 @@
-"""`helm test` on a real API server: its Pod is created as the chart says, and this file is the kubelet that runs it.
+"""`helm test` on a real API server: its Pod is created as the chart says, and this file acts as the kubelet.
 
 The command runs here with the stored Secret as its mount. It resolves the name of the Service as a cluster would.
 """
@@ -52,7 +52,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_it_succeeds_while_a_replica_answers_with_the_stored_authority(server: ApiServer, tmp_path: Path) -> None:
+def test_helm_test_succeeds_while_a_replica_answers_with_the_stored_authority(
+    server: ApiServer, tmp_path: Path
+) -> None:
     with service(server, tmp_path, NAMESPACE) as replicas:
         release = ("claimgate", str(chart(tmp_path / "chart", replicas.port)), "--create-namespace")
         told = _helm(server, "install", *release)

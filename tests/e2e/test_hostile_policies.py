@@ -1,7 +1,7 @@
 """Stored policies that refuse everything cannot lock a cluster, also with failurePolicy Fail and replicas that answer.
 
-Their author may apply each of them. Requests of kube-system, of nodes, for leases, deletions, finalizers and status
-still pass. New objects are refused, which shows that the policies are in force.
+A user who may write policies applies them. Requests of kube-system, of nodes, for leases, deletions, finalizers and
+status still pass. New objects are refused, which shows that the policies are in force.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _lease(name: str, namespace: str) -> dict[str, Any]:
 
 
 def _stores_objects(server: ApiServer) -> None:
-    """The objects that were created before the policies."""
+    """Create the objects that are older than the policies."""
     server.kubectl("create", "namespace", "team")
     for one in (pod("running"), pod("ending"), pod("waiting"), _job("tracked")):
         one["metadata"]["finalizers"] = ["example.com/tracking"]

@@ -1,5 +1,5 @@
-"""A cluster with IPv6 only: the API server listens on `::1` alone, and calls a replica with the arguments of the
-Deployment over IPv6, as its probes do.
+"""A cluster with IPv6 only: the API server listens only on `::1`. The API server and the probes reach a replica over
+IPv6. The replica has the arguments of the Deployment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster that no address of IPv4 reaches."""
+    """An empty cluster without IPv4 addresses."""
     if reason := apiserver.missing() or _without_ipv6():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("ipv6"), has_only_ipv6=True) as running:

@@ -52,12 +52,15 @@ def test_kustomize_does_not_overwrite_the_params_of_the_site(server: ApiServer, 
         _edit(server, "gpu-portable", **{"resource": "nvidia.example/gpu", "resource.team-a": "amd.com/gpu"})
         told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
         lost = [line for line in told.splitlines() if line.startswith("an upgrade would lose")]
-        assert lost == [
-            (
-                "an upgrade would lose: ConfigMap claimgate-system/kueue: `warn` was set by kubectl-patch: the next kubectl "
-                "apply undoes this: set `kueue.warn` in ConfigMap claimgate-site instead"
-            )
-        ]  # the site sets the other value; values that no file has stay
+        assert (
+            lost
+            == [
+                (
+                    "an upgrade would lose: ConfigMap claimgate-system/kueue: `warn` was set by kubectl-patch: the next kubectl "
+                    "apply undoes this: set `kueue.warn` in ConfigMap claimgate-site instead"
+                )
+            ]
+        )  # claimgate-site sets the edited key of gpu-portable too, and an upgrade keeps keys that the base does not have
         apply(server, base)
         assert server.get("configmap", "claimgate-site", NAMESPACE)["data"] == SITE
         assert server.get("configmap", "gpu-portable", NAMESPACE)["data"]["resource"] == "nvidia.com/gpu"

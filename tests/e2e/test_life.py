@@ -1,5 +1,5 @@
-"""The whole life of an installation while objects are created: no creation fails, and with enforce none is wrongly
-admitted.
+"""The whole life of an installation while objects are created: no creation fails, and with enforce no object is
+wrongly admitted.
 
 tests/e2e/replicas.py simulates the parts of a cluster that need nodes; its docstring lists them.
 """
@@ -108,7 +108,10 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
     sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
     assert made.outcomes("plain", *DISTURBED) == {"created"}
     assert made.outcomes("own", *DISTURBED) == {"created as nvidia.com/gpu"}
-    assert made.outcomes("portable", *DISTURBED) == {"created", "created as nvidia.com/gpu"}  # for a while amd.com/gpu
+    assert made.outcomes("portable", *DISTURBED) == {
+        "created",
+        "created as nvidia.com/gpu",
+    }  # or with amd.com/gpu for a while
     assert made.outcomes("portable", "authority", "deleted", "renewed", "restart", "after") == {
         "created as nvidia.com/gpu"
     }
@@ -160,7 +163,7 @@ def _trusts(server: ApiServer, bundle: bytes) -> bool:
 
 
 def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """Enforce, a newer version with a wider registration, and back to the older one."""
+    """Enforce, upgrade to a version with a wider registration, and go back to the older version."""
     base, enforced = rendered(server, "base", replicas.port), rendered(server, "overlays/enforce", replicas.port)
     apply(server, enforced)
     until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")

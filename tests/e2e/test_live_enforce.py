@@ -106,8 +106,9 @@ def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Pa
 
 
 def _is_registered(server: ApiServer) -> None:
-    """A policy about a kind that no shipped policy is about; every webhook fails closed and has the bundle all the
-    time."""
+    """Apply a policy about a kind that no shipped policy is about. Every webhook fails closed and has the bundle all
+    the time.
+    """
     maps = policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints={"resourceRules": [MAPS]})
     bound = binding("no-maps", "no-maps")
     apply(server, [{**one, "metadata": {"name": one["metadata"]["name"]}} for one in (maps, bound)])

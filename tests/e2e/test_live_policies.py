@@ -144,7 +144,7 @@ def _until_kept(server: ApiServer, name: str, generation: int) -> None:
 
 def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
     """Objects from before a policy: finalizers, status and deletions pass. New objects are refused. `stored` decides
-    about labels.
+    about updates of labels.
     """
     for name in ("ending", "kept", "deleted"):
         held = pod(name, {"nvidia.com/gpu": "6"})

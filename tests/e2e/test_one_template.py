@@ -188,7 +188,7 @@ def _own(door: LocalAnswerer, obj: JSON) -> Said:
     return Said(httpx.codes.CREATED, "", tuple(sorted(verdict.warnings)), outcome.patched_object.get("spec"))
 
 
-def test_the_api_server_says_what_this_process_says(client: httpx.Client, here: LocalAnswerer) -> None:
+def test_the_api_server_gives_the_same_answers_as_this_process(client: httpx.Client, here: LocalAnswerer) -> None:
     free = {(row.group, row.kind) for row, _, is_published in _definitions() if not is_published}
     compared, refused, different = Counter[str](), Counter[str](), []
     seed = 0

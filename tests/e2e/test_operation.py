@@ -25,7 +25,7 @@ def _client(cluster: Cluster) -> httpx.Client:
     return httpx.Client(verify=trust, base_url=f"https://localhost:{cluster.port}")
 
 
-def test_it_is_ready_with_every_kind_it_looks_up(cluster: Cluster) -> None:
+def test_the_server_is_ready_with_every_kind_that_it_looks_up(cluster: Cluster) -> None:
     with _client(cluster) as client:
         answer = client.get("/readyz?verbose")
     assert answer.status_code == 200
@@ -71,7 +71,7 @@ def test_the_api_server_accepts_the_deployment_without_a_warning(cluster: Cluste
     assert len(done.stdout.splitlines()) == rendered.count("\nkind: ") + rendered.startswith("kind: ") - 4
 
 
-def test_it_may_enforce_when_a_dry_run_is_answered_in_time(cluster: Cluster) -> None:
+def test_the_check_allows_enforcing_when_a_dry_run_is_answered_in_time(cluster: Cluster) -> None:
     server, files = cluster.server, cluster.certificates
     pair = [f"--cert={files / 'tls.crt'}", f"--key={files / 'tls.key'}"]
     server.kubectl("create", "secret", "tls", "claimgate-certificates", "--namespace", NAMESPACE, *pair)

@@ -114,7 +114,9 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations, chart: str
 
 
 def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """Break glass for one namespace by a label, and without any replica by the deletion of both configurations."""
+    """Switch claimgate off: for one namespace by a label, and then, while no replica answers, for the whole cluster
+    by deleting both configurations.
+    """
     made.phase = "spared"
     server.kubectl("label", "namespace", "default", "claimgate.dev/admission=disabled")
     until(lambda: "created" in made.outcomes("wrong", "spared"), "no webhook call for the namespace")
@@ -124,7 +126,7 @@ def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, cha
         replicas.end(one)
     until(lambda: any("failed calling webhook" in each for each in made.outcomes("own", "outage")), "GPUs are refused")
     server.kubectl("delete", CONFIGURATIONS, "claimgate")
-    go_on_in(made, "outage")  # API servers see that within a second
+    go_on_in(made, "outage")  # API servers see the deletion within a second
     go_on_in(made, "broken glass")
     made.phase = "settling"
     replicas.roll()
@@ -135,7 +137,7 @@ def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, cha
     assert "no caBundle yet" not in told
     until(lambda: failure_policies(server) == {"Fail"}, "it is enforced again")
     until(lambda: _is_registered(server, "eight-gpus"), "the policy is registered again")
-    go_on_in(made, "settling")  # API servers see that within a second
+    go_on_in(made, "settling")  # API servers see the new configurations within a second
     go_on_in(made, "restored")
 
 

@@ -44,7 +44,7 @@ PREPARED = {
     "docs/policy-exceptions.md": "kubectl create namespace research-a",
     "docs/why.md": "kubectl create namespace team; kubectl -n team create job train --image=train:1",
 }
-"""What the reader of a page has before its blocks."""
+"""Commands that create what the reader of a page already has."""
 REPORT_FAILURE = (
     'code=$?; case "$code $BASH_COMMAND" in "1 claimgate "* | "3 claimgate "*) ;; '
     '*) echo "exit code $code: $BASH_COMMAND" ;; esac'

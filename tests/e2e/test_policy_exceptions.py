@@ -59,7 +59,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield running
 
 
-def test_the_owner_of_a_namespace_excepts_within_bounds(
+def test_the_owner_of_a_namespace_makes_exceptions_within_bounds(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configuration = tmp_path / "claimgate.yaml"

@@ -1,5 +1,5 @@
-"""Alerts of a real installation, evaluated by a real Prometheus: none fires while all is well, and each provoked fault
-fires its own alert and no other.
+"""Alerts of a real installation, evaluated by a real Prometheus: no alert fires while all is well, and each provoked
+fault fires only its own alert.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _full_log(seen: Seen) -> None:
 
 
 def _start_without_the_api_server(seen: Seen) -> None:
-    """The running replicas lose it too, and are still ready."""
+    """The running replicas lose the API server too, and are still ready."""
     seen.proxy.mode = "away"
     seen.proxy.cut()
     replica = seen.replicas.start()
@@ -233,7 +233,7 @@ def _enforces(server: ApiServer) -> None:
 
 
 def _create_until(seen: Seen, name: str) -> None:
-    """Create Pods until an alert about the calls of an API server fires, which goes on for minutes."""
+    """Create Pods until an alert about the calls of an API server fires. This alert continues for minutes."""
 
     def fires() -> bool:
         seen.create(pod("unanswered", {"nvidia.com/gpu": "1"}))

@@ -25,10 +25,13 @@ REFUSED = {
         "params.kueue.denny=kueue-never/exceeds-max-quota",
         "params.kueue.denny: the ConfigMap has no such key; it has advice, audit, deny, kueue, off, warn",
     ),
-    "the same in the configuration": ("config.params.kueue.denny=x", "config.params.kueue.denny: the ConfigMap has no"),
+    "a key of config.params that the ConfigMap does not have": (
+        "config.params.kueue.denny=x",
+        "config.params.kueue.denny: the ConfigMap has no",
+    ),
     "enforce with audit": (
         "enforce=true,enforcementAction=audit",
-        "enforce is true and enforcementAction is `audit`: then a request that claimgate cannot answer is refused",
+        "enforce is true and enforcementAction is `audit`: only requests that claimgate cannot answer would be refused",
     ),
     "enforce with warn": ("enforce=true,enforcementAction=warn", "set enforcementAction to deny"),
 }
@@ -53,7 +56,7 @@ def test_helm_stores_nothing(values: str, told: str, server: ApiServer) -> None:
     assert "claimgate" not in server.kubectl("get", "all,configmaps,secrets", "-n", "refused", "-o", "name").stdout
 
 
-def test_a_replica_reports_them_in_a_config_map_and_refuses_them_in_a_file(
+def test_a_replica_reports_wrong_settings_of_a_config_map_and_refuses_those_of_a_file(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configuration = tmp_path / "claimgate.yaml"
@@ -81,7 +84,7 @@ def test_a_replica_reports_them_in_a_config_map_and_refuses_them_in_a_file(
 
 
 def test_configurations_that_fail_closed_need_a_server_that_denies(server: ApiServer, tmp_path: Path) -> None:
-    """With kustomize, the two are in different objects: the overlays `enforce` and `audit-only`."""
+    """With kustomize, the two settings are in different objects, of the overlays `enforce` and `audit-only`."""
     told = claimgate("webhook-config", "--failure-policy=Fail", "--enforcement-action=audit", code=2)
     assert told == ""
     objects = rendered(server, "overlays/audit-only", 443)

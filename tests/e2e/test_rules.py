@@ -44,7 +44,7 @@ def pytorchjob(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def test_a_pod_with_portable_gpu_is_stored_with_the_clusters_own(cluster: Cluster) -> None:
+def test_a_pod_with_portable_gpu_is_stored_with_the_resource_of_the_cluster(cluster: Cluster) -> None:
     cluster.server.apply(pod("portable", {"gpu": "2", "cpu": "1"}))
     stored = cluster.server.get("pod", "portable")["spec"]["containers"][0]["resources"]
     assert stored["limits"] == {"nvidia.com/gpu": "2", "cpu": "1"}
@@ -103,7 +103,7 @@ def test_a_pod_with_gpu_all_is_a_bad_request(cluster: Cluster, value: str) -> No
     assert "BadRequest" in refused or "quantities must match" in refused
 
 
-def test_claims_with_both_and_neither_name_are_refused_in_a_template(cluster: Cluster) -> None:
+def test_claims_with_two_sources_and_without_a_source_are_refused_in_a_template(cluster: Cluster) -> None:
     both = {"name": "both", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}
     job = pytorchjob("claims", resourceClaims=[both, {"name": "neither"}])
     refused = cluster.server.apply(job, code=1).stderr
@@ -185,7 +185,7 @@ def test_a_trainjob_of_a_runtime_with_claims_prints_the_warning_and_is_stored(cl
     assert cluster.server.get("trainjobs.trainer.kubeflow.org", "warned-0")["metadata"]["uid"]
 
 
-def test_a_trainjob_with_an_unknown_runtime_gets_only_this_finding(cluster: Cluster) -> None:
+def test_a_trainjob_with_an_unknown_runtime_gets_only_the_finding_about_the_runtime(cluster: Cluster) -> None:
     (warning,) = cluster.server.apply(trainjob("unknown", "nowhere")).stderr.splitlines()
     assert warning.startswith(
         "Warning: spec.runtimeRef.name: names ClusterTrainingRuntime `nowhere`, which does not exist"

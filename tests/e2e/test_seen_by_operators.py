@@ -141,7 +141,7 @@ def test_requests_of_exempt_users_are_not_sent(seen: Seen) -> None:
     seen.says(refused, "--as=breaker", code=0)
 
 
-def test_a_mistake_in_the_configuration_keeps_the_last_good_one(seen: Seen) -> None:
+def test_a_mistake_in_the_configuration_keeps_the_last_good_configuration(seen: Seen) -> None:
     before = len(seen.cluster.lines("reload failed"))
     seen.configuration.write_text(CONFIGURATION.replace("owner: ada, reason: old", "ower: ada, reason: old"))
     until(lambda: len(seen.cluster.lines("reload failed")) > before, "the mistake is logged")
@@ -164,7 +164,7 @@ def test_users_are_told_of_a_mutation_with_its_reason(seen: Seen) -> None:
     assert "(policy gpu-portable" in told
 
 
-def test_in_audit_mode_what_would_deny_and_what_would_warn_are_told_apart(seen: Seen, tmp_path: Path) -> None:
+def test_audit_mode_distinguishes_what_would_deny_from_what_would_warn(seen: Seen, tmp_path: Path) -> None:
     server, place = seen.cluster.server, f"{NAMESPACE}/audited"
     spec = pod("x", {"nvidia.com/gpu": "500m", "nvidia.com/gpux": "1"})["spec"]
     spec["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
@@ -245,18 +245,18 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize(("obj", "rule"), NUMBERS.values(), ids=NUMBERS)
-def test_wrong_numbers_and_names_are_told(obj: dict[str, Any], rule: str, seen: Seen) -> None:
+def test_wrong_numbers_and_names_are_reported(obj: dict[str, Any], rule: str, seen: Seen) -> None:
     assert rule in seen.says(obj, code=None)
 
 
-def test_half_of_a_device_is_refused_at_once_as_all_is(seen: Seen) -> None:
+def test_half_a_device_is_refused_in_the_mutating_phase_like_all(seen: Seen) -> None:
     for obj in (pod("half", HALF), _holding("half", HALF), _holding("all", ALL)):
         told = seen.says(obj)
         assert "(BadRequest)" in told, told
         assert "gpu-portable/" in told
 
 
-def test_a_problem_that_an_update_makes_smaller_is_not_new(seen: Seen) -> None:
+def test_a_problem_that_an_update_does_not_make_worse_is_a_warning(seen: Seen) -> None:
     server: ApiServer = seen.cluster.server
     stored = mpi_job(4)
     server.kubectl("create", "-f", "-", "--as=breaker", given=yaml.safe_dump(stored))

@@ -59,7 +59,7 @@ KINDS = {**dict.fromkeys(CLUSTER_SCOPED, "Cluster"), "LocalQueue": "Namespaced",
 
 
 def definition(kind: str, scope: str) -> dict[str, Any]:
-    """A CustomResourceDefinition of Kueue that accepts everything; the kind may have its plural behind a colon."""
+    """A CustomResourceDefinition of Kueue that accepts everything. `KIND:PLURAL` names an irregular plural."""
     kind, _, plural = kind.partition(":")
     plural, schema = (
         plural or f"{kind.lower()}{'es' if kind.endswith('s') else 's'}",

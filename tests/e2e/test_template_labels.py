@@ -30,13 +30,19 @@ def _workload(kind: str, selector: dict[str, Any], labels: dict[str, str] | None
     "workload",
     [
         pytest.param(_workload("Deployment", {"matchLabels": APP}, APP), id="a Deployment that selects its pods"),
-        pytest.param(_workload("Deployment", {"matchLabels": APP}, {"app": "api"}), id="another value"),
+        pytest.param(_workload("Deployment", {"matchLabels": APP}, {"app": "api"}), id="another value of the label"),
         pytest.param(_workload("Deployment", {"matchLabels": APP}, None), id="no labels"),
-        pytest.param(_workload("ReplicaSet", {"matchExpressions": [TIER]}, APP), id="a requirement that is not met"),
-        pytest.param(_workload("ReplicaSet", {"matchExpressions": [TIER]}, {"tier": "a"}), id="one that is met"),
+        pytest.param(
+            _workload("ReplicaSet", {"matchExpressions": [TIER]}, APP), id="an expression that does not match"
+        ),
+        pytest.param(
+            _workload("ReplicaSet", {"matchExpressions": [TIER]}, {"tier": "a"}), id="an expression that matches"
+        ),
         pytest.param(_workload("StatefulSet", {"matchLabels": APP}, {}, serviceName="w"), id="a StatefulSet"),
         pytest.param(_workload("DaemonSet", {"matchLabels": APP}, {"app": "api"}), id="a DaemonSet"),
-        pytest.param(_workload("DaemonSet", {"matchLabels": APP}, APP | {"tier": "a"}), id="more labels"),
+        pytest.param(
+            _workload("DaemonSet", {"matchLabels": APP}, APP | {"tier": "a"}), id="more labels than the selector"
+        ),
         pytest.param(
             _workload("Job", {"matchLabels": APP}, APP, manualSelector=True), id="a Job that selects its pods"
         ),

@@ -1,4 +1,4 @@
-"""Typical mistakes of authors: kube-apiserver warns about mistakes that it can type, and not about the others.
+"""Typical mistakes of authors: kube-apiserver warns about expressions with known types, and not about other mistakes.
 
 The warnings are in status.typeChecking, which a controller writes.
 """

@@ -57,7 +57,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_upgrade_loses_no_request_and_names_edits_and_leftovers(
+def test_an_upgrade_fails_no_request_and_names_edits_and_leftovers(
     server: ApiServer, old: Path, tmp_path: Path
 ) -> None:
     with service(server, tmp_path) as replicas, creating(server) as made:

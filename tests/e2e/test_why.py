@@ -55,7 +55,9 @@ def test_a_pod_of_a_job_that_cannot_be_created(tmp_path: Path) -> None:
 
 
 def test_recorded_clusters_in_a_namespace_of_5000_pods(tmp_path: Path) -> None:
-    """The first line of each story equals the line from its files; the times are printed (`pytest -s`)."""
+    """For each recorded cluster, the first line of the answer equals the first line from files. `pytest -s` prints
+    the times.
+    """
     if reason := apiserver.missing():
         pytest.skip(reason)
     stories = yaml.safe_load((RECORDED / "stories.yaml").read_text())
