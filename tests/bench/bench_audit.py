@@ -2,13 +2,13 @@
 for gator.
 
 The objects are the public manifests of tests/data/manifests, repeated with unique names, as files of a thousand
-documents. The 16 CEL policies have three validations each, and match every kind. gator (GATOR names it, or PATH) gets
-the same expressions as constraint templates with K8sNativeValidation; gator holds all objects in memory, so it gets
-fewer objects. gator reports only violations. So it is compared with the format text, which lists findings and only
-counts passes; the other rows are for ndjson, which lists 16 results for each object.
+documents. The 16 CEL policies have three validations each, and match every kind. gator (the program in GATOR, or in
+PATH) gets the same expressions as constraint templates with K8sNativeValidation. It holds all objects in memory, so
+it gets fewer objects. gator reports only violations. So its row is compared with the format text, which lists
+findings and only counts passes; the other rows are for ndjson, which lists 16 results for each object.
 
-The last row is a backtest of one audit log of a gigabyte as gzip stores it: events with the public manifests. Each has
-text that does not compress, as uids, tokens and digests do not.
+The last row is a backtest of one audit log of a gigabyte as gzip stores it: events with the public manifests. Each
+event has text that does not compress, like uids, tokens and digests.
 
     python -m tests.bench.bench_audit --objects 100000 --check    exits 1 when a goal is missed
     python -m tests.bench.bench_audit --log-mb 0                  leaves out the log, which takes minutes

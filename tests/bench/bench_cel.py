@@ -1,4 +1,4 @@
-"""The eight expressions of issue 3 on an 8 KB AdmissionReview: time, compile time, memory, and the ratio to Python.
+"""Eight expressions on an AdmissionReview of 8 KB: time, compile time, memory, and the ratio to Python.
 
     python -m tests.bench.bench_cel            prints a table
     python -m tests.bench.bench_cel --max 4    exits 1 when all eight together take more than 4 times the plain Python

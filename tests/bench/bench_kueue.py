@@ -1,9 +1,9 @@
 """The cost of Kueue's verdict on a TrainJob in a view of many queues: `python -m tests.bench.bench_kueue` prints a
 table.
 
-A TrainJob of 60 KB, merged with its runtime before the clock starts, with queues in trees of 10 and of 1,000
-ClusterQueues: the first job of a state of the cluster reads the queues, and the others reuse them. The ratio of the two
-trees shows whether the queues of others make a verdict slower.
+The TrainJob has 60 KB, and is merged with its runtime before the clock starts. The queues are in a tree of 10 or of
+1,000 ClusterQueues. The first verdict in a state of the cluster reads the queues, and later verdicts reuse them. The
+ratio of the two trees shows whether queues of others make a verdict slower.
 
     python -m tests.bench.bench_kueue --check    exits 1 when a verdict takes a millisecond or more
 """

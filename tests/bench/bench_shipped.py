@@ -1,9 +1,9 @@
 """The cost of the shipped policies: `python -m tests.bench.bench_shipped` prints tables.
 
 The whole set on Pods of 6 KB, and every single policy on TrainJobs of 60 KB with runtime, claim template and device
-class in the cluster; all are different. Both phases run, as for an API server. The table has microseconds, and the
-ratio to the standard library's decoding of the same review, which is measured between them: ratios can be compared
-between machines.
+class in the cluster. All objects are different. Both phases run, as for an API server. The table has microseconds,
+and the ratio to the standard library's decoding of the same review, which is measured in turns with them: ratios can
+be compared between machines.
 
     python -m tests.bench.bench_shipped --check    exits 1 when a goal is missed
 """

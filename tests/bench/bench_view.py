@@ -1,8 +1,8 @@
 """The memory of the live view of a large cluster: `python -m tests.bench.bench_view` prints a table.
 
-One process simulates an API server: it creates each object when it sends the object, and keeps none. Another process
-holds the view of the shipped policies, from the first list until it watches all kinds. It prints by how much its
-resident set grew at most, and at the end. This needs Linux (`/proc`, `VmHWM`).
+One process simulates an API server: it creates each object only when it sends the object, and keeps no object.
+Another process holds the view of the shipped policies, from the first list until it watches all kinds. It prints the
+largest growth of its resident set, and the growth at the end. This needs Linux (`/proc`, `VmHWM`).
 
     python -m tests.bench.bench_view --check    exits 1 when a goal is missed
 """
@@ -141,8 +141,8 @@ def _silence() -> Iterator[bytes]:
 class Server(ThreadingHTTPServer):
     """Ignores clients that disconnect, because each measurement ends with open connections.
 
-    A view connects once for each kind at the same time. The kernel drops a connection that the queue has no place for,
-    and the client tries again seconds later.
+    A view opens a connection for each kind at the same time. `request_queue_size` has a place for each of them:
+    without a place, the kernel drops a connection, and the client tries again seconds later.
     """
 
     daemon_threads = True

@@ -9,7 +9,7 @@ from tests.bench.processor_time import spent_s
 SPIN = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\n"
 
 
-def test_it_counts_a_process_exactly():
+def test_processor_time_of_a_process_is_exact():
     """In a separate process, because children of the current process may still run."""
     child = f"{SPIN}import os\nfrom tests.bench.processor_time import spent_s\nprint(spent_s(os.getpid()), time.process_time())"
     told = subprocess.run([sys.executable, "-c", child], check=True, capture_output=True, text=True).stdout
@@ -17,13 +17,13 @@ def test_it_counts_a_process_exactly():
     assert abs(counted - exact) < 0.05
 
 
-def test_it_counts_children_that_have_ended():
+def test_children_that_have_ended_are_counted():
     before = spent_s(os.getpid())
     subprocess.run([sys.executable, "-c", SPIN], check=True)
     assert 0.15 < spent_s(os.getpid()) - before < 2
 
 
-def test_it_counts_children_that_run():
+def test_running_children_are_counted():
     before = spent_s(os.getpid())
     with subprocess.Popen([sys.executable, "-c", f"{SPIN}print(flush=True)\ninput()"], stdin=-1, stdout=-1) as child:
         child.stdout.readline()

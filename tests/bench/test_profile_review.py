@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parents[1] / "data/reviews/controller-replicaset-contr
 POLICIES = Settings(only=(Path(__file__).parents[2] / "policies/claims-exactly-one",))
 
 
-def test_it_counts_functions_of_the_project_alone():
+def test_only_functions_of_the_project_are_counted():
     result = passed(lambda: [json.loads("{}"), get({"a": 1}, ("a",)), get({"a": 1}, ("b",))])
     assert (result.modules, result.functions) == (
         {"webhook.apimachinery.paths"},

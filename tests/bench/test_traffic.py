@@ -19,7 +19,7 @@ CLUSTER = FilesCluster(traffic.context())
 
 @pytest.mark.parametrize("kind", traffic.OBJECTS)
 @pytest.mark.parametrize("phase", Phase)
-def test_the_shipped_policies_allow_it_without_a_finding(kind, phase):
+def test_the_shipped_policies_have_no_finding_about_the_traffic(kind, phase):
     for number in (0, 7, 4711):
         verdict = answer_request(
             decode_review_bytes(traffic.review(kind, number)), shipped_policies(), CLUSTER, phase=phase
@@ -28,7 +28,7 @@ def test_the_shipped_policies_allow_it_without_a_finding(kind, phase):
 
 
 @pytest.mark.parametrize("kind", traffic.OBJECTS)
-def test_it_has_the_size_that_tables_name(kind):
+def test_each_object_has_the_size_in_its_name(kind):
     assert round(len(traffic.review(kind, 3)) / 1000) in {SIZES[kind], SIZES[kind] + 1}
 
 

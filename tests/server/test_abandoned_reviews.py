@@ -46,7 +46,7 @@ def test_the_only_worker_is_free_again_when_the_client_of_its_review_is_gone(tmp
     assert not [line for line in running.lines() if line["message"] == "internal fault"]
 
 
-def test_all_reviews_of_a_connection_are_cancelled_with_it(tmp_path: Path) -> None:
+def test_the_end_of_a_connection_cancels_all_its_reviews(tmp_path: Path) -> None:
     pki, running = Pki(tmp_path), Running(endless_in_a_worker, workers=WorkerLimits(workers=1))
     with listening(running, pki.files) as server:
         gone = connect(server, pki)

@@ -1,4 +1,4 @@
-"""The server accepts clients after any error; and its calls of the operating system."""
+"""How the server accepts clients, also after errors, and its calls of the operating system."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"user": "alice", "verb": "get", "resource": "pods", "namespace": "n"},
         {**WHO, "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "n"}},
     ),
-    "a part of a named object": (
+    "a subresource of a named object": (
         {
             "user": "alice",
             "verb": "update",
@@ -70,7 +70,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             },
         },
     ),
-    "in the name of a service account": (
+    "an authorizer for a service account": (
         {"user": ROBOT["user"], "is_service_account": True, "verb": "get", "resource": "pods"},
         {**ROBOT, "resourceAttributes": {"verb": "get", "resource": "pods"}},
     ),
@@ -98,8 +98,11 @@ ANSWERS: dict[str, tuple[Any, AuthorizationDecision | str]] = {
         {"status": {"allowed": False, "denied": True, "evaluationError": "x"}},
         AuthorizationDecision(allowed=False),
     ),
-    "no review": ({"kind": "Status"}, "the API server answered something else than a SubjectAccessReview"),
-    "no object": ([], "the API server answered something else than a SubjectAccessReview"),
+    "an answer that is not a review": (
+        {"kind": "Status"},
+        "the API server answered something else than a SubjectAccessReview",
+    ),
+    "an answer that is not an object": ([], "the API server answered something else than a SubjectAccessReview"),
 }
 
 
@@ -163,10 +166,10 @@ def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
 
 
 def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
-    """The API server took ten seconds for a question of `slow`: this is not its fault, so others go first for only 30
-    ms.
+    """The API server took ten seconds for a question of `slow`. That is not the fault of `slow`, so others go first
+    for only 30 ms.
 
-    Both namespaces are light. Each of the other's calls counts 10 ms, so that `slow` is fourth or fifth of six.
+    Both namespaces are light. Each call of `other` counts 10 ms, so `slow` is the fourth or fifth of six.
     """
 
     async def run() -> None:
@@ -176,7 +179,9 @@ def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
         filling = [asyncio.create_task(asking.ask(*question_of("filling"), until)) for _ in range(8)]
         await asyncio.to_thread(cluster.is_full.wait, 30)
         queue = asking._queue
-        kept = asyncio.create_task(queue.wait(Tenant("kept", "kept"), until))  # others wait: charges are remembered
+        kept = asyncio.create_task(
+            queue.wait(Tenant("kept", "kept"), until)
+        )  # charges are remembered only while a tenant waits
         await asyncio.sleep(0)
         queue.charge("slow", 10.0)
         order: list[str] = []

@@ -62,7 +62,7 @@ def test_work_that_fails_is_started_again_after_longer_and_longer_waits() -> Non
     assert "secret" not in stream.getvalue() + made.describe_recent_failures()
 
 
-def test_work_that_ran_well_for_long_waits_the_first_time_again() -> None:
+def test_work_that_ran_well_for_long_waits_as_after_its_first_failure() -> None:
     clock = Clock()
     made = supervisor(clock)
     asyncio.run(made.restart_after_failures("policies", failing(clock, 0.0, 0.0, 3600.0))())
@@ -82,7 +82,7 @@ def test_a_failed_task_is_reported_until_it_ran_well_for_ten_minutes() -> None:
     assert made.describe_recent_failures() == ""
 
 
-def test_cancelling_ends_it() -> None:
+def test_cancelling_ends_background_work() -> None:
     async def run() -> None:
         task = asyncio.create_task(supervisor(Clock()).restart_after_failures("policies", asyncio.Event().wait)())  # type: ignore[arg-type]
         await asyncio.sleep(0)

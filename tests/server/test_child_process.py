@@ -16,7 +16,7 @@ MB = 1 << 20
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is resident")
 
 
-def test_it_lets_go_of_what_the_server_has_free() -> None:
+def test_a_child_releases_memory_that_is_free_in_the_server() -> None:
     blocks = [bytes(100_000) for _ in range(1000)]
     last = bytes(100_000)  # it is above the texts on the heap, so the server cannot free the memory below
     del blocks
@@ -25,12 +25,12 @@ def test_it_lets_go_of_what_the_server_has_free() -> None:
     assert len(last) == 100_000
 
 
-def test_it_may_take_so_much_memory_and_no_more() -> None:
+def test_a_child_may_use_a_bounded_amount_of_memory() -> None:
     assert answered(lambda: b"%d" % len(bytes(20 * MB)), 64 * MB) == b"%d" % (20 * MB)
     assert answered(lambda: b"%d" % len(bytes(80 * MB)), 64 * MB) == b""
 
 
-def test_it_says_nothing_of_used_up_memory_that_the_answer_does_not(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_memory_error_that_does_not_change_the_answer_is_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
     class Failing:
         def __del__(self) -> None:
             raise MemoryError

@@ -94,17 +94,17 @@ def _of_a_leaf(folder: Path) -> tuple[str, str]:
 
 CLIENTS: dict[str, tuple[Callable[[Path], tuple[str, str]] | None, bool]] = {
     "the API server": (_client, True),
-    "its name among others": (lambda folder: _client(folder, "other", alternative=NAME), True),
+    "the name of the API server among others": (lambda folder: _client(folder, "other", alternative=NAME), True),
     "none": (None, False),
     "another authority of the same name": (lambda folder: _client(folder, issuer=TWIN), False),
     "expired": (lambda folder: _client(folder, begins=timedelta(days=-9), ends=timedelta(days=-1)), False),
     "not valid yet": (lambda folder: _client(folder, begins=timedelta(days=1), ends=timedelta(days=9)), False),
-    "for servers": (lambda folder: _client(folder, usage=SERVER), False),
+    "a certificate for servers": (lambda folder: _client(folder, usage=SERVER), False),
     "another name": (lambda folder: _client(folder, "kubelet"), False),
-    "a name that begins like it": (lambda folder: _client(folder, f"{NAME}-2"), False),
+    "a longer name that begins with the name": (lambda folder: _client(folder, f"{NAME}-2"), False),
     "a pattern for any name": (lambda folder: _client(folder, "*", alternative="*"), False),
     "no name": (lambda folder: _client(folder, " "), False),
-    "another case": (lambda folder: _client(folder, NAME.upper()), False),
+    "the name in another case": (lambda folder: _client(folder, NAME.upper()), False),
     "signed by a client": (_of_a_leaf, False),
 }
 

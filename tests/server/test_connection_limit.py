@@ -89,7 +89,7 @@ def test_the_connection_to_close_is_chosen_by_state(states: list[tuple[str, bool
     assert port.counters.connections == {("reviews",): len(states)}
 
 
-def test_the_address_with_the_most_connections_loses_one() -> None:
+def test_the_address_with_the_most_connections_loses_a_connection() -> None:
     port = Port(4)
     port.open("idle", is_proven=True, address="192.0.2.9")
     for _ in range(3):
@@ -108,7 +108,7 @@ def test_a_stalled_request_is_closed_before_idle_connections() -> None:
     assert port.aborted == [1]
 
 
-def test_an_idle_connection_is_spared_for_which_a_request_has_arrived() -> None:
+def test_an_idle_connection_with_an_arrived_request_is_spared() -> None:
     port = Port(2)
     port.open("idle", is_proven=True).unread = True
     port.open("idle", is_proven=True)

@@ -17,7 +17,7 @@ LIGHT, OTHER = Tenant("light", "lea"), Tenant("other", "ole")
 
 
 class Waiting:
-    """A queue in which tenants wait, and the order in which they were given a turn."""
+    """A queue with waiting tenants, and the order in which the tenants got a turn."""
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -37,7 +37,7 @@ class Waiting:
         self.order.append(tenant)
 
     async def serve(self, may: Callable[[Tenant], bool] = lambda _: True) -> list[Tenant]:
-        """Give turns while there are any."""
+        """Give turns until no tenant waits."""
         while following := self.queue.pop(may):
             following[1].set_result(None)
             await asyncio.sleep(0)
@@ -73,7 +73,7 @@ def test_namespaces_take_turns_regardless_of_their_number_of_users():
     run(scenario)
 
 
-def test_use_while_waiting_counts():
+def test_usage_while_a_tenant_waits_counts():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(LIGHT, HEAVY, HEAVIER)
         waiting.usage.add(LIGHT, 6.0, time.monotonic())
@@ -129,7 +129,7 @@ def test_a_turn_that_was_given_and_lost_is_reported():
     run(scenario)
 
 
-def test_a_thousand_tenants_that_wait_are_not_walked_over_for_each_turn():
+def test_a_turn_does_not_visit_a_thousand_waiting_tenants():
     async def scenario(waiting: Waiting) -> None:
         await waiting.enter(*(Tenant("heavy", f"user-{number}") for number in range(1000)))
         compared = 0
@@ -164,7 +164,7 @@ def test_long_work_of_one_namespace_waits_for_equal_work_of_others():
     run(scenario)
 
 
-def test_usage_without_waiting_tenants_is_not_a_debt():
+def test_usage_while_no_tenant_waited_does_not_count_later():
     async def scenario(waiting: Waiting) -> None:
         waiting.queue.charge(LIGHT.namespace, 0.5)
         await waiting.enter(LIGHT, OTHER)
@@ -190,7 +190,7 @@ def test_new_namespaces_do_not_always_go_first():
     run(scenario)
 
 
-def test_a_light_user_goes_first_in_a_namespace_in_which_others_wait():
+def test_a_light_user_goes_first_in_a_namespace_with_waiting_users():
     async def scenario(waiting: Waiting) -> None:
         neighbour = Tenant(LIGHT.namespace, "hal")
         await waiting.enter(neighbour, OTHER)

@@ -1,4 +1,4 @@
-"""The process that forks workers: the state of its workers, and the end of each process with its user."""
+"""The process that forks workers: which state its workers have, and when each process ends."""
 
 from __future__ import annotations
 

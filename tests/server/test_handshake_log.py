@@ -54,7 +54,7 @@ def post(server: Server, context: ssl.SSLContext) -> int:
     return httpx.post(f"{server.address}/validate", json=review_of(), verify=context).status_code
 
 
-def test_only_clients_of_the_names_are_let_in(tmp_path: Path) -> None:
+def test_only_clients_with_these_names_are_accepted(tmp_path: Path) -> None:
     Pki(tmp_path)
     known = {
         "api": client_pair(tmp_path, "api"),
@@ -94,13 +94,16 @@ def call(server: Server, context: ssl.SSLContext) -> None:
 FAILURES: dict[str, tuple[str, Callable[[Server, Pki], None]]] = {
     "HTTP without TLS": ("plain_http", lambda server, _: speak(server, b"GET / HTTP/1.1\r\n\r\n")),
     "no TLS at all": ("protocol", lambda server, _: speak(server, b"\x00" * 100)),
-    "a client that goes away": ("closed", lambda server, _: speak(server, b"")),
+    "a client that disconnects": ("closed", lambda server, _: speak(server, b"")),
     "no certificate": ("no_certificate", lambda server, pki: call(server, pki.trust())),
     "a certificate of an unknown authority": (
         "untrusted",
         lambda server, pki: call(server, client_pair(pki.folder, "stranger")),
     ),
-    "a client that does not trust us": ("distrusted", lambda server, _: call(server, ssl.create_default_context())),
+    "a client that does not trust the server": (
+        "distrusted",
+        lambda server, _: call(server, ssl.create_default_context()),
+    ),
 }
 
 

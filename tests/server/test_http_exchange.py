@@ -89,7 +89,7 @@ WRITTEN = {
         "POST",
         [b"HTTP/1.1 204 No Content\r\ndate: today\r\n\r\n"],
     ),
-    "without a length it is chunked": (
+    "a body without a length is chunked": (
         says(begin(), body(b"ab", more=True), body(b"")),
         "GET",
         [

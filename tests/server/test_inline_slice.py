@@ -17,7 +17,7 @@ from webhook.server.usage import Tenant
 ANN, BOB, SIZE = Tenant("team-a", "ann"), Tenant("team-b", "bob"), 4 * SMALL_BYTES
 
 
-def test_work_uses_a_slice_up():
+def test_work_uses_up_a_slice():
     used = InlineTimeSlice()
     used.limit_evaluation(0.01, inf)
     with pytest.raises(InlineBudgetSpent):
@@ -106,7 +106,7 @@ def test_one_overrun_does_not_count():
     assert not overrun((SIZE, 0.0), (SIZE, _REMEMBERED_S)).expects(ANN, SIZE, _REMEMBERED_S)
 
 
-def test_it_was_chance_where_the_next_as_large_fits():
+def test_an_overrun_does_not_count_if_the_next_review_of_this_size_is_in_time():
     overruns = overrun((SIZE, 0.0))
     overruns.record_review_in_time(ANN, SIZE)
     overruns.add(ANN, SIZE, 1.0)
@@ -120,7 +120,7 @@ def test_a_smaller_review_in_time_does_not_count_for_larger_reviews():
     assert overruns.expects(ANN, SIZE, 1.0)
 
 
-def test_it_is_tried_again_after_a_while():
+def test_a_size_that_overran_is_tried_on_the_loop_again_after_a_while():
     overruns = overrun((SIZE, 0.0), (SIZE, 1.0), (SIZE, _REMEMBERED_S / 2))
     assert not overruns.expects(ANN, SIZE, 1.0 + _REMEMBERED_S)
 

@@ -14,13 +14,13 @@ from webhook.server.request_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, L
 MB = 1 << 20
 
 
-def test_it_is_what_came() -> None:
+def test_a_large_body_has_the_received_bytes() -> None:
     body = LargeBody(10, [b"abc"])
     body.append(b"def")
     assert (len(body), b"".join(body.pieces()), list(body.beginnings())) == (6, b"abcdef", [b"abcdef", b"abcdef"])
 
 
-def test_a_cache_keeps_no_more_than_its_capacity() -> None:
+def test_a_large_body_keeps_no_more_than_its_capacity() -> None:
     body = LargeBody(4, [b"abc"])
     body.append(b"def")
     body.append(b"g")
@@ -31,7 +31,7 @@ def test_a_large_body_without_bytes_is_empty() -> None:
     assert b"".join(LargeBody(0).pieces()) == b""
 
 
-def test_its_beginnings_are_bounded() -> None:
+def test_the_beginnings_of_a_large_body_are_bounded() -> None:
     body = LargeBody(5 * MB, [b"a" * (5 * MB)])
     assert list(map(len, body.beginnings())) == [BEGINNING_BYTES, LONG_BEGINNING_BYTES]
 
@@ -54,7 +54,7 @@ def test_a_large_body_is_read_in_pieces() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what is resident")
-def test_all_of_its_memory_is_given_back() -> None:
+def test_all_memory_of_a_large_body_is_released() -> None:
     before = _resident()
     body = LargeBody(64 * MB, [b"x" * MB] * 64)
     assert _resident() - before > 60 * MB

@@ -76,7 +76,7 @@ def test_an_idle_connection_stays_and_is_used_again() -> None:
 
 
 def test_a_connection_that_is_idle_for_long_is_closed_and_not_counted_as_a_fault() -> None:
-    assert ConnectionTimeouts().idle_s > 90  # an API server uses an idle connection for so long
+    assert ConnectionTimeouts().idle_s > 90  # an API server reuses a connection that was idle for 90 s
     with listening(Running(), timeouts=ConnectionTimeouts(idle_s=0.3)) as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
             client.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
@@ -92,7 +92,7 @@ def test_headers_without_end_are_refused() -> None:
         assert json.loads(heard.partition(b"\r\n\r\n")[2])["code"] == 431
 
 
-def test_the_end_of_a_body_is_no_header_of_the_request_behind_it() -> None:
+def test_the_end_of_a_body_is_not_a_header_of_the_next_request() -> None:
     long = BODY + b" " * (MAX_HEADER_BYTES + 1000)
     first = HEAD + b"content-length: %d\r\n\r\n" % len(long) + long
     with listening(Running(), timeouts=ConnectionTimeouts(idle_s=0.3)) as server:
@@ -131,7 +131,7 @@ def test_a_body_of_exactly_the_limit_is_accepted() -> None:
         assert httpx.post(f"{server.address}/validate", content=BODY, headers=headers).status_code == 200
 
 
-def test_sigterm_withdraws_readiness_first_and_goes_on_answering() -> None:
+def test_after_sigterm_the_server_is_not_ready_and_still_answers() -> None:
     with listening(Running(), drain_s=1.0) as server, httpx.Client() as client:
         assert client.get(f"{server.address}/readyz").status_code == 200
         server.listener.handle_exit(signal.SIGTERM, None)
@@ -153,7 +153,7 @@ def test_stopping_at_once(signals: list[signal.Signals]) -> None:
         assert server.listener.should_exit
 
 
-def test_an_idle_client_does_not_hold_up_the_stop(tmp_path: Path) -> None:
+def test_an_idle_client_does_not_delay_the_stop(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server, httpx.Client(verify=pki.trust()) as client:
         assert client.post(f"{server.address}/validate", json=review_of()).status_code == 200
@@ -179,7 +179,7 @@ def test_an_ipv6_socket_accepts_ipv4_and_ipv6(client: str) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
-def test_every_address_is_that_of_ipv4_on_a_node_without_ipv6(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_node_without_ipv6_the_server_listens_on_ipv4(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     created = socket.create_server
 
     def without_ipv6(address: tuple[str, int], *, family: int, **options: Any) -> socket.socket:

@@ -32,7 +32,7 @@ def param(**data: str) -> Any:
 
 
 class Process:
-    """A server's parts around its params, over a view that a test replaces."""
+    """The parts of a server that read params, with a view that a test replaces."""
 
     def __init__(self, policies: PolicySet = POLICIES) -> None:
         self.view = FilesCluster([])

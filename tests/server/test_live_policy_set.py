@@ -1,5 +1,6 @@
-"""Policies of files and stored policies are one set. Each side changes without the other, and neither side removes the
-other."""
+"""Policies of files and stored policies are one set. A change of the files removes no stored policy, and a change of
+stored policies removes no policy of a file.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +158,7 @@ def asked_to_store(found: LivePolicySet, new: JSON, old: JSON = None) -> str:
     return refused.message if refused else ""
 
 
-def test_a_broken_one_is_refused_before_it_is_stored(folder: Path) -> None:
+def test_a_broken_policy_is_refused_before_it_is_stored(folder: Path) -> None:
     found = live_set(folder, Stored())
     broken = policy("p", "nonsense")
     assert "spec.validations[0].expression" in asked_to_store(found, broken)
@@ -195,7 +196,7 @@ def test_a_server_that_never_read_the_stored_policies_is_not_ready(folder: Path)
     assert (found.poll(), found.explain_missing_policy_list(), names(found)) == (True, "", ["of-a-file", "p"])
 
 
-def test_a_change_of_only_status_makes_no_new_policy_set(folder: Path) -> None:
+def test_a_change_of_only_the_status_creates_no_new_policy_set(folder: Path) -> None:
     view = Stored(policy("p"))
     found = live_set(folder, view)
     before = found.current

@@ -62,10 +62,10 @@ def test_settings_that_need_too_much_memory_are_refused_with_a_list_of_parts() -
 
 LIMITS = {
     "version 2": ({"memory.max": "536870912\n"}, 512 << 20),
-    "version 2 without one": ({"memory.max": "max\n"}, None),
+    "version 2 without a limit": ({"memory.max": "max\n"}, None),
     "version 1": ({"memory/memory.limit_in_bytes": "536870912\n"}, 512 << 20),
-    "version 1 without one": ({"memory/memory.limit_in_bytes": "9223372036854771712\n"}, None),
-    "none": ({}, None),
+    "version 1 without a limit": ({"memory/memory.limit_in_bytes": "9223372036854771712\n"}, None),
+    "no cgroup": ({}, None),
 }
 
 

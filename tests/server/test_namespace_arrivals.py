@@ -143,7 +143,7 @@ def test_a_waiting_request_delays_no_others_and_gets_the_failure_policy(
     assert asyncio.run(ask()) == (False, False, True)
 
 
-def test_only_objects_in_a_namespace_that_may_arrive_wait(live: Live) -> None:
+def test_only_reviews_in_a_namespace_that_may_still_arrive_wait(live: Live) -> None:
     arrivals = NamespaceArrivals(lambda: live.view)
     created = request(namespace("new"))
     assert not arrivals.is_awaited(replace(created, namespace="new"))

@@ -40,19 +40,19 @@ _CAUSES = (
 )
 READY = {
     "no checks": (Readiness(), 200, "ok", "[+]shutdown ok\nreadyz check passed\n"),
-    "all hold": (
+    "all checks hold": (
         Readiness(checks={"policies": lambda: ""}),
         200,
         "ok",
         "[+]policies ok\n[+]shutdown ok\nreadyz check passed\n",
     ),
-    "one fails": (
+    "one check fails": (
         Readiness(checks={"policies": lambda: "", "cluster": lambda: "Pod not synced"}),
         503,
         f"[-]cluster failed: Pod not synced\n{_UNANSWERED}[+]policies ok\n[+]shutdown ok\nreadyz check failed\n",
         f"[-]cluster failed: Pod not synced\n{_UNANSWERED}[+]policies ok\n[+]shutdown ok\nreadyz check failed\n",
     ),
-    "a remark is no failure": (
+    "a remark is not a failure": (
         Readiness(remarks={"reload": lambda: "broken file", "quiet": lambda: ""}),
         200,
         "ok",
@@ -71,7 +71,7 @@ READY = {
             "[i]not installed: Queue\nreadyz check passed, with 2 warnings\n"
         ),
     ),
-    "each cause is a line, told once, and cut between words": (
+    "each cause is one line, written once, and cut between words": (
         Readiness(
             checks={"policies": lambda: "", "cluster": lambda: "Pod: forbidden\nJob: away"},
             remarks={
@@ -84,7 +84,7 @@ READY = {
         _CAUSES,
         _CAUSES,
     ),
-    "a start goes on, and has not failed": (
+    "a start that has not ended has not failed": (
         Readiness(checks={"policies": lambda: ""}, phases={"warm-up": lambda: "policies are being compiled"}),
         503,
         f"[-]warm-up: policies are being compiled\n{_UNANSWERED}[+]policies ok\n[+]shutdown ok\nreadyz check failed\n",
@@ -205,7 +205,7 @@ def test_metrics_count_reviews_as_the_api_server_names_them() -> None:
     assert value("build_info", version=__version__) == 1
 
 
-def test_metrics_are_made_again_after_nine_times_as_long_as_it_took() -> None:
+def test_metrics_are_reused_for_nine_times_the_time_of_making_them() -> None:
     counters, now = Counters(), [1.0]
     exposition = Exposition(counters, {}, version="1", clock=lambda: now[0])
 
@@ -278,7 +278,7 @@ def test_metrics_count_faults() -> None:
     assert found["claimgate_uncaught_faults_total", frozenset({("type", "ValueError")})] == 1
 
 
-def test_metrics_count_failures_of_background_tasks_and_what_is_counted_elsewhere() -> None:
+def test_metrics_count_failures_of_background_tasks_and_lost_log_lines() -> None:
     running = Running()
     running.counters.background["policies",] += 2
     text = running.call("GET", "/metrics").text

@@ -27,7 +27,7 @@ METRICS = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 def whole(client: ssl.SSLSocket) -> bytes:
-    """Everything until the server says goodbye; a reset is an error."""
+    """All bytes until the server closes the connection; a reset is an error."""
     heard = b""
     while piece := client.recv(65536):
         heard += piece

@@ -27,7 +27,7 @@ def running() -> Running:
 
 @all_rows("phase", list(Phase))
 @all_rows("path", REVIEWS, ids=lambda path: path.name)
-def test_it_is_answered_as_the_api_server_demands(running: Running, path: Path, phase: Phase) -> None:
+def test_the_answer_to_a_recorded_review_is_valid_for_an_api_server(running: Running, path: Path, phase: Phase) -> None:
     request = json.loads(path.read_text())["request"]
     answer = running.post(f"/{phase}?timeout=10s", path.read_bytes())
     assert answer.status_code == 200, answer.text

@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_first_value_must_be_good(folder: Path) -> None:
+def test_the_first_value_must_be_valid(folder: Path) -> None:
     (folder / "a").write_text("x")
     with pytest.raises(ConfigurationError):
         numbers(folder)
@@ -54,7 +54,7 @@ def test_a_change_is_loaded_after_two_equal_polls(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "error"), [("x", "not a number"), ("bug", r"claimgate failed on these files (ZeroDivisionError)")]
 )
-def test_a_broken_change_keeps_the_last_good_value_and_is_tried_once(folder: Path, text: str, error: str) -> None:
+def test_a_broken_change_keeps_the_last_valid_value_and_is_tried_once(folder: Path, text: str, error: str) -> None:
     found = numbers(folder)
     (folder / "a").write_text(text)
     assert [found.poll(), found.poll(), found.poll()] == [False, True, False]

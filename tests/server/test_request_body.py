@@ -77,12 +77,12 @@ async def settle() -> None:
 
 
 READ = {
-    "a small one": ((100,), 100, 0),
-    "the largest that is free, in pieces": ((FREE_BYTES - 1, 1), FREE_BYTES, 0),
-    "a large one": ((LARGE,), LARGE, LARGE),
-    "a large one in pieces": ((FREE_BYTES, 1), LARGE, LARGE),
-    "a small one that is streamed": ((100, 100), None, 0),
-    "a large one that is streamed": ((LARGE, 100), None, LIMIT),
+    "a small body": ((100,), 100, 0),
+    "the largest body without a reservation, in pieces": ((FREE_BYTES - 1, 1), FREE_BYTES, 0),
+    "a large body": ((LARGE,), LARGE, LARGE),
+    "a large body in pieces": ((FREE_BYTES, 1), LARGE, LARGE),
+    "a small streamed body": ((100, 100), None, 0),
+    "a large streamed body": ((LARGE, 100), None, LIMIT),
 }
 
 
@@ -251,7 +251,7 @@ def test_a_full_queue_refuses_at_once() -> None:
     run(one)
 
 
-def test_a_queue_filled_by_one_address_has_room_for_another() -> None:
+def test_a_queue_filled_by_one_address_has_a_place_for_another_address() -> None:
     async def one() -> None:
         budget = BodyBudget(100)
         await budget.reserve(100, "holder")
@@ -269,11 +269,11 @@ def test_a_queue_filled_by_one_address_has_room_for_another() -> None:
 
 
 TOO_LONG = {
-    "declared, read and thrown away": ((LIMIT, 1), LIMIT + 1, 2),
-    "declared far too long, only its beginning read": ((LIMIT,) * 9, 9 * LIMIT, 1),
-    "streamed, up to its end": ((LIMIT, 10, 10), None, 3),
-    "streamed, up to four times the limit": ((LIMIT,) * 9, None, 5),
-    "streamed at once": ((LIMIT + 1,), None, 1),
+    "a declared body, read and discarded": ((LIMIT, 1), LIMIT + 1, 2),
+    "a declared body that is far too long, of which only the beginning is read": ((LIMIT,) * 9, 9 * LIMIT, 1),
+    "a streamed body, up to its end": ((LIMIT, 10, 10), None, 3),
+    "a streamed body, up to four times the limit": ((LIMIT,) * 9, None, 5),
+    "a streamed body in one piece": ((LIMIT + 1,), None, 1),
 }
 
 

@@ -55,11 +55,11 @@ REFUSED = {
         request(b"host: a", b"transfer-encoding: gzip, chunked", body=CHUNKED),
         "transfer-encoding: expected `chunked`, found `gzip, chunked`; send the body without this coding",
     ),
-    "a compressed body, told in two headers": (
+    "a compressed body, declared in two headers": (
         request(b"host: a", b"transfer-encoding: gzip", b"transfer-encoding: chunked", body=CHUNKED),
         "transfer-encoding: expected `chunked`, found `gzip`; send the body without this coding",
     ),
-    "countless headers": (
+    "too many headers": (
         request(b"host: a", *[b"x-%d: a" % number for number in range(MAX_HEADERS)], LENGTH),
         f"there are more than {MAX_HEADERS} headers",
     ),
@@ -79,7 +79,7 @@ REFUSED = {
         request(b"host: a", LENGTH, b"transfer-encoding: chunked", body=CHUNKED),
         "invalid http request received: transfer-encoding can't be present with content-length",
     ),
-    "no HTTP": (b"hello\r\n\r\n", "invalid http request received: "),
+    "not HTTP": (b"hello\r\n\r\n", "invalid http request received: "),
 }
 
 

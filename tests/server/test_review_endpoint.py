@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
     "PUT": ("PUT", JSON_TYPE, BODY, 405, "MethodNotAllowed", "found PUT"),
     "no content type": ("POST", {}, BODY, 415, "UnsupportedMediaType", "expected `application/json`, found none"),
     "YAML": ("POST", {"content-type": "application/yaml"}, BODY, 415, "UnsupportedMediaType", "`application/yaml`"),
-    "YAML, at length": (
+    "a very long content type": (
         "POST",
         {"content-type": "application/yaml" + "x" * 60_000},
         BODY,
@@ -37,7 +37,14 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
         "UnsupportedMediaType",
         "found `application/yaml" + "x" * 82 + " …`",
     ),
-    "JSON in its name only": ("POST", {"content-type": "application/jsonp"}, BODY, 415, "UnsupportedMediaType", ""),
+    "a content type that only begins like JSON": (
+        "POST",
+        {"content-type": "application/jsonp"},
+        BODY,
+        415,
+        "UnsupportedMediaType",
+        "",
+    ),
     "empty body": ("POST", JSON_TYPE, b"", 400, "BadRequest", "the body is not JSON"),
     "not JSON": ("POST", JSON_TYPE, b"{", 400, "BadRequest", "the body is not JSON"),
     "not a review": ("POST", JSON_TYPE, b'{"kind":"Pod"}', 400, "BadRequest", "not an AdmissionReview"),
@@ -107,7 +114,7 @@ def test_unreadable_calls(
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])
-def test_json_by_any_of_its_spellings(media_type: str) -> None:
+def test_all_spellings_of_the_content_type_of_json(media_type: str) -> None:
     assert Running().post("/validate", BODY, headers={"content-type": media_type}).status_code == 200
 
 
@@ -191,8 +198,8 @@ TIMEOUTS = {
     "one second, a fifth kept back": ("?timeout=1s", 0.8),
     "milliseconds": ("?timeout=500ms", 0.4),
     "composed": ("?timeout=1m1.5s", 10.0),
-    "longer than our own bound": ("?timeout=30s", 10.0),
-    "longer than a float can say": (f"?timeout={'9' * 400}h", 10.0),
+    "longer than --timeout": ("?timeout=30s", 10.0),
+    "longer than a float can hold": (f"?timeout={'9' * 400}h", 10.0),
 }
 
 

@@ -27,12 +27,12 @@ def fields(verdict=DENIED, *, with_denial=False, **request):
 
 
 def test_the_message_of_a_denial_is_left_out():
-    """It quotes the object, and a log is read by more people than the object is."""
+    """The message quotes the object, and more people may read the log than the object."""
     assert "hunter2" not in str(fields())
     assert fields()["code"] == 400
 
 
-def test_the_message_of_a_denial_is_there_where_it_is_asked_for():
+def test_the_message_of_a_denial_is_logged_on_request():
     assert fields(with_denial=True)["denial"] == "spec.x: is `hunter2`"
     assert "denial" not in fields(Verdict(allowed=True), with_denial=True)
 
@@ -42,7 +42,7 @@ def test_a_long_message_is_cut():
     assert len(fields(Verdict(allowed=False, status=status), with_denial=True)["denial"]) <= 4096
 
 
-def test_a_dry_run_says_so():
+def test_the_line_of_a_dry_run_says_so():
     assert fields(dryRun=True)["dry_run"] is True
     assert "dry_run" not in fields()
 

@@ -39,7 +39,7 @@ def state(folder: Path, kind: type[ServedState] = ServedState) -> ServedState:
     return kind.make(ReportSettings(only=(folder,)), connection=None, log=Log())
 
 
-def test_it_is_warm_when_policies_are_compiled_and_a_pod_was_reviewed(tmp_path: Path) -> None:
+def test_a_state_is_warm_when_policies_are_compiled_and_a_pod_was_reviewed(tmp_path: Path) -> None:
     async def scenario() -> tuple[bool, bool]:
         scheduler = Scheduler()
         warming = asyncio.create_task(warm_up(state(tmp_path), scheduler))
@@ -64,7 +64,7 @@ def test_a_warm_up_that_fails_does_not_keep_the_server_from_being_ready(tmp_path
 LEVELS = "levels: {{rules: {{named: {}}}}}"
 
 
-def test_a_mistake_in_the_configuration_keeps_the_last_valid_one(tmp_path: Path) -> None:
+def test_a_mistake_in_the_configuration_keeps_the_last_valid_configuration(tmp_path: Path) -> None:
     file = tmp_path / "claimgate.yaml"
     file.write_text(LEVELS.format("warn"))
     folder = tmp_path / "policies"
@@ -91,14 +91,14 @@ def test_a_mistake_in_the_configuration_keeps_the_last_valid_one(tmp_path: Path)
     assert held.policies.error == ""
 
 
-def test_the_first_configuration_must_be_good(tmp_path: Path) -> None:
+def test_the_first_configuration_must_be_valid(tmp_path: Path) -> None:
     file = tmp_path / "claimgate.yaml"
     file.write_text("levels: {rules: {nam: warn}}")
     with pytest.raises(InputError, match=r"claimgate.yaml:1:18: levels.rules.nam: unknown rule `nam`"):
         ServedState.make(read_settings(ReportSettings, {"config": file}, {}), connection=None, log=Log())
 
 
-def test_the_version_of_its_state_changes_with_its_files(tmp_path: Path) -> None:
+def test_the_version_of_the_state_changes_with_the_files(tmp_path: Path) -> None:
     held = state(tmp_path)
     before = held.version()
     assert held.version() == before

@@ -135,7 +135,7 @@ def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full(
         crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(3)]
         scheduler.worked(CROWD, 2 * ROUND_S)
         await asyncio.sleep(0)
-        assert scheduler.waiting_count == 2  # the first has its turn, and uses it in the next step
+        assert scheduler.waiting_count == 2  # the first request has its turn, and uses the turn in the next step
         await review(scheduler, VICTIM, 0.001, done)
         assert done == [VICTIM]
         await asyncio.gather(*crowd)
@@ -184,7 +184,7 @@ def test_a_cancelled_request_does_not_delay_others():
         tasks = [asyncio.create_task(review(scheduler, tenant, 2 * ROUND_S, done)) for tenant in tenants]
         await asyncio.sleep(0)
         tasks[1].cancel()
-        await asyncio.sleep(0)  # the turn of the third is given, and lost, in this step
+        await asyncio.sleep(0)  # in this step, the third request gets its turn, and loses it
         tasks[2].cancel()
         await asyncio.wait(tasks, timeout=5)
         assert scheduler.waiting_count == 0

@@ -108,7 +108,7 @@ def test_a_too_long_url_is_refused(tmp_path: Path, size: int, code: bytes) -> No
         client.close()
 
 
-def test_a_refused_client_is_read_no_more(tmp_path: Path) -> None:
+def test_the_server_does_not_read_more_of_a_refused_client(tmp_path: Path) -> None:
     pki, begun, go_on = Pki(tmp_path), threading.Event(), threading.Event()
 
     def waiting(*_: object) -> Verdict:
@@ -358,11 +358,14 @@ def clock(**state: object) -> ClientClock:
 LATE = {
     "on time": ({"state": "body", "since": 95.0}, False),
     "late": ({"state": "body", "since": 89.0}, True),
-    "the server's turn": ({"state": "serving", "since": 0.0}, False),
-    "made to wait": ({"state": "body", "since": 0.0, "_paused_at": 1.0}, False),
-    "memory held, nothing came": ({"state": "body", "since": 97.0, "_large_body_bytes": 0}, True),
-    "memory held, at pace": ({"state": "body", "since": 97.0, "_large_body_bytes": 2**23}, False),
-    "memory held, all but done": ({"state": "body", "since": 89.0, "_large_body_bytes": 2**30}, True),
+    "the server works": ({"state": "serving", "since": 0.0}, False),
+    "the server makes the client wait": ({"state": "body", "since": 0.0, "_paused_at": 1.0}, False),
+    "it holds memory, and sends nothing": ({"state": "body", "since": 97.0, "_large_body_bytes": 0}, True),
+    "it holds memory, and sends fast enough": ({"state": "body", "since": 97.0, "_large_body_bytes": 2**23}, False),
+    "it holds memory, has sent nearly everything, and is late": (
+        {"state": "body", "since": 89.0, "_large_body_bytes": 2**30},
+        True,
+    ),
     "idle too long": ({"state": "idle", "since": -21.0}, True),
 }
 
@@ -372,7 +375,7 @@ def test_a_connection_is_late_in_these_states(state: dict[str, object], is_late:
     assert clock(**state).is_late(ConnectionTimeouts(), 100.0) == is_late
 
 
-def test_the_time_that_a_client_waited_for_the_server_is_not_its_own() -> None:
+def test_the_time_for_which_a_client_waits_for_the_server_does_not_count() -> None:
     one = clock(state="body", since=95.0)
     one.pause_clock()
     one.loop.now = 1000.0  # type: ignore[attr-defined]
@@ -393,7 +396,7 @@ def test_the_time_that_a_client_waited_for_the_server_is_not_its_own() -> None:
         (HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n", b"200"),
         (HEAD + b"transfer-encoding: gzip, chunked\r\n\r\n%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n", b"400"),
     ],
-    ids=["as it should be", "before there were hosts", "no host", "two hosts", "chunked", "compressed"],
+    ids=["an ordinary request", "HTTP/1.0 without a host", "no host", "two hosts", "chunked", "compressed"],
 )
 def test_requests_in_valid_http_are_accepted(request_bytes: bytes, code: bytes, tmp_path: Path) -> None:
     pki = Pki(tmp_path)

@@ -77,7 +77,7 @@ def statuses(*objects: dict[str, Any], policy_set: PolicySet, day: dt.date = DAY
     return server
 
 
-def test_the_status_says_that_it_has_an_effect() -> None:
+def test_the_status_says_that_an_exception_has_an_effect() -> None:
     server = statuses(with_uid(stored(rules=["pods"])), policy_set=loaded(ALLOWED))
     told = server.conditions()
     assert told["InEffect"] == ("True", "InEffect", "objects of namespace research may break pods until 2026-12-31")
@@ -94,7 +94,7 @@ def test_the_status_says_that_it_has_an_effect() -> None:
     ],
     ids=["no bounds", "too long", "expired", "a mistake"],
 )
-def test_the_status_says_why_it_has_none(
+def test_the_status_says_why_an_exception_has_no_effect(
     spec: dict[str, Any], allowed: tuple[dict[str, Any], ...], reason: str, words: str
 ) -> None:
     told = statuses(with_uid(stored(**{"rules": ["pods"], **spec})), policy_set=loaded(*allowed)).conditions()
@@ -103,7 +103,7 @@ def test_the_status_says_why_it_has_none(
     assert words in message
 
 
-def test_a_rule_or_kind_that_does_not_exist_is_told_and_the_others_hold() -> None:
+def test_a_rule_or_kind_that_does_not_exist_is_reported_and_the_other_rules_apply() -> None:
     one = with_uid(stored(rules=["pods", "podz"], kinds=["Job", "Pod"]))
     told = statuses(one, policy_set=loaded(ALLOWED)).conditions()
     assert told["InEffect"][0] == "True"
@@ -113,7 +113,7 @@ def test_a_rule_or_kind_that_does_not_exist_is_told_and_the_others_hold() -> Non
     assert "spec.kinds[0]: `Job` is a kind of" in message
 
 
-def test_of_too_many_the_oldest_have_an_effect() -> None:
+def test_of_too_many_exceptions_the_oldest_have_an_effect() -> None:
     many = [
         with_uid(stored("2026-11-02T00:00:00Z", f"e{n:02}", rules=["pods"], expires="2026-12-02")) for n in range(51)
     ]
@@ -139,7 +139,7 @@ def test_the_day_changes_the_status() -> None:
 UNKNOWN = [f"volcano-job/task-requred-{number}" for number in range(50)]
 
 
-def test_looks_take_a_small_share_of_a_processor() -> None:
+def test_checks_of_exceptions_use_a_small_share_of_a_processor() -> None:
     made = [with_uid(stored(name=f"e{number}", rules=UNKNOWN)) for number in range(60)]
     view, policy_set = FilesCluster(made), loaded(ALLOWED)
     views = [view]
@@ -148,7 +148,7 @@ def test_looks_take_a_small_share_of_a_processor() -> None:
     one.write_missing_conditions(DAY)
     assert one.pause_s > LOOK_S
     views.append(FilesCluster([with_uid(stored(name="e0", rules=UNKNOWN), generation=2), *made[1:]]))
-    one.write_missing_conditions(DAY)  # the others did not change
+    one.write_missing_conditions(DAY)  # the other objects did not change
     assert one.pause_s == LOOK_S
 
 
@@ -161,7 +161,7 @@ def test_fifty_names_that_do_not_exist_take_little_time() -> None:
     assert "spec.rules[49]: unknown rule" in message
 
 
-def test_nothing_is_written_while_they_are_not_known() -> None:
+def test_no_status_is_written_while_exceptions_are_not_known() -> None:
     class Away(FilesCluster):
         def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Any:
             raise LookupFailed("not synced yet")
@@ -187,7 +187,7 @@ def test_a_mistake_is_refused_at_apply() -> None:
     assert "spec.expires" in shape.message
 
 
-def test_one_that_has_expired_is_refused_but_may_be_ended_by_a_change() -> None:
+def test_an_expired_exception_is_refused_and_a_change_may_end_an_exception() -> None:
     ended = stored(rules=["pods"], expires="2026-11-30")
     refused = refusal_of_exception(asked(ended), loaded(ALLOWED), DAY)
     assert refused is not None
@@ -197,22 +197,22 @@ def test_one_that_has_expired_is_refused_but_may_be_ended_by_a_change() -> None:
     assert changed.actions == (ValidationAction.WARN,)
 
 
-def test_one_without_an_effect_is_stored_with_a_warning() -> None:
-    """GitOps may apply it before the operator allows it."""
+def test_an_exception_without_an_effect_is_stored_with_a_warning() -> None:
+    """GitOps may apply an exception before the operator allows it."""
     told = refusal_of_exception(asked(stored(rules=["pods"])), loaded(), DAY)
     assert told is not None
     assert told.actions == (ValidationAction.WARN,)
     assert told.message.startswith("PolicyException research/x has no effect: claimgate.yaml allows no")
 
 
-def test_one_that_is_right_and_a_label_of_one_that_is_not_are_taken() -> None:
+def test_a_valid_exception_and_a_label_of_a_broken_exception_are_accepted() -> None:
     assert refusal_of_exception(asked(stored(rules=["pods"])), loaded(ALLOWED), DAY) is None
     broken = stored(rules=["podz"])
     labelled = {**broken, "metadata": {**broken["metadata"], "labels": {"a": "b"}}}
     assert refusal_of_exception(asked(labelled, broken), loaded(ALLOWED), DAY) is None
 
 
-def test_their_ends_are_announced_once_a_day_beside_those_of_the_configuration() -> None:
+def test_the_ends_of_exceptions_are_announced_once_a_day() -> None:
     objects = [
         stored(name="soon", rules=["pods"], expires="2026-12-10"),
         stored(name="late", rules=["pods"], expires="2026-12-31"),
@@ -241,7 +241,7 @@ def test_their_ends_are_announced_once_a_day_beside_those_of_the_configuration()
     }
 
 
-def test_thousands_of_them_are_bounded() -> None:
+def test_announcements_of_thousands_of_exceptions_are_bounded() -> None:
     many = [stored(name=f"e{n}", rules=["pods"], owner=f"team-{n}", expires="2026-12-10") for n in range(3000)]
     policy_set, view, out, counters = loaded(ALLOWED), FilesCluster(many), io.StringIO(), Counters()
     stored_ones = exceptions_in_effect(policy_set, view, DAY, DAY)
@@ -277,7 +277,7 @@ def longest_call_of_c(work: Callable[[], object]) -> float:
     return longest
 
 
-def test_no_call_orders_all_that_users_store() -> None:
+def test_no_call_sorts_all_objects_that_users_store() -> None:
     """There are 40,000 objects, and one changes each second. A sort of all objects blocked the event loop for 0.1 s."""
     objects = [of_namespace(f"n-{n % 2000 if n % 2 else 0}", f"e-{n}") for n in range(40_000)]
     random.Random(1).shuffle(objects)
@@ -298,7 +298,7 @@ def test_no_call_orders_all_that_users_store() -> None:
     assert [each.value for each in listed] == [each for _, each in wanted[: exception_notices.MOST_STATUSES]]
 
 
-def test_a_namespace_with_very_many_takes_no_place_of_others() -> None:
+def test_a_namespace_with_very_many_exceptions_takes_no_place_of_others() -> None:
     many = [with_uid(stored(name=f"e{n}", rules=["pods"], expires="2026-12-02")) for n in range(1200)]
     late = of_namespace("quiet", "late", expires="2026-12-14", owner="quiet")
     view, policy_set, out, counters = FilesCluster([*many, late]), loaded(ALLOWED), io.StringIO(), Counters()

@@ -1,4 +1,4 @@
-"""No table of the process grows with reviews with new names, except bounded ones.
+"""Reviews with new names make no table of the process grow, except bounded tables.
 
 The server listens with TLS in this process, and answers reviews of objects with each list that a user can lengthen.
 Afterwards a walk over everything that modules and running frames refer to counts the entries of each table, so it also
@@ -115,8 +115,8 @@ def test_a_table_that_grows_is_found(tmp_path: Path) -> None:
 REQUESTS = {
     "reviews": b"",
     "reviews with a readable head": b'"object": {"a": tru',
-    "bodies that are no JSON": b"no review",
-    "bodies that are no review": b"{}",
+    "bodies that are not JSON": b"no review",
+    "bodies that are not a review": b"{}",
 }
 
 

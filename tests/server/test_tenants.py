@@ -1,4 +1,4 @@
-"""The account of a request."""
+"""The account to which a request is charged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_page_has_an_account():
     assert served == PAGES, "add the path to PAGES in webhook/server/usage.py"
 
 
-def test_a_busy_client_delays_no_probes_or_handshakes_of_others():
+def test_a_busy_client_does_not_delay_probes_or_handshakes_of_others():
     flood, kubelet = page_tenant("/healthz", "192.0.2.1"), page_tenant("/healthz", "192.0.2.2")
     assert flood.namespace != kubelet.namespace
     assert flood.user == page_tenant("/readyz", "192.0.2.1").user == ""  # other requests of an address are not counted

@@ -1,5 +1,6 @@
-"""Certificates of a running server: some are refused, and a changed certificate reaches new handshakes and breaks
-none."""
+"""Certificates of a running server: some are refused, and a changed certificate reaches new handshakes without
+breaking a connection.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def test_verified_tls_of_two_versions(pki: Pki) -> None:
             assert httpx.post(f"{server.address}/validate", json=review_of(), verify=context).status_code == 200
 
 
-def test_tls_1_2_has_forward_secrecy_and_authenticated_encryption_alone(pki: Pki) -> None:
+def test_tls_1_2_has_only_forward_secrecy_and_authenticated_encryption(pki: Pki) -> None:
     offered = [cipher["name"] for cipher in Certificates(pki.files).context.get_ciphers()]
     old = [name for name in offered if not name.startswith("TLS_")]
     assert {name for name in offered if name.startswith("TLS_")} == {
@@ -126,7 +127,7 @@ def test_a_mismatched_pair_keeps_the_last_valid_pair(pki: Pki) -> None:
         assert shown(server) != before
 
 
-def test_client_certificates_are_required_when_asked_for(pki: Pki) -> None:
+def test_client_certificates_are_required_if_the_operator_sets_the_option(pki: Pki) -> None:
     now = datetime.now(UTC)
     clients = authority("clients", now=now)
     folder = pki.folder
@@ -145,9 +146,9 @@ def test_client_certificates_are_required_when_asked_for(pki: Pki) -> None:
 REFUSED = {
     "no certificate": ("tls.crt", None, r"tls\.crt`: no such file; issue a pair with `claimgate certs issue`"),
     "no key": ("tls.key", None, r"tls\.key`: no such file"),
-    "another's key": ("tls.key", "ca.key", "the key `.*` does not belong to the certificate"),
-    "text for a certificate": ("tls.crt", b"hello", "are not a PEM certificate and key$"),
-    "text for a key": ("tls.key", b"hello", "are not a PEM certificate and key"),
+    "the key of another certificate": ("tls.key", "ca.key", "the key `.*` does not belong to the certificate"),
+    "a text in place of a certificate": ("tls.crt", b"hello", "are not a PEM certificate and key$"),
+    "a text in place of a key": ("tls.key", b"hello", "are not a PEM certificate and key"),
     "an empty certificate": ("tls.crt", b"", "are not a PEM certificate and key"),
 }
 

@@ -32,7 +32,7 @@ class Client:
         return False
 
     def connected(self) -> Client:
-        """The same after the handshake."""
+        """Complete the handshake, and return this client."""
         is_done = False
         while not is_done:
             self.shake_hands()

@@ -168,7 +168,7 @@ DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid":
     [("2", "Deployment"), ("another", "ReplicaSet")],
     ids=["the owner of the owner", "an owner of the same name"],
 )
-def test_pods_of_a_deployment_are_told_once(uid: str, about: str) -> None:
+def test_pods_of_a_deployment_get_one_event(uid: str, about: str) -> None:
     stored = {"metadata": {"uid": uid, "ownerReferences": [DEPLOYMENT]}}
     cluster = Cluster({REPLICA_SET: stored})
     server = Server(cluster)
@@ -212,7 +212,9 @@ def test_an_event_that_cannot_be_written_is_reported_once() -> None:
     assert server.out.getvalue().count("event cannot be written") == 1
     assert server.events.describe_error() == "events is forbidden"
     cluster.refuses = ServerRefused(409, "already exists")
-    assert server.write(described(sent=review({**METADATA, "uid": "8"}))) == {"repeated": 1}  # by another replica
+    assert server.write(described(sent=review({**METADATA, "uid": "8"}))) == {
+        "repeated": 1
+    }  # another replica has written the Event
     cluster.refuses = None
     assert server.write(others[2]) == {"written": 1}
     assert server.events.describe_error() == ""
@@ -225,7 +227,7 @@ def test_waiting_events_are_bounded() -> None:
     assert server.counters.events == {("dropped",): 5}
 
 
-def test_a_namespace_with_many_events_silences_no_other() -> None:
+def test_a_namespace_with_many_events_does_not_silence_others() -> None:
     """If the queue is full, the namespace with the most Events loses an Event. All namespaces take turns."""
     cluster = Cluster()
     server = Server(cluster)
@@ -245,7 +247,7 @@ def test_a_namespace_with_many_events_silences_no_other() -> None:
     assert written == ["n", "other-0", "other-1", "other-2", "n"]
 
 
-def test_a_dropped_event_is_told_later() -> None:
+def test_a_dropped_event_is_written_after_a_later_warning() -> None:
     cluster = Cluster()
     server = Server(cluster)
     warned = [described(sent=review({**METADATA, "uid": str(number)})) for number in range(MOST_WAITING + 1)]
@@ -253,7 +255,7 @@ def test_a_dropped_event_is_told_later() -> None:
     assert server.write(*warned) == {"repeated": MOST_WAITING, "written": 1}
 
 
-def test_a_uid_of_another_namespace_silences_no_event() -> None:
+def test_a_uid_of_another_namespace_does_not_silence_an_event() -> None:
     """Users may write any uid into ownerReferences."""
     server = Server(Cluster())
     assert server.write(described(sent=review(OWNED, "attackers")), described(sent=review(OWNED))) == {"written": 2}

@@ -37,7 +37,7 @@ def test_a_large_body_arrives_whole():
     assert sent(Job(b"", LargeBody(len(body), [body]))) == (b"", body)
 
 
-def test_half_a_worker_job_is_not_a_job():
+def test_an_incomplete_worker_job_is_not_a_job():
     ours, its = socket.socketpair()
     with its:
         ours.sendall(b"\0\0\0\5\0\0\0\5askedbod")

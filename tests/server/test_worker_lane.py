@@ -1,4 +1,4 @@
-"""Which tenant gets a worker: the tenant that used least; the last worker is for light tenants."""
+"""Which tenant gets a worker: the tenant with the least usage. The last worker is for light tenants."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ def test_a_heavy_tenant_leaves_the_last_worker_to_others():
     assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
 
 
-def test_the_time_of_a_worker_counts_as_use():
+def test_the_time_of_a_worker_counts_as_usage():
     lane = lane_of(1)
     asyncio.run(lane.run(job(lambda: work(0.1)), in_namespace("a"), time.monotonic() + 30))
     assert lane._usage._namespaces.get("a") is not None
 
 
-def test_time_that_a_worker_waits_for_a_processor_is_not_use():
+def test_the_time_for_which_a_worker_waits_for_a_processor_does_not_count():
     lane = lane_of(2)
 
     async def run() -> list[object]:

@@ -38,20 +38,20 @@ def parents(versions: Iterator[object], between: Callable[[int], None] = lambda 
     return asyncio.run(run())
 
 
-def test_it_is_the_same_while_the_version_is(monkeypatch: pytest.MonkeyPatch):
+def test_one_process_forks_all_workers_while_the_version_stays(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker_lane, "LIVES_S", 60.0)
     assert len(set(parents(iter([(1, "a"), (1, "a"), (1, "a")])))) == 1
 
 
-def test_it_is_another_one_after_each_change():
+def test_each_change_gets_a_new_process():
     assert len(set(parents(iter([1, 2, 1])))) == 3
 
 
-def test_it_is_another_one_while_a_change_is_under_way():
+def test_each_worker_gets_a_new_process_while_a_change_is_under_way():
     assert len(set(parents(iter([None, None, 1])))) == 3
 
 
-def test_it_is_used_for_some_seconds(monkeypatch: pytest.MonkeyPatch):
+def test_a_process_is_replaced_after_some_seconds(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker_lane, "LIVES_S", 0.0)
     assert len(set(parents(iter([1, 1])))) == 2
 
@@ -77,7 +77,7 @@ def test_a_worker_has_the_state_of_the_arrival_of_its_review():
     assert asyncio.run(run()) == [b"before", b"after"]
 
 
-def test_reviews_that_waited_are_started_from_one_fork_while_the_state_changes(monkeypatch: pytest.MonkeyPatch):
+def test_waiting_reviews_start_from_one_fork_while_the_state_changes(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker_lane, "LIVES_S", 60.0)
     state = [0]
 

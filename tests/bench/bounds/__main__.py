@@ -1,4 +1,4 @@
-"""No request may hold up another: `python -m tests.bench.bounds` measures it from outside, as an attacker would.
+"""No request may delay another: `python -m tests.bench.bounds` measures this from outside, as an attacker would.
 
 One server with the shipped policies and slow policies of a site, over TLS on loopback; victims and attackers in
 separate processes. Every section ends by itself. Every missed target is printed and makes the exit code 1.

@@ -18,7 +18,7 @@ def nested(size: int, depth: int = DEPTH) -> bytes:
 
 
 def nested_maps(size: int, depth: int = DEPTH) -> bytes:
-    """The same with maps, and with brackets in the texts of keys."""
+    """A valid review with deeply nested maps, and with brackets in keys."""
     whole = review(pod({"x": "HERE"}))
     one = b'{"[":' * depth + b"0" + b"}" * depth
     return whole.replace(b'"HERE"', b"[" + b",".join([one] * (size // len(one))) + b"]")

@@ -1,7 +1,7 @@
 """One keep-alive TLS connection that sends reviews and reads answers: plain sockets and bytes, to cost little.
 
-Knows HTTP/1.1 as far as the server speaks it. An answer is judged here: whether it is an AdmissionReview for the uid that
-was sent, or the Status that answers a body without a review.
+It supports only the parts of HTTP/1.1 that the server uses. An answer is judged here: whether it is an
+AdmissionReview for the uid that was sent, or the Status that answers a body without a review.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def question() -> Question:
 
 
 def heavy() -> bytes:
-    """The same in a Pod of 3 MB."""
+    """The same question in a Pod of 3 MB."""
     make: Maker = POD_LISTS["containers"]
     made = make(count_for(make, 3_000_000))
     return review({**made, "metadata": {**made["metadata"], "labels": LABELS}})

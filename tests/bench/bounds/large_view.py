@@ -1,8 +1,8 @@
 """Live views that one user fills: very many Namespaces, objects of one namespace, and objects nested very deeply.
 
 The API server has them before the server starts, and keeps changing some. The victims are ordinary Pods, a Pod of
-another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace. All reviews
-are answered in time, and none with "not evaluated", whatever one user stores.
+another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace. Whatever one
+user stores, each review must be answered in time, and without "not evaluated".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory of the server as the kernel counts it: its process and all that descend from it.
 
-RSS counts a page that forked processes share once for each; PSS splits the page among them, and the sum of PSS is the
-memory of a container. Both are read from /proc, of no process but the server's.
+If forked processes share a page, RSS counts the page once for each process, and PSS splits the page among them. The
+sum of PSS is the memory of a container. Both are read from /proc, and only for the server's processes.
 """
 
 from __future__ import annotations

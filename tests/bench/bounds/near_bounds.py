@@ -1,7 +1,7 @@
 """Random objects just below a size bound of the event loop, as an attacker would draw them.
 
-64 KB goes to a worker at once and 16 KB is always tried, so most bodies here are a little smaller than one of these.
-The numbers choose sizes, letters, users, namespaces and which fields are filled.
+A body above 64 KB goes to a worker at once, and one up to 16 KB starts on the loop, so most bodies here are a little
+smaller than one of these bounds. The numbers choose sizes, letters, users, namespaces and which fields are filled.
 """
 
 from __future__ import annotations

@@ -39,9 +39,10 @@ SHARE, CONNECTIONS, EVERY = 0.4, 3, 32
 LOOK_S, SAMPLE_S, ROW_S, THROTTLE_EVERY = 7.5, 30.0, 300.0, 40
 CALLS_OF_A_CONNECTION, ODD_EVERY, TIMEOUT_S = 200, 400, 10.0
 MORE_MB, MORE_SHARE = 3.0, 0.03
-"""The allowed increase of the median from the second to the last quarter; caches are filled in the first. The smaller
-bound is for the server's own pages. The sum of both bounds is for all processes, because the number of running workers
-is random."""
+"""The allowed increase of the median from the second to the last quarter. In the first quarter, caches fill. The
+smaller bound is for the server's own pages. The sum of both bounds is for all processes, because the number of
+running workers is random.
+"""
 NAMESPACES_PER_S, NAMESPACES_KEPT, RUNTIME_SIZE, WATCH_S = 2, 200, 4_000, 25
 
 
@@ -234,7 +235,7 @@ def _serve_cluster(pipe: Pipe, folder: Path) -> None:
         held["metadata"]["namespace"] = name
         for path, made in ((NAMESPACES, namespace), (RUNTIMES, held)):
             _replace_oldest(server, path, made)
-        if number % (WATCH_S * NAMESPACES_PER_S) == 0:  # as an API server ends them, before the client gives up
+        if number % (WATCH_S * NAMESPACES_PER_S) == 0:  # an API server ends a watch before the client gives up
             for waiting in list(server.watches.values()):
                 waiting.put(None)
 

@@ -102,7 +102,7 @@ def measure_connections(
 
 
 def quiet(server: Server, asked: list[Question], seconds: float, report: Report) -> None:
-    """The same without attackers, to measure the machine and the server alone."""
+    """A row without attackers, to measure only the machine and the server."""
     victims = Victims(server.address, asked)
     time.sleep(seconds)
     seen = victims.seen()

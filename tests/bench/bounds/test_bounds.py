@@ -67,7 +67,7 @@ def test_a_slow_policy_is_false_where_it_ends(own, one):
     ]
 
 
-def test_slow_policies_leave_others_alone(own):
+def test_slow_policies_do_not_match_other_pods(own):
     assert not reviewed(questions()[0].body, own).decisions
 
 
@@ -89,7 +89,7 @@ def test_every_attack_is_in_the_table():
     assert set(TOGETHER) == set(GROUPS)
 
 
-def test_each_request_has_a_uid_of_its_own():
+def test_each_request_has_its_own_uid():
     prepared = Prepared("/validate", b'{"uid":"' + UID + b'"}', "1s")
     assert prepared.with_uid(SENT).endswith(b'{"uid":"00000007-0000-4000-8000-000000000000"}')
 

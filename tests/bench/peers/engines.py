@@ -43,7 +43,7 @@ class Named(Address):
 
 @dataclass(frozen=True)
 class Engine:
-    """One controller at work."""
+    """A running controller."""
 
     name: str
     address: Address
@@ -52,7 +52,6 @@ class Engine:
 
 @contextmanager
 def claimgate(folder: Path, _server: ApiServer) -> Iterator[Engine]:
-    """claimgate."""
     folder.mkdir()
     written = folder / "policies.json"
     written.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": policies.claimgate()}))
@@ -62,7 +61,7 @@ def claimgate(folder: Path, _server: ApiServer) -> Iterator[Engine]:
 
 @contextmanager
 def gatekeeper(folder: Path, server: ApiServer) -> Iterator[Engine]:
-    """Its webhook with Gatekeeper's CEL engine."""
+    """Gatekeeper's webhook, with its CEL engine."""
     made = build.built(build.GATEKEEPER)
     issue(Folder(folder), ["localhost", "127.0.0.1"], now=datetime.now(UTC), days=Days())
     for ours, its in ((SERVING, "tls.crt"), (SERVING_KEY, "tls.key")):
@@ -93,7 +92,7 @@ def gatekeeper(folder: Path, server: ApiServer) -> Iterator[Engine]:
 
 @contextmanager
 def kyverno(folder: Path, server: ApiServer) -> Iterator[Engine]:
-    """Its admission controller with ValidatingPolicies."""
+    """Kyverno's admission controller, with ValidatingPolicies."""
     made = build.built(build.KYVERNO)
     folder.mkdir()
     server.apply(*(_namespace(name) for name in ("kyverno", *policies.NAMESPACES)))
@@ -170,7 +169,7 @@ def _made_kinds(server: ApiServer) -> int:
 
 
 def _webhook_path(server: ApiServer) -> str:
-    """The path under which Kyverno registered its webhook for Pods; "" before it did."""
+    """The path under which Kyverno registered its webhook for Pods; "" if it has not yet registered the webhook."""
     listed = server.kubectl("get", "validatingwebhookconfigurations", "-o", "json", code=None)
     for configuration in json.loads(listed.stdout or '{"items":[]}')["items"]:
         for webhook in configuration.get("webhooks", []):
