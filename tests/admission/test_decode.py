@@ -55,7 +55,7 @@ REFUSED = {
     "text": (b"hello", "the body is not JSON: expecting value: line 1 column 1"),
     "half a body": (b'{"apiVersion":"admission.k8s.io/v1"', "the body is not JSON: "),
     "two values": (b"{}{}", "the body is not JSON: "),
-    "bytes that are no UTF-8": (b'{"kind":"\xff"}', "found apiVersion `` and kind `\ufffd`"),
+    "bytes that are not UTF-8": (b'{"kind":"\xff"}', "found apiVersion `` and kind `\ufffd`"),
     "a list": (b"[]", "the body: expected an object, found a list"),
     "an empty object": (
         b"{}",
@@ -69,10 +69,10 @@ REFUSED = {
     ),
     "v2": (body({**review(), "apiVersion": "admission.k8s.io/v2"}), "apiVersion: `admission.k8s.io/v2` is not served"),
     "no request": (body({**review(), "request": None}), "request: expected an object, found none"),
-    "a list for request": (body({**review(), "request": []}), "request: expected an object, found a list"),
+    "a list as request": (body({**review(), "request": []}), "request: expected an object, found a list"),
     "no uid": (body(review(uid=...)), "request.uid: expected a string, found none"),
     "empty uid": (body(review(uid="")), "request.uid: expected a string, found none"),
-    "number for uid": (body(review(uid=7)), "request.uid: expected a string, found an integer"),
+    "a number as uid": (body(review(uid=7)), "request.uid: expected a string, found an integer"),
     "no operation": (
         body(review(operation=...)),
         "request.operation: expected one of CREATE, UPDATE, DELETE, CONNECT, found none",
@@ -92,8 +92,8 @@ REFUSED = {
         body(review(requestKind={"group": "", "version": "v1", "kind": "P" * 254})),
         "request.requestKind: expected at most 253 characters in a name, found 254",
     ),
-    "string for object": (body(review(object="pod")), "request.object: expected an object, found a string"),
-    "list for groups entry": (
+    "a string as object": (body(review(object="pod")), "request.object: expected an object, found a string"),
+    "a list as an entry of groups": (
         body(review(userInfo={"groups": ["a", 3]})),
         "request.userInfo.groups[1]: expected a string, found an integer",
     ),
@@ -101,17 +101,17 @@ REFUSED = {
         body(review(userInfo={"extra": {"k": "v"}})),
         "request.userInfo.extra[...]: expected a list, found",
     ),
-    "string for dryRun": (body(review(dryRun="no")), "request.dryRun: expected true or false, found a string"),
+    "a string as dryRun": (body(review(dryRun="no")), "request.dryRun: expected true or false, found a string"),
     "a number that JSON does not have": (
         body(review()).replace(b'"name"', b'"n": NaN, "name"'),
         "the body is not JSON: ",
     ),
-    "the same in a deep body": (
+    "a number that JSON does not have, in a deep body": (
         body(review(object={"x": "deep"})).replace(b'"deep"', b"[" * 300 + b"NaN" + b"]" * 300),
         "the body is not JSON: ",
     ),
     "a control character": (body(review()).replace(b'"name"', b'"n\x01": 1, "name"'), "the body is not JSON: "),
-    "a tower of brackets": (b"[" * 100_000, "the body is not JSON: "),
+    "very many opening brackets": (b"[" * 100_000, "the body is not JSON: "),
     "brackets that do not match": (
         b'{"a":' + b"[]," * 300 + b"]]",
         "the body is not JSON: expecting property name",
@@ -163,13 +163,13 @@ def test_every_recorded_review_is_read_as_it_was_sent(path: Path) -> None:
 
 NAMES = {
     "the request's own name": (request(name="given"), "given"),
-    "a create whose object is named": (request(), "p"),
+    "a creation of an object with a name": (request(), "p"),
     "generateName has no name yet": (request(object={"metadata": {"generateName": "p-"}}), ""),
     "deletecollection names only the old object": (
         request(operation="DELETE", object=None, oldObject={"metadata": {"name": "gone"}}),
         "gone",
     ),
-    "a subresource object's name is not taken": (request(subResource="scale"), ""),
+    "the name of a subresource's object is not used": (request(subResource="scale"), ""),
     "metadata of the wrong type": (request(object={"metadata": ["p"]}), ""),
     "a name of the wrong type": (request(object={"metadata": {"name": 5}}), ""),
     "no object": (request(object=None), ""),
@@ -193,7 +193,7 @@ def test_a_bare_request_reports_paths_below_request() -> None:
         decode_request(request(namespace=5))
 
 
-def test_a_parsed_review_is_refused_in_the_same_words() -> None:
+def test_a_parsed_review_is_refused_with_the_same_text() -> None:
     with pytest.raises(CallError, match=r"^request\.name: expected a string, found a list$"):
         decode_review(review(name=[]))
 
@@ -214,7 +214,7 @@ def test_an_integer_outside_int64_is_a_double_as_in_the_api_server(number: int, 
     assert type(found["spec"]["n"]) is type(found["spec"]["list"][0]["n"]) is type(read)
 
 
-def test_integers_stay_integers_next_to_long_numbers() -> None:
+def test_integers_stay_integers_beside_long_numbers() -> None:
     listed = [2**63 - 1, -(2**63), *range(1234567, 1234600)]
     held = {"n": listed, "uid": "a1b2c3" * 20, "digest": "0" * 64, "at": "2026-11-23T10:00:00.000000000Z"}
     assert decode_review_bytes(body(review(object=held))).object == held
@@ -239,26 +239,26 @@ STORED = {
     "as deep as an API server reads": (b'{"a":' * 9_990 + b"1" + b"}" * 9_990, None),
     "a byte that is not UTF-8": (b'"\xff"', "\ufffd"),
     "such a byte in a key": (b'{"\xff":1}', {"\ufffd": 1}),
-    "half a character": (b'"\xe2\x82"', "\ufffd\ufffd"),
-    "a surrogate in UTF-8": (b'"\xed\xa0\x80"', "\ufffd\ufffd\ufffd"),
-    "half of a pair": (rb'"\ud800"', "\ufffd"),
-    "its other half": (rb'"\udc00x"', "\ufffdx"),
-    "half of a pair before a letter": (rb'"\ud800\u0041"', "\ufffdA"),
-    "two halves that are no pair": (rb'"\ud800\ud83d\ude00"', "\ufffd\U0001f600"),
+    "the first half of a character": (b'"\xe2\x82"', "\ufffd\ufffd"),
+    "a surrogate encoded in UTF-8": (b'"\xed\xa0\x80"', "\ufffd\ufffd\ufffd"),
+    "the first half of a pair": (rb'"\ud800"', "\ufffd"),
+    "the second half of a pair": (rb'"\udc00x"', "\ufffdx"),
+    "the first half of a pair before a letter": (rb'"\ud800\u0041"', "\ufffdA"),
+    "two halves that are not a pair": (rb'"\ud800\ud83d\ude00"', "\ufffd\U0001f600"),
     "an escaped backslash before u": (rb'"\\ud800\ud800"', "\\ud800\ufffd"),
-    "keys that become one": (rb'{"\ud800":1,"\udfff":2}', {"\ufffd": 2}),
+    "two keys that become the same key": (rb'{"\ud800":1,"\udfff":2}', {"\ufffd": 2}),
     "a key twice": (b'["\xff",{"a":1,"a":2}]', ["\ufffd", {"a": 2}]),
     "minus zero": (b'["\xff",-0,-0.0]', ["\ufffd", 0, -0.0]),
     "numbers": (
         b'["\xff",1e3,0.5,9223372036854775807,9223372036854775808]',
         ["\ufffd", 1000.0, 0.5, 2**63 - 1, 2.0**63],
     ),
-    "a number beyond all doubles": (b"1e999", None),
-    "an integer beyond all doubles": (b"1" + b"0" * 400, None),
+    "a number that no double holds": (b"1e999", None),
+    "an integer that no double holds": (b"1" + b"0" * 400, None),
     "an integer with thousands of digits": (b"1" * 5_000, None),
-    "a deep number beyond all doubles": (b"[" * 300 + b"1e999" + b"]" * 300, None),
+    "a deep number that no double holds": (b"[" * 300 + b"1e999" + b"]" * 300, None),
 }
-"""JSON that an API server stores in a field that it does not decode, and the decoded value; None if a part is not read.
+"""JSON that an API server stores unread in a field, and the value that claimgate decodes; None if a part is not read.
 """
 
 
@@ -294,7 +294,7 @@ def test_only_too_deep_parts_are_not_read() -> None:
     assert part.reason == f"it is nested deeper than {MAX_DEPTH} levels"
 
 
-def test_reading_a_deep_body_grows_with_its_length_alone() -> None:
+def test_the_time_to_read_a_deep_body_grows_only_with_its_length() -> None:
     def looks(levels: int) -> int:
         counting = Looks()
         held = b"[" * levels + b"]" * levels
@@ -310,7 +310,7 @@ def test_reading_a_deep_body_stops_at_the_deadline() -> None:
         decode_review_bytes(held, Deadline(at=0))
 
 
-def test_user_is_read_whole() -> None:
+def test_all_fields_of_the_user_are_read() -> None:
     user = {"username": "u", "uid": "1", "groups": ["g"], "extra": {"k": ["v"], "n": None}}
     read = decode_request(request(userInfo=user)).user_info
     assert (read.username, read.uid, read.groups, read.extra) == ("u", "1", ("g",), {"k": ("v",), "n": ()})
@@ -350,14 +350,14 @@ def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ['"object', 'x\\"object', '"object" :', ',"object'])
-def test_a_name_like_the_key_of_the_object_hides_no_finding(name: str) -> None:
+def test_a_name_that_looks_like_the_key_of_the_object_hides_no_finding(name: str) -> None:
     sent = {"request": {**HEAD, "name": name, "object": {"a": "x" * (1 << 20)}}}
     head = decode_request_without_objects(json.dumps(sent, separators=(",", ":")).encode())
     assert head is not None
     assert (head.name, head.namespace) == (name, "ns")
 
 
-def test_the_head_of_a_review_names_its_user_alone() -> None:
+def test_only_the_name_of_the_user_is_read_from_the_head_of_a_review() -> None:
     user = {"username": "alice", "uid": "1", "groups": ["g"] * 1000, "extra": {f"k{i}": ["v"] for i in range(1000)}}
     head = decode_request_without_objects(json.dumps({"request": {**HEAD, "userInfo": user, "object": {}}}).encode())
     assert head is not None

@@ -43,7 +43,7 @@ def denial(reason="Forbidden", code=403, **changes):
 ADMITTED = Decision(policy="p", binding="b", evaluation="admit", actions=(DENY,))
 
 
-def test_no_denial_allows():
+def test_a_request_without_a_denial_is_allowed():
     verdict = verdict_of_decisions([ADMITTED], attributes())
     assert (verdict.allowed, verdict.status, verdict.warnings) == (True, None, ())
 
@@ -56,7 +56,7 @@ def test_an_error_that_an_api_server_would_not_have_is_reported_as_a_warning(api
     assert verdict_of_decisions([denial(), unconverted], attributes()).warnings == ("cannot convert (policy p)",)
 
 
-def test_the_first_denial_gives_code_and_reason_and_all_are_told():
+def test_the_first_denial_gives_code_and_reason_and_all_are_reported():
     verdict = verdict_of_decisions(
         [ADMITTED, denial(), denial(policy="q", message="neither", reason="Invalid", code=422)], attributes()
     )
@@ -153,7 +153,7 @@ def test_a_validation_is_reported_with_its_rule():
     assert verdict_of_decisions([denial(rule="g/r")], attributes()).status.message == "no (g/r)"
 
 
-def test_the_most_severe_is_told_first_and_the_first_gives_the_code():
+def test_the_most_severe_problem_is_first_and_gives_the_code():
     low, unsaid = denial(severity="low", message="low", code=422), denial(message="unsaid")
     status = verdict_of_decisions([unsaid, low, denial(severity="high", message="high")], attributes()).status
     assert status.message == "3 problems:\n* high (policy p)\n* low (policy p)\n* unsaid (policy p)"
@@ -280,7 +280,7 @@ def test_the_lines_of_an_expression_with_an_error_stay_lines():
     assert status.message == "ERROR: <input>:1:1: undeclared\n | x\\x1b\n | ^\\nwhat to do: pay (policy p)"
 
 
-def test_the_text_of_the_api_server_is_the_one_it_writes():
+def test_api_server_text_is_the_text_that_the_api_server_writes():
     verdict = verdict_of_decisions([denial(message="a\x1bb")], attributes(), api_server_text=True)
     assert verdict.status.message.endswith("denied request: a\x1bb")
 

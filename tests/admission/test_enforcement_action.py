@@ -23,14 +23,14 @@ CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 PODS = GroupVersionResource("", "v1", "pods")
 ADVICE = ValidationAction.ADVICE
 RELAXED = {
-    "a denial that warns": (denial(), "warn", (WARN,), "deny"),
-    "a denial that is audited": (denial(), "audit", (AUDIT,), "deny"),
-    "a denial and an annotation": (denial(actions=(DENY, AUDIT)), "warn", (WARN, AUDIT), "deny"),
-    "a warning stays one": (denial(actions=(WARN,)), "warn", (WARN,), ""),
-    "a warning that is audited": (denial(actions=(WARN,)), "audit", (AUDIT,), "warn"),
+    "a denial becomes a warning": (denial(), "warn", (WARN,), "deny"),
+    "a denial becomes an annotation": (denial(), "audit", (AUDIT,), "deny"),
+    "a denial and an annotation become an annotation": (denial(actions=(DENY, AUDIT)), "warn", (WARN, AUDIT), "deny"),
+    "a warning stays a warning": (denial(actions=(WARN,)), "warn", (WARN,), ""),
+    "a warning becomes an annotation": (denial(actions=(WARN,)), "audit", (AUDIT,), "warn"),
     "a warning of what is denied": (denial(actions=(WARN, DENY)), "audit", (AUDIT,), "deny"),
     "advice stays advice": (denial(actions=(ADVICE,)), "audit", (ADVICE,), ""),
-    "what denies denies": (denial(), "deny", (DENY,), ""),
+    "a denial stays a denial": (denial(), "deny", (DENY,), ""),
 }
 
 
@@ -46,7 +46,7 @@ def asked(limits, **changes):
 
 
 @pytest.mark.parametrize(("decision", "most", "actions", "withheld"), RELAXED.values(), ids=RELAXED.keys())
-def test_no_decision_does_more_than_allowed(decision, most, actions, withheld):
+def test_no_action_is_stricter_than_the_allowed_action(decision, most, actions, withheld):
     (relaxed,) = limit_actions([decision], most)
     assert relaxed == replace(decision, actions=actions, withheld=withheld)
 

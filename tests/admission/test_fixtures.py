@@ -56,11 +56,14 @@ def test_an_incomplete_request_is_refused() -> None:
 
 
 SCOPES: dict[str, tuple[dict[str, Any], str]] = {
-    "its own namespace": (POD, "ns"),
-    "no namespace is default": ({"apiVersion": "v1", "kind": "Pod"}, "default"),
-    "a namespace is its own": ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, "n"),
-    "a device class has none": ({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}, ""),
-    "a runtime has none": ({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime"}, ""),
+    "the namespace of the object": (POD, "ns"),
+    "without a namespace, it is default": ({"apiVersion": "v1", "kind": "Pod"}, "default"),
+    "a Namespace is in itself": ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, "n"),
+    "a device class has no namespace": ({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}, ""),
+    "a cluster runtime has no namespace": (
+        {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime"},
+        "",
+    ),
     "metadata null": ({"apiVersion": "v1", "kind": "Pod", "metadata": None}, "default"),
 }
 

@@ -74,7 +74,7 @@ def node_of_hami(number):
 
 @pytest.mark.parametrize("asked", ["0", "1"])
 def test_work_does_not_grow_with_containers_times_nodes(asked):
-    """The cards of nodes are read once for all containers of a pod, and only if one asks for cards."""
+    """The cards of nodes are read once for all containers of a pod, and only if a container requests cards."""
 
     def work_of(containers, nodes):
         cluster = FilesCluster(map(node_of_hami, range(nodes)), is_whole=True)

@@ -80,7 +80,7 @@ def test_other_policies_decide_after_a_faulty_one(obj: dict[str, Any]) -> None:
     ],
     ids=["Fail denies", "Ignore admits", "a binding that warns only warns"],
 )
-def test_its_failure_policy_says_what_becomes_of_it(spec: dict[str, Any], allowed: bool, warned: bool) -> None:
+def test_the_failure_policy_of_the_faulty_policy_decides(spec: dict[str, Any], allowed: bool, warned: bool) -> None:
     verdict = reviewed(loaded(broken(**spec)), labelled(pod()))
     assert verdict.allowed is allowed
     assert bool(verdict.warnings) is warned

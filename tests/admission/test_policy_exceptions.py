@@ -1,4 +1,6 @@
-"""PolicyExceptions in a review: only objects of their own namespace, only within the bounds of the configuration."""
+"""PolicyExceptions in a review: they apply only to objects of their own namespace, and only within the bounds of the
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def verdict(
     return answer_request(request(pod), loaded(*allowed), FilesCluster(objects), phase=Phase.VALIDATE)
 
 
-def test_an_object_of_its_namespace_may_break_the_rule_and_it_is_told() -> None:
+def test_an_object_of_the_namespace_may_break_the_rule_and_the_use_is_reported() -> None:
     answer = verdict(stored(rules=["pods"]))
     assert answer.allowed
     (decision,) = answer.decisions
@@ -48,14 +50,14 @@ def test_an_object_of_its_namespace_may_break_the_rule_and_it_is_told() -> None:
     assert decision.exception == "excepted until 2026-12-31 by PolicyException research/x of ml: r"
 
 
-def test_an_object_of_another_namespace_may_not() -> None:
+def test_an_object_of_another_namespace_may_not_break_the_rule() -> None:
     other = {**POD, "metadata": {"name": "p", "namespace": "others"}}
     answer = verdict(stored(rules=["pods"]), pod=other)
     assert not answer.allowed
     assert not answer.warnings
 
 
-def test_without_bounds_it_has_no_effect_and_no_object_is_looked_up() -> None:
+def test_without_bounds_an_exception_has_no_effect_and_is_not_looked_up() -> None:
     class Forbidden(FilesCluster):
         def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Any:
             raise AssertionError(gvk)
@@ -64,23 +66,23 @@ def test_without_bounds_it_has_no_effect_and_no_object_is_looked_up() -> None:
     assert not answer.allowed
 
 
-def test_one_that_is_out_of_bounds_is_named_in_a_warning() -> None:
+def test_an_exception_out_of_bounds_is_named_in_a_warning() -> None:
     answer = verdict(stored(rules=["pods"]), allowed=({**ALLOWED, "maxDays": 3},))
     assert not answer.allowed
     assert "PolicyException research/x has no effect: it ends on 2026-12-31" in answer.warnings[0]
 
 
-def test_one_about_another_rule_or_object_is_not_named() -> None:
+def test_an_exception_about_another_rule_or_object_is_not_named() -> None:
     answer = verdict(stored(rules=["others"]), stored(name="y", rules=["pods"], names=["q"]), allowed=(ALLOWED,))
     assert not answer.allowed
     assert not answer.warnings
 
 
-def test_a_broken_one_takes_the_effect_of_no_other() -> None:
+def test_a_broken_exception_does_not_change_the_effect_of_others() -> None:
     assert verdict(stored(name="a", rules=[]), stored(name="b", rules=["pods"])).allowed
 
 
-def test_a_namespace_is_no_object_of_its_owner() -> None:
+def test_a_namespace_itself_gets_no_exception() -> None:
     """An API server sends a Namespace with its own name as its namespace."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}}
     asked = replace(request(namespace), namespace="research")
@@ -91,7 +93,7 @@ def test_a_namespace_is_no_object_of_its_owner() -> None:
     assert not answer.allowed
 
 
-def test_if_they_cannot_be_looked_up_the_denial_says_so() -> None:
+def test_a_denial_says_if_exceptions_cannot_be_looked_up() -> None:
     class Away(FilesCluster):
         def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Any:
             raise LookupFailed("PolicyException: forbidden")
@@ -102,7 +104,7 @@ def test_if_they_cannot_be_looked_up_the_denial_says_so() -> None:
     assert answer.warnings == (told,)
 
 
-def test_if_the_kind_is_not_installed_nothing_is_told() -> None:
+def test_if_the_kind_is_not_installed_nothing_is_reported() -> None:
     class Missing(FilesCluster):
         def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Any:
             raise LookupFailed(f"{gvk.kind}: not served by the API server; install its CustomResourceDefinition")
@@ -112,7 +114,7 @@ def test_if_the_kind_is_not_installed_nothing_is_told() -> None:
     assert not answer.warnings
 
 
-def test_thousands_in_a_namespace_are_charged_and_the_oldest_count() -> None:
+def test_thousands_of_exceptions_are_charged_and_only_the_oldest_have_an_effect() -> None:
     many = [stored("2026-11-30T00:00:00Z", f"e{number:05}", rules=["others"]) for number in range(3000)]
     assert not verdict(*many, stored(name="late", rules=["pods"])).allowed
     oldest = stored("2026-11-01T00:00:00Z", "old", rules=["pods"], expires="2026-12-01")
@@ -124,7 +126,7 @@ def test_thousands_in_a_namespace_are_charged_and_the_oldest_count() -> None:
     assert any("no time was left to read them" in each for each in late.warnings)
 
 
-def test_the_view_holds_them_only_where_they_may_have_an_effect() -> None:
+def test_the_view_holds_exceptions_only_in_namespaces_with_bounds() -> None:
     assert policy_exceptions.INTEREST in loaded(ALLOWED).interests()
     assert policy_exceptions.INTEREST.kind in loaded(ALLOWED).kinds_looked_up()
     assert policy_exceptions.INTEREST not in loaded().interests()

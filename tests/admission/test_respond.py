@@ -124,7 +124,7 @@ def test_warnings_are_sent_as_given() -> None:
     assert answer(Verdict(allowed=True, warnings=("a", "b")))["warnings"] == ["a", "b"]
 
 
-def test_the_uid_is_echoed_whatever_it_holds() -> None:
+def test_the_uid_is_returned_unchanged() -> None:
     assert json.loads(encode_response('a"\\\né', ALLOWED, Phase.VALIDATE))["response"]["uid"] == 'a"\\\né'
 
 
@@ -133,7 +133,7 @@ KEYS = {
     "a slash": ("claims/one", "claims_one"),
     "spaces and signs": ("why not!", "why_not"),
     "non-ASCII": ("grüße", "gr_e"),
-    "ends that are no letters": ("-._a_.-", "a"),
+    "ends that are not letters": ("-._a_.-", "a"),
     "too long": ("k" * 80, "k" * MAX_KEY),
     "cut before a dot": ("k" * 62 + ".k", "k" * 62),
 }

@@ -34,9 +34,9 @@ class Failing(FilesCluster):
 
 
 VIEWS = {
-    "that has other namespaces": FilesCluster(()),
-    "that cannot say": Failing(()),
-    "of files, which assumes each namespace": ClusterWithAssumedNamespaces(FilesCluster(())),
+    "a view that has other namespaces": FilesCluster(()),
+    "a view that cannot answer": Failing(()),
+    "a view of files, which assumes that each namespace exists": ClusterWithAssumedNamespaces(FilesCluster(())),
 }
 LABELLED = FilesCluster(
     [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new", "labels": {"team": "b"}}}]
@@ -88,7 +88,7 @@ ASKING = {
 
 @pytest.mark.parametrize("failure_policy", ["Fail", "Ignore"])
 @pytest.mark.parametrize(
-    "view", [VIEWS["that has other namespaces"], VIEWS["that cannot say"]], ids=["absent", "fails"]
+    "view", [VIEWS["a view that has other namespaces"], VIEWS["a view that cannot answer"]], ids=["absent", "fails"]
 )
 @pytest.mark.parametrize(("make", "text", "spec"), ASKING.values(), ids=ASKING.keys())
 def test_the_failure_policy_decides_what_needs_the_namespace(make, text, spec, view, failure_policy):
@@ -115,7 +115,7 @@ def test_a_namespace_that_is_known_is_matched(make, text, spec):
 def test_a_policy_that_needs_an_unknown_namespace_is_not_evaluated(make, text, spec, failure_policy):
     loaded = policies(make(text, failurePolicy=failure_policy, **spec))
     phase = Phase.VALIDATE if make is validating else Phase.MUTATE
-    view = VIEWS["of files, which assumes each namespace"]
+    view = VIEWS["a view of files, which assumes that each namespace exists"]
     verdict = answer_request(request(POD), loaded, view, phase=phase)
     said = [(each.evaluation, each.message) for each in verdict.decisions]
     assert said == [("unknown", "not evaluated: labels of Namespace new are not known")]
@@ -126,9 +126,9 @@ def test_a_policy_that_needs_an_unknown_namespace_is_not_evaluated(make, text, s
 OWN_LABEL = {"matchExpressions": [{"key": "claimgate.dev/gpu", "operator": "NotIn", "values": ["own"]}]}
 
 
-def test_a_label_of_claimgate_is_absent_unless_a_file_has_it():
+def test_a_label_of_claimgate_is_absent_unless_a_file_sets_it():
     loaded = policies(validating("false", binding={"matchResources": {"namespaceSelector": OWN_LABEL}}))
-    assert not allows(loaded, VIEWS["of files, which assumes each namespace"])
+    assert not allows(loaded, VIEWS["a view of files, which assumes that each namespace exists"])
 
 
 def test_namespaces_of_whole_files_have_the_labels_that_they_have():

@@ -23,9 +23,9 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
         pytest.param({**POD, "items": [{}]}, [(("items", 0), POD)], id="items of the kind of their list"),
         pytest.param({**POD, "items": []}, [((), {**POD, "items": []})], id="another kind without items"),
         pytest.param({"kind": "AllowList"}, [((), {"kind": "AllowList"})], id="a kind that only ends in List"),
-        pytest.param({"kind": "List", "items": [1]}, [(("items", 0), 1)], id="an item that is no object"),
+        pytest.param({"kind": "List", "items": [1]}, [(("items", 0), 1)], id="an item that is not an object"),
         pytest.param(
-            {**POD, "items": [1]}, [((), {**POD, "items": [1]})], id="another kind with items that are no objects"
+            {**POD, "items": [1]}, [((), {**POD, "items": [1]})], id="another kind with items that are not objects"
         ),
         pytest.param(None, [((), None)], id="null"),
     ],

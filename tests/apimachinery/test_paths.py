@@ -17,7 +17,7 @@ PATHS = st.lists(KEYS | st.integers(0, 999), max_size=6).map(tuple)
         pytest.param((), "", id="the root is empty"),
         pytest.param(("spec", "containers", 0, "image"), "spec.containers[0].image", id="words and indices"),
         pytest.param(("limits", "nvidia.com/gpu"), 'limits["nvidia.com/gpu"]', id="other keys are quoted"),
-        pytest.param(("a", "0"), 'a["0"]', id="a key of digits is no index"),
+        pytest.param(("a", "0"), 'a["0"]', id="a key of digits is not an index"),
         pytest.param((0, "x"), "[0].x", id="a list at the root"),
     ],
 )

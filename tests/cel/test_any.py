@@ -1,4 +1,4 @@
-"""The type `any` and maps that have a value for every key, as Kubernetes gives them to device selectors."""
+"""The type `any`, and maps with a value for every key. Kubernetes uses both in device selectors."""
 
 from __future__ import annotations
 

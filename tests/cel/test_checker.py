@@ -242,7 +242,7 @@ def test_the_deepest_expressions_are_checked():
 
 @pytest.fixture
 def usual_depth():
-    """Python's own recursion limit; cel-python raises the recursion limit of a process in which it was used."""
+    """Python's default recursion limit. cel-python raises the limit of each process that uses it."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)
     yield

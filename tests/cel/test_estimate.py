@@ -89,7 +89,7 @@ def test_the_worst_case_counts_fields_of_dynamic_values():
     assert meter.spent == 8
 
 
-def test_too_deep_has_no_bounds():
+def test_an_expression_that_is_too_deep_has_no_bounds():
     checked = parse_and_check("1", Environment())
     node = checked.node
     for _ in range(2000):
@@ -108,7 +108,7 @@ def test_arithmetic_stops_at_the_bound():
 GUARDED = {
     "a list whose size was compared": ("x.size() > 5 || x.all(y, y > 0)", 30),
     "a list whose size was compared from the other side": ("5 < x.size() || x.all(y, y > 0)", 30),
-    "by >=, which leaves one less": ("x.size() >= 6 || x.all(y, y > 0)", 30),
+    "a comparison with >=, which leaves one less": ("x.size() >= 6 || x.all(y, y > 0)", 30),
     "behind `short &&`": ("x.size() <= 5 && x.all(y, y > 0)", 30),
     "behind `!(long) &&`": ("!(x.size() > 5 || x.size() > 9) && x.all(y, y > 0)", 34),
     "size as a function": ("size(x) > 5 || x.all(y, y > 0)", 30),
@@ -117,12 +117,12 @@ GUARDED = {
 }
 UNGUARDED = {
     "another list": "x.size() > 5 || z.all(y, y > 0)",
-    "the comparison behind": "x.all(y, y > 0) || x.size() > 5",
+    "the comparison comes later": "x.all(y, y > 0) || x.size() > 5",
     "a comparison that says that it is long": "x.size() > 5 && x.all(y, y > 0)",
-    "one of two comparisons": "(x.size() > 5 && z.size() > 5) || x.all(y, y > 0)",
+    "only one of two comparisons must hold": "(x.size() > 5 && z.size() > 5) || x.all(y, y > 0)",
     "another element of the list": "x.exists(y, y.size() > 9 || x.exists(z, z.matches('a')))",
     "a variable of the same name": "z.size() > 5 || x.exists(z, z.all(y, y > 0))",
-    "another default": "x.?a.orValue([1]).size() > 5 || x.?a.orValue([]).all(y, y > 0)",
+    "an optional with another default": "x.?a.orValue([1]).size() > 5 || x.?a.orValue([]).all(y, y > 0)",
     "a size that is not constant": "x.size() > z.size() || x.all(y, y > 0)",
 }
 

@@ -27,7 +27,7 @@ def error_of(source: str, environment: Environment = ENVIRONMENT) -> CompileErro
     [
         pytest.param(f"[{', '.join(['a'] * 8_000)}]", 8_000, id="unknown names"),
         pytest.param("x == 1 && " * 100 + "#" * 8_000, 8_001, id="characters that begin no token"),
-        pytest.param(" || ".join(["maybe"] * 3_000), 3_000, id="values that are no bool"),
+        pytest.param(" || ".join(["maybe"] * 3_000), 3_000, id="values that are not bools"),
         pytest.param(f"[{', '.join(['9' * 20] * 2_000)}]", 2_000, id="numbers that are too large"),
         pytest.param(" || ".join(['"a".matches("(")'] * 2_000), 2_000, id="constants that fail"),
     ],

@@ -1,5 +1,5 @@
-"""Patterns of users are compiled within bounds of time and memory, for any pattern; no pattern is called invalid for
-its size.
+"""Any pattern of a user is compiled within bounds of time and memory. A pattern that is too large is not reported as
+invalid.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from webhook.text.caches import bytes_of_all_caches
 LARGE = r"\pL{100}"
 """Forty thousand instructions: too many for the event loop."""
 TOO_LARGE = r"(\pL{900}|\PN{900})"
-"""Go accepts it: 1,800 instructions there, 800,000 here."""
+"""Go accepts this pattern, which has 1,800 instructions in Go and 800,000 in RE2."""
 
 
 class Asked(Deadline):
@@ -48,7 +48,7 @@ def test_a_pattern_is_compiled_once_while_it_is_kept() -> None:
     assert compile_user_pattern("a+b", Deadline()) is compile_user_pattern("a+b", Deadline())
 
 
-def test_a_large_one_asks_for_time_and_is_not_kept() -> None:
+def test_a_large_pattern_asks_for_time_and_is_not_kept() -> None:
     with pytest.raises(BudgetExceeded):
         compile_user_pattern(LARGE, Asked(0.1))
     before = bytes_of_all_caches()
@@ -94,7 +94,7 @@ def test_patterns_of_a_policy_are_not_limited_by_the_user_cache() -> None:
     assert compile_policy_pattern(LARGE) is compile_policy_pattern(LARGE) is compile_user_pattern(LARGE, Asked(0.0))
 
 
-def test_a_text_may_take_long_to_be_searched() -> None:
+def test_the_time_to_search_a_long_text_is_reserved() -> None:
     assert compile_user_pattern("(x?){500}x{500}y", Deadline()).step_s > 1e-5
     assert compile_policy_pattern("(x?){500}x{500}y").step_s == 0
 

@@ -1,4 +1,4 @@
-"""Compiled programs: the values and costs of expressions, and that no expression runs without a bound."""
+"""Compiled programs: the values and costs of expressions, and the bounds of each evaluation."""
 
 import gc
 import sys
@@ -231,14 +231,14 @@ def test_matching_of_catastrophic_patterns_ends():
     assert evaluate("text.matches('^(a+)+$')", {"text": "a" * 5000 + "!", "object": None, "other": None}) is False
 
 
-def test_the_limit_is_exact_where_a_loop_ends_early():
+def test_the_limit_is_exact_for_a_loop_that_ends_early():
     """A loop that stops at once does not fail, even if its whole range is above the limit."""
     meter = CostMeter()
     assert evaluate("lists.range(400000).exists(i, i == 2)", meter=meter) is True
     assert meter.spent == 400_011 + 3 * 6 + 3 + 1
 
 
-def test_the_budget_is_shared_and_then_gone():
+def test_expressions_share_a_budget_until_it_is_used_up():
     program = compiled_engine().compile("object.list.all(x, x > 0)", ENVIRONMENT)
     meter = CostMeter(budget=40)
     assert program.evaluate(ACTIVATION, meter)

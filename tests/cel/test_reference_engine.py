@@ -45,7 +45,7 @@ def _outcome(engine, expression, **variables):
         ("Object{}", "the structure `Object`"),
     ],
 )
-def test_it_refuses_what_cel_python_lacks(expression: str, what: str) -> None:
+def test_the_reference_engine_refuses_what_cel_python_lacks(expression: str, what: str) -> None:
     with pytest.raises(CompileError) as caught:
         celpy_engine().compile(expression, ENVIRONMENT)
     assert f"cel-python lacks {what}: use the compiled engine" in str(caught.value)
@@ -57,7 +57,7 @@ def test_a_refusal_points_at_its_place() -> None:
     assert {(issue.line, issue.column) for issue in caught.value.issues} == {(2, 8), (2, 20)}
 
 
-def test_it_refuses_what_the_checker_refuses() -> None:
+def test_the_reference_engine_refuses_what_the_checker_refuses() -> None:
     for expression in ("1 + 'a'", "nobody", "1 +"):
         with pytest.raises(CompileError):
             celpy_engine().compile(expression, ENVIRONMENT)
@@ -110,7 +110,7 @@ def test_errors_of_the_reference_engine_have_our_messages(expression: str, messa
         _value(celpy_engine(), expression, object={"a": 2, "zero": 0, "bad": "a" * 40 + "!"})
 
 
-def test_it_stops_at_the_cost_limit() -> None:
+def test_the_reference_engine_stops_at_the_cost_limit() -> None:
     program = celpy_engine().compile("object.all(x, object.all(y, x + y >= 0))", ENVIRONMENT)
     with pytest.raises(BudgetExceeded):
         program.evaluate({"object": list(range(2000))}, CostMeter())
@@ -165,7 +165,7 @@ def _ints(*leaves: str):
 
 
 INTS = _ints("object.missing", "object.list[9]")
-SURE_INTS = _ints()  # inside macros: cel-python lets errors there go through || and &&
+SURE_INTS = _ints()  # for bodies of macros: there, cel-python does not absorb errors in || and &&
 TEXTS = st.recursive(
     st.sampled_from(["object.s", "'a'", "''", "object.names[1]", "object.gone"]),
     lambda inner: st.tuples(inner, inner).map(lambda t: f"({t[0]} + {t[1]})"),

@@ -22,7 +22,7 @@ from webhook.cel.syntax.tree import Ident
 from webhook.errors import CompileError
 
 
-def test_every_tree_is_rebuilt_as_it_was():
+def test_every_tree_is_rebuilt_unchanged():
     for expression in expressions():
         with contextlib.suppress(CompileError):
             tree = parse(expression, EVERYTHING)

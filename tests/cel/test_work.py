@@ -120,7 +120,7 @@ WALKS = {
     "dicts.all(i, d, d.name != '')": 1, "dicts.transformList(i, d, d.name) != []": 1, "ints.transformMap(i, v, v) != {}": 1,
     "dicts.transformMapEntry(i, d, {d.name: 1}).size() > 0": 1, "deep.items.existsOne(i, d, d.name == '')": 1,
 }  # fmt: skip
-"""Expressions that walk something long, and by how much their work may grow faster than linearly."""
+"""Expressions that walk a long value, each with the factor by which its work may grow faster than linearly."""
 
 
 def evaluate(expression: str, variables: dict[str, object], deadline: Deadline) -> object:
@@ -195,7 +195,7 @@ NESTED = "lists.range(100).{}(a, lists.range(100).{}(b, lists.range(100).{}(c, a
         "lists.range(100).exists_one(a, lists.range(100).exists_one(b, lists.range(100).exists_one(c, true)))",
     ],
 )
-def test_nested_loops_look_at_the_clock_all_along(expression):
+def test_nested_loops_check_the_clock_all_the_time(expression):
     deadline = Late(looks=50)
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
         evaluate(expression, activation(2000, expression), deadline)
@@ -239,7 +239,7 @@ def test_a_paced_range_yields_all_items_and_knows_the_rest():
 
 
 def test_cost_computation_stops_at_the_deadline_too():
-    """A failing call also has a cost, which a walk computes."""
+    """A failing call also has a cost, and computing this cost walks the arguments."""
     variables = {"names": [*map(str, range(30_000)), None]}
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
         evaluate("dyn(names).min() == '' || true", variables, Late(looks=301))

@@ -37,7 +37,7 @@ def test_no_change_is_needed_if_every_webhook_has_the_bundle() -> None:
     assert operations(configuration(ENCODED, ENCODED), BUNDLE) == []
 
 
-def test_a_configuration_without_webhooks_is_left_alone() -> None:
+def test_a_configuration_without_webhooks_is_not_changed() -> None:
     assert operations({}, BUNDLE) == []
 
 

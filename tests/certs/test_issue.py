@@ -78,7 +78,11 @@ REFUSED = {
     "an underscore": (CA, ["a_b"], "`a_b` is neither a DNS name nor an IP address"),
     "an empty label": (CA, ["a..b"], "`a..b` is neither"),
     "an address": (CA, ["https://a"], "`https://a` is neither"),
-    "another's key": (Pair(CA.certificate, OTHER.key), ["a"], "key does not belong to its certificate"),
+    "the key of another certificate": (
+        Pair(CA.certificate, OTHER.key),
+        ["a"],
+        "key does not belong to its certificate",
+    ),
     "an RSA key": (Pair(CA.certificate, _rsa()), ["a"], "not an ECDSA key"),
     "no key": (Pair(CA.certificate, b"x"), ["a"], "not an unencrypted PEM key"),
     "no certificate": (Pair(b"x", CA.key), ["a"], "a PEM certificate is required"),

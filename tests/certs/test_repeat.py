@@ -1,4 +1,6 @@
-"""Repeated checks of certificates: a failure is retried and reported once, and a signal ends them."""
+"""Repeated checks of certificates: after a failure, the check is repeated and the error is reported once. A signal
+ends the checks.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ GOOD, DUE, GONE = life(10, 80, "a"), life(70, 20, "a"), life(100, -1, "a")
 
 PLANS: dict[str, tuple[State, Plan]] = {
     "nothing is due": (stored(FRESH_CA, serving=GOOD), Plan()),
-    "nothing is there": (
+    "the store is empty": (
         State(),
         Plan(
             new_authority=True,
@@ -57,21 +57,24 @@ PLANS: dict[str, tuple[State, Plan]] = {
         stored(FRESH_CA, serving=GONE),
         Plan(new_serving=True, reasons=("the serving certificate expired on 2025-12-31",)),
     ),
-    "it lacks a name": (
+    "the serving certificate lacks a name": (
         stored(FRESH_CA, serving=life(10, 80, "b")),
         Plan(new_serving=True, reasons=("the serving certificate lacks a",)),
     ),
-    "it is not signed by the authority": (
+    "the serving certificate is not signed by the authority": (
         stored(FRESH_CA, serving=GOOD, newest=False, signed=False),
         Plan(new_serving=True, reasons=("the serving certificate is not signed by any of the authorities",)),
     ),
-    "the authority is due: it is only joined by a new one": (
+    "the authority is due: a new authority is added, and does not sign yet": (
         stored(OLD_CA, serving=GOOD),
         Plan(new_authority=True, reasons=("the authority expires on 2026-07-20",)),
     ),
-    "a new authority settles first": (stored(NEW_CA, OLD_CA, serving=GOOD, newest=False), Plan()),
-    "also when the certificate is due": (stored(NEW_CA, OLD_CA, serving=DUE, newest=False), Plan()),
-    "a settled authority signs": (
+    "a new authority waits before it signs": (stored(NEW_CA, OLD_CA, serving=GOOD, newest=False), Plan()),
+    "a new authority waits also when the certificate is due": (
+        stored(NEW_CA, OLD_CA, serving=DUE, newest=False),
+        Plan(),
+    ),
+    "a new authority signs after the wait": (
         stored(FRESH_CA, OLD_CA, serving=GOOD, newest=False),
         Plan(new_serving=True, reasons=("the serving certificate was signed by an earlier authority",)),
     ),
@@ -79,7 +82,7 @@ PLANS: dict[str, tuple[State, Plan]] = {
         stored(FRESH_CA, OLD_CA, serving=GOOD),
         Plan(drop=("CN=old",), reasons=("authority CN=old of 2024-02-01 signs no certificate that is served",)),
     ),
-    "and no sooner": (stored(FRESH_CA, OLD_CA, serving=life(0, 90, "a")), Plan()),
+    "the former authority stays in the bundle until then": (stored(FRESH_CA, OLD_CA, serving=life(0, 90, "a")), Plan()),
     "an expired authority leaves the bundle": (
         stored(FRESH_CA, DEAD_CA, serving=GOOD),
         Plan(drop=("CN=dead",), reasons=("authority CN=dead expired on 2025-12-31",)),

@@ -38,7 +38,9 @@ def test_a_list_comes_item_by_item(items, size, indent, is_last):
 
 
 def test_an_item_at_the_end_of_a_chunk_is_decoded_once():
-    """An API server may send each object as a chunk. A number there may continue, and no other value."""
+    """An API server may send each object as a chunk. Only a number at the end of a chunk may continue in the next
+    chunk.
+    """
     decoded = []
 
     def read_item(text, at):

@@ -58,7 +58,7 @@ OUTAGES = {
         "claimgate does not trust the API server's certificate",
         "claimgate trusts the API server's certificate again",
     ),
-    "its store is away": (
+    "the store of the API server is away": (
         ServerRefused(500, "etcdserver: request timed out"),
         "API server answers with errors",
         "API server answers without errors again",
@@ -73,7 +73,7 @@ def test_an_outage_and_its_end_are_one_log_line_each(error, begin, end):
     for _ in range(3):
         for watch in ("a", "b", "c"):
             written.fail(watch, error)
-        written.failures.note_success("a", CONFIG)  # a connection that still works
+        written.failures.note_success("a", CONFIG)  # another watch still works
     written.failures.note_success("b", CONFIG)
     assert written.messages() == [begin]
     written.failures.note_success("c", CONFIG)
@@ -207,7 +207,7 @@ class OfServer(Written):
         return next(line["reviews"] for line in self.lines() if line["message"] == message)
 
 
-def test_a_server_says_in_an_outage_what_becomes_of_reviews():
+def test_the_log_of_an_outage_says_what_happens_to_reviews():
     written = OfServer()
     written.fail("a", AWAY)
     assert written.told("API server does not answer") == NOT_ANSWERED
@@ -221,7 +221,7 @@ def test_a_server_says_in_an_outage_what_becomes_of_reviews():
     assert written.told("API server does not answer") == "still answered, from what was read 1 s ago"
 
 
-def test_a_server_says_what_becomes_of_reviews_without_a_kind():
+def test_the_log_of_a_missing_kind_says_what_happens_to_reviews():
     written = OfServer()
     written.failures.note_success("a", RUNTIME)
     written.fail("a", KindNotServed("not served"), RUNTIME)
@@ -251,7 +251,7 @@ FORBIDDEN = {
 
 
 @pytest.mark.parametrize(("listed", "refused", "told"), FORBIDDEN.values(), ids=FORBIDDEN)
-def test_a_server_without_rights_says_what_becomes_of_reviews_and_what_to_do(listed, refused, told):
+def test_the_log_of_missing_rights_says_what_happens_to_reviews_and_what_to_do(listed, refused, told):
     written = OfServer()
     for gvk in listed:
         written.failures.note_success(gvk, gvk)
@@ -264,7 +264,7 @@ def test_a_server_without_rights_says_what_becomes_of_reviews_and_what_to_do(lis
     assert line["fix"].startswith("`claimgate webhook-config --check --live` says ")
 
 
-def test_the_page_of_operators_says_what_becomes_of_requests_in_each_fault():
+def test_the_page_about_monitoring_says_what_happens_to_requests_in_each_fault():
     page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
     faults = {begin for _, begin, _ in OUTAGES.values()}
     for message in (*faults, "kinds cannot be read", "kind is no longer installed", "kind is installed now"):

@@ -1,4 +1,4 @@
-"""Which objects of files are context for an object: the objects that are applied with it, under their final names."""
+"""Which objects of files are context for an object: those that are applied together with it, under their final names."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def tree(*objects, **more):
 
 
 def seen(of, file, gvk=CLUSTER, namespace="", name="c", unsaid=""):
-    """The `by` of an object's spec; None if it has none; or the reason why it is not known."""
+    """The field `by` in the spec of an object, None without the field, or the reason why the object is not known."""
     try:
         found = of.cluster_view_of_file(file, unsaid).get(gvk, namespace, name)
     except LookupFailed as error:
@@ -92,7 +92,7 @@ def test_differing_objects_are_reported_once_with_their_places():
     ]
 
 
-def test_a_list_has_what_a_lookup_has():
+def test_lists_and_lookups_have_the_same_objects():
     of = tree(*FOLDERS)
     assert [each["spec"]["by"] for each in of.cluster_view_of_file("b/job.yaml").list(CLUSTER, None)] == ["b"]
     with pytest.raises(LookupFailed):
@@ -258,7 +258,7 @@ def test_templates_of_one_chart_are_applied_together(tmp_path):
         pytest.param({"commonLabels": {"app": "web"}}, {"app": "web"}, id="common labels"),
         pytest.param({"labels": [{"pairs": {"app": "web"}, "includeSelectors": True}]}, {"app": "web"}, id="selectors"),
         pytest.param({"labels": [{"pairs": {"app": "web"}, "includeTemplates": True}]}, {"app": "web"}, id="templates"),
-        pytest.param({"labels": [{"pairs": {"app": "web"}}]}, {}, id="labels of the object alone"),
+        pytest.param({"labels": [{"pairs": {"app": "web"}}]}, {}, id="labels of only the object"),
         pytest.param({"components": ["../more"]}, {"app": "web"}, id="a component"),
     ],
 )
@@ -271,7 +271,7 @@ def test_pod_templates_get_the_labels_of_kustomizations(more, given):
     assert template.get("metadata", {}).get("labels", {}) == given
 
 
-def test_a_label_that_the_template_has_stays_as_services_select_it():
+def test_a_label_of_the_template_stays_because_services_select_it():
     spec = {"selector": {"matchLabels": {"app": "a"}}, "template": {"metadata": {"labels": {"app": "a", "tier": "b"}}}}
     written = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
     labels = {"app": "web", "tier": "web", "team": "web"}

@@ -33,7 +33,7 @@ def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
     assert view.failure_count == 1
 
     def is_followed():
-        """Silent watches also get events, because the server does not know that no client reads them."""
+        """A silent watch also gets events, because the server does not know that no client reads the watch."""
         server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")))
         return view.get(CONFIG, "n", "a")["data"] == {"k": "2"}
 

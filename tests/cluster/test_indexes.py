@@ -93,7 +93,7 @@ def test_an_index_is_built_only_if_every_interest_uses_it():
 
 
 def test_a_change_of_one_object_does_not_read_the_other_objects():
-    """Steps of Python for a change and for the lookups of a review after it, with few objects and with many."""
+    """A change and the next lookups of a review call as many functions with many objects as with few."""
 
     def steps(count):
         store = ObjectStore(ViewMemory(), [BY_TIER])

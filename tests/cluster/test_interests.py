@@ -50,7 +50,7 @@ def lists(server):
     return [(path, query) for path, query, _ in server.asked if "limit" in query]
 
 
-def test_a_name_in_one_namespace_is_requested_alone(filled, started):
+def test_for_a_name_in_one_namespace_only_that_object_is_requested(filled, started):
     view = started(named("limits", "a"))
     assert view.wait_until_synced(5)
     path = "/api/v1/namespaces/a/configmaps"
@@ -177,22 +177,22 @@ def test_a_view_with_fewer_fields_is_not_used_for_more_fields(filled, started):
 @pytest.mark.parametrize(
     "given, wanted",
     [
-        pytest.param([named("x", "a"), named("x", "a")], [named("x", "a")], id="twice the same"),
-        pytest.param([named("x", "a"), named("x")], [named("x")], id="one namespace of all"),
-        pytest.param([named("x", "a"), Interest(CONFIG)], [Interest(CONFIG)], id="one of all"),
+        pytest.param([named("x", "a"), named("x", "a")], [named("x", "a")], id="the same interest twice"),
+        pytest.param([named("x", "a"), named("x")], [named("x")], id="a name in one namespace, and in all namespaces"),
+        pytest.param([named("x", "a"), Interest(CONFIG)], [Interest(CONFIG)], id="a name, and all names"),
         pytest.param([labelled("k in (v)", "a"), labelled("k in (v)")], [labelled("k in (v)")], id="a selector"),
         pytest.param(
             [interest_in_fields(CONFIG, "data"), named("x")],
             [named("x"), interest_in_fields(CONFIG, "data")],
-            id="whole by name beside all",
+            id="a whole object by name, and fields of all",
         ),
         pytest.param(
             [interest_in_fields(CONFIG, "spec.a"), interest_in_fields(CONFIG, "spec", "metadata.labels")],
             [interest_in_fields(CONFIG, "spec", "metadata.labels")],
-            id="the fields of both",
+            id="fields of two interests",
         ),
         pytest.param(
-            [interest_in_fields(CONFIG, "spec"), Interest(CONFIG)], [Interest(CONFIG)], id="whole and a field"
+            [interest_in_fields(CONFIG, "spec"), Interest(CONFIG)], [Interest(CONFIG)], id="whole objects, and a field"
         ),
     ],
 )
@@ -203,10 +203,10 @@ def test_interests_are_combined_so_that_no_object_is_held_twice(given, wanted):
 @pytest.mark.parametrize(
     "places, wanted",
     [
-        pytest.param([("a", 70)], ["a"], id="of one namespace"),
-        pytest.param([("a", 35), ("b", 35)], ["a", "b"], id="of two"),
-        pytest.param([("a", 35), ("", 35)], [""], id="of any"),
-        pytest.param([(f"n{number}", 1) for number in range(65)], [""], id="of too many"),
+        pytest.param([("a", 70)], ["a"], id="names in one namespace"),
+        pytest.param([("a", 35), ("b", 35)], ["a", "b"], id="names in two namespaces"),
+        pytest.param([("a", 35), ("", 35)], [""], id="names in any namespace"),
+        pytest.param([(f"n{number}", 1) for number in range(65)], [""], id="names in too many namespaces"),
     ],
 )
 def test_the_number_of_watches_is_bounded(places, wanted):

@@ -55,7 +55,7 @@ def test_a_large_object_is_read_as_others_are(view, server):
     assert [*packed.places_of_objects(view.list(CONFIG, "n"))] == [("n", "large"), ("n", "small")]
 
 
-def test_it_takes_little_more_memory_than_its_text(view):
+def test_a_packed_object_takes_little_more_memory_than_its_text(view):
     text = len(json.dumps(kept(config("large")), separators=(",", ":")))
     assert text < view.memory.bytes < 1.2 * text + 2_000
     assert view.memory.bytes < sum(map(sys.getsizeof, config("large")["data"]))

@@ -24,18 +24,24 @@ def _bearer(claims: Any) -> str:
 
 
 TOKENS = {
-    "of a Pod": (
+    "the token of a Pod": (
         _bearer({"sub": SUBJECT, "kubernetes.io": {"pod": {"name": "checker-7d9f-x2x4"}}}),
         f"{EXISTS}delete this Pod, so that a new Pod gets a token: `kubectl -n gpu-guard delete pod checker-7d9f-x2x4`",
     ),
-    "of no Pod": (_bearer({"sub": SUBJECT, "kubernetes.io": []}), f"{EXISTS}start claimgate with a new token"),
-    "of a user": (_bearer({"sub": "jane"}), ELSEWHERE),
-    "of a name that is no name": (_bearer({"sub": "system:serviceaccount:a b:`rm`"}), ELSEWHERE),
-    "with a list": (_bearer(["sub"]), ELSEWHERE),
-    "deeper than Python reads": ("Bearer e30." + base64.b64encode(b"[" * 100_000).decode() + ".c2ln", ELSEWHERE),
-    "without the form": ("Bearer secret", ELSEWHERE),
-    "of bytes that are no text": ("Bearer a._w.b", ELSEWHERE),
-    "for a client certificate": ("", ELSEWHERE),
+    "a token without a Pod": (
+        _bearer({"sub": SUBJECT, "kubernetes.io": []}),
+        f"{EXISTS}start claimgate with a new token",
+    ),
+    "the token of a user": (_bearer({"sub": "jane"}), ELSEWHERE),
+    "a token with an invalid name": (_bearer({"sub": "system:serviceaccount:a b:`rm`"}), ELSEWHERE),
+    "a token with a list in place of an object": (_bearer(["sub"]), ELSEWHERE),
+    "a token with JSON that is too deep for Python": (
+        "Bearer e30." + base64.b64encode(b"[" * 100_000).decode() + ".c2ln",
+        ELSEWHERE,
+    ),
+    "a text that is not a token": ("Bearer secret", ELSEWHERE),
+    "bytes that are not text": ("Bearer a._w.b", ELSEWHERE),
+    "a client certificate": ("", ELSEWHERE),
 }
 
 

@@ -45,7 +45,7 @@ def test_other_kinds_and_namespaces_are_not_changed() -> None:
 
 
 def test_a_view_with_the_old_object_is_not_changed() -> None:
-    """The same in a view that keeps only a few fields of each object."""
+    """If the view has the old object already, perhaps with only a few of its fields, the view itself is used."""
     old = pod("a", "n", spec={"x": 1, "y": 2})
     for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
         view = FilesCluster([held])

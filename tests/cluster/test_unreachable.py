@@ -1,4 +1,4 @@
-"""The reason why an API server does not answer is reported as a sentence, and only once."""
+"""Why an API server does not answer is reported as one sentence, without repetitions."""
 
 import socket
 import ssl
@@ -43,7 +43,7 @@ ERRORS = {
         urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
         "the connection was closed",
     ),
-    "something else": (urllib3.exceptions.HTTPError("the moon is full"), "the moon is full"),
+    "another error": (urllib3.exceptions.HTTPError("the moon is full"), "the moon is full"),
 }
 
 

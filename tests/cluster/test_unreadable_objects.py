@@ -1,4 +1,4 @@
-"""An object that cannot be read is noted by its name, and the watch of the others continues."""
+"""A view notes the name of an object that cannot be read, and continues to watch the other objects."""
 
 import json
 import sys

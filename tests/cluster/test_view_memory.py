@@ -114,7 +114,7 @@ def test_objects_without_a_namespace_are_counted_and_listed_last():
     assert memory.bytes == 0
 
 
-def test_a_namespace_counts_for_itself():
+def test_a_namespace_object_counts_in_its_own_namespace():
     memory = ViewMemory(100 * KB)
     store = ObjectStore(memory, are_namespaces=True)
     store.begin_list()
@@ -153,7 +153,7 @@ def test_objects_of_an_incomplete_list_are_counted():
     assert memory.bytes == bytes_of_object({"spec": "x" * KB})
 
 
-def test_the_largest_is_the_namespace_of_all_kinds_together():
+def test_the_largest_namespace_is_that_with_the_most_bytes_of_all_kinds():
     memory = ViewMemory(100 * KB)
     stores = [ObjectStore(memory) for _ in range(3)]
     for store in stores:
@@ -216,7 +216,10 @@ class Kept(dict):
 CHANGES = {
     "dropped": lambda store, place: store.drop(place),
     "replaced": lambda store, place: store.put(place, {"spec": "new"}),
-    "beside a new one": lambda store, place: (store.put(("n", "b"), {"spec": "new"}), store.drop(place)),
+    "dropped after another object was added": lambda store, place: (
+        store.put(("n", "b"), {"spec": "new"}),
+        store.drop(place),
+    ),
     "missing from the next list": lambda store, _place: (store.begin_list(), store.end_list()),
     "too large": lambda store, place: store.drop_namespace(place[0]),
     "no longer watched": lambda store, _place: store.clear(),

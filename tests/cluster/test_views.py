@@ -130,8 +130,8 @@ def test_a_layer_without_an_answer_fails_the_lookup():
     "objects, expected",
     [
         pytest.param([], None, id="nothing known"),
-        pytest.param([pod("a", "team"), pod("b")], True, id="one with a namespace"),
-        pytest.param([pod("a")], False, id="none with a namespace"),
+        pytest.param([pod("a", "team"), pod("b")], True, id="one object with a namespace"),
+        pytest.param([pod("a")], False, id="no object with a namespace"),
     ],
 )
 def test_objects_show_whether_a_kind_has_namespaces(objects, expected):

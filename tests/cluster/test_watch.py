@@ -40,7 +40,7 @@ def test_a_kind_is_listed_page_by_page_and_then_followed(server, started):
     assert all(headers["authorization"] == "Bearer secret" for _, _, headers in server.asked)
 
 
-def test_its_revision_changes_with_what_is_held(server, started):
+def test_the_revision_of_a_kind_changes_with_the_held_objects(server, started):
     view = started(CONFIG)
     assert view.wait_until_synced(5)
     known, before = [], view.revision(CONFIG)
@@ -55,7 +55,7 @@ def test_its_revision_changes_with_what_is_held(server, started):
     assert view.revision(CONFIG) == view.revision(CONFIG)
 
 
-def test_its_version_changes_whenever_an_answer_may(server, started):
+def test_the_version_of_a_view_changes_whenever_an_answer_may_change(server, started):
     view = started(CONFIG)
     known = []
 
@@ -75,7 +75,7 @@ def test_its_version_changes_whenever_an_answer_may(server, started):
     assert_version_is_new()
 
 
-def test_its_version_stays_while_what_was_listed_answers(server, started):
+def test_the_version_of_a_view_stays_while_the_listed_objects_answer(server, started):
     view = started(CONFIG)
     assert view.wait_until_synced(5)
     before = view.version()
@@ -85,7 +85,7 @@ def test_its_version_stays_while_what_was_listed_answers(server, started):
     assert view.version() == before is not None
 
 
-def test_it_has_no_version_while_an_object_changes(server, started):
+def test_a_view_has_no_version_while_an_object_changes(server, started):
     view = started(CONFIG)
     assert view.wait_until_synced(5)
     before = view.version()
@@ -124,7 +124,7 @@ def test_a_watch_that_is_too_old_lists_again(server, started):
         pytest.param([event("ERROR", {"code": 500, "message": "busy"})], id="an error event"),
         pytest.param([None, None, None], id="watches that end at once"),
         pytest.param([{"type": "ADDED", "object": {}}], id="an event without metadata"),
-        pytest.param([b"[]\n"], id="something else than an event"),
+        pytest.param([b"[]\n"], id="a line that is not an event"),
     ],
 )
 def test_the_view_keeps_answering_and_recovers(server, started, sent):
@@ -135,7 +135,7 @@ def test_the_view_keeps_answering_and_recovers(server, started, sent):
     assert view.get(CONFIG, "n", "a") is not None
 
 
-def test_a_kind_of_another_version_is_found_by_the_preferred_one(server, started):
+def test_a_kind_in_another_version_is_found_in_the_preferred_version(server, started):
     group = "/apis/trainer.kubeflow.org"
     server.answers[group] = 200, {"preferredVersion": {"version": "v2"}, "versions": [{"version": "v2"}]}
     server.answers[f"{group}/v2"] = resources(("clustertrainingruntimes", "ClusterTrainingRuntime", False))
@@ -223,7 +223,7 @@ def test_only_watched_kinds_are_answered_and_they_may_change(server, started):
     assert not view.is_synced(CONFIG)
 
 
-def test_nothing_is_asked_before_the_start(server, tmp_path):
+def test_the_api_server_is_not_called_before_the_start(server, tmp_path):
     view = WatchCluster(connect_to_cluster(server.kubeconfig(tmp_path)), [Interest(CONFIG)], Log())
     assert not view.wait_until_synced(0)
     with pytest.raises(LookupFailed, match="not synced yet"):

@@ -240,7 +240,7 @@ def test_an_unused_exception_is_reported(folder, capsys):
 
 ANNOTATED = "{rules: [pod-resources/whole-number], owner: us, reason: for now, expires: '2999-01-31'}"
 REPEATED = f"x: &a {'x' * 500}\nb: &b [{'*a,' * 30}]\nc: &c [{'*b,' * 30}]\nrules: [{'*c,' * 30}]\n"
-"""881 characters that become 13 MB when YAML resolves their aliases."""
+"""881 characters of YAML with aliases that resolve to 13 MB."""
 
 
 @all_rows(
@@ -259,7 +259,7 @@ REPEATED = f"x: &a {'x' * 500}\nb: &b [{'*a,' * 30}]\nc: &c [{'*b,' * 30}]\nrule
         ("ignoreAnnotations: ['*']", f"[&a {ANNOTATED}, *a]", "skip", ""),
     ],
 )
-def test_objects_may_except_themselves_only_where_the_configuration_allows_it(
+def test_an_annotation_makes_an_exception_only_where_the_configuration_allows_it(
     allowed, text, result, told, tmp_path, capsys
 ):
     file = write(tmp_path, allowed)
@@ -288,7 +288,7 @@ def test_an_ignored_object_has_no_finding(ignore, tmp_path, capsys):
     assert run_command_line(["replay", str(job), "--config", str(file)]) == 0
 
 
-def test_a_namespace_may_be_left_alone_by_its_labels(tmp_path, capsys):
+def test_a_namespace_may_be_ignored_by_its_labels(tmp_path, capsys):
     context = write(tmp_path, "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {x: a}}}", "ns.yaml")
     file = write(tmp_path, "ignore: {namespaceSelector: {matchLabels: {x: a}}}")
     assert run_command_line(["audit", str(JOB), "--config", str(file), "--context", str(context)]) == 0
@@ -329,7 +329,7 @@ def test_mistaken_keys_of_params_are_refused(params, told, tmp_path, capsys):
     assert run_command_line(["audit", str(JOB), "--config", str(file)]) == 2
 
 
-def test_params_with_families_of_keys_are_accepted_and_names_that_no_policy_has_are_warned_of(tmp_path, capsys):
+def test_keys_of_a_family_are_accepted_and_params_of_no_policy_get_a_warning(tmp_path, capsys):
     families = "{gpu-portable: {resource.team: a/b, vendor.amd: c/d}, kueue: {kueue: '0.18'}}"
     assert run_command_line(["config", "check", str(write(tmp_path, f"params: {families}"))]) == 0
     assert capsys.readouterr().err == ""
@@ -339,7 +339,7 @@ def test_params_with_families_of_keys_are_accepted_and_names_that_no_policy_has_
     assert warning in capsys.readouterr().err
 
 
-def test_settings_are_of_flags_then_variables_then_the_file(folder):
+def test_flags_win_over_variables_and_variables_win_over_the_file(folder):
     (folder / "sub").mkdir()
     file = write(folder / "sub", "{kubernetesVersion: '1.35', policies: [mine], contextIsWhole: true}")
     chosen = read_settings(Settings, {"config": file}, {})
@@ -426,7 +426,7 @@ def test_a_file_with_every_field_is_written_and_sets_nothing(folder, capsys):
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
 
 
-def test_the_schema_takes_what_the_reader_takes(tmp_path):
+def test_the_schema_accepts_what_the_reader_accepts(tmp_path):
     from jsonschema import Draft202012Validator
 
     Draft202012Validator.check_schema(configuration_schema())

@@ -2,9 +2,9 @@
 
     python -m tests.conversion.repositories --kyverno POLICIES_DIR TESTS_DIR --gatekeeper LIBRARY_DIR
 
-The repositories are checkouts of kyverno/policies, of `test` in kyverno/kyverno, and of open-policy-agent/gatekeeper-library;
-they are not part of this repository. Exits with 1 when a case differs, or when fewer pass than at b9c4317c, 111e07b and
-5c441fb.
+The repositories are checkouts of kyverno/policies, of `test` in kyverno/kyverno, and of
+open-policy-agent/gatekeeper-library; they are not part of this repository. Exits with 1 if a case differs, or if
+fewer cases pass than at the commits b9c4317c, 111e07b and 5c441fb of these repositories.
 """
 
 import argparse

@@ -160,8 +160,8 @@ def test_a_template_becomes_a_policy_for_each_constraint():
             id="users",
         ),
         pytest.param(vpol("", "PolicyException"), "policies of this kind have no native form", id="exceptions"),
-        pytest.param(GATEKEEPER.partition("---\n")[0], "none of the files has a constraint of it", id="a template alone"),
-        pytest.param(GATEKEEPER.partition("---\n")[2], "its ConstraintTemplate is in none of the files", id="a constraint alone"),
+        pytest.param(GATEKEEPER.partition("---\n")[0], "none of the files has a constraint of it", id="a template without a constraint"),
+        pytest.param(GATEKEEPER.partition("---\n")[2], "its ConstraintTemplate is in none of the files", id="a constraint without a template"),
         pytest.param(GATEKEEPER.replace("K8sNativeValidation", "Rego"), "it is in Rego, not in CEL", id="Rego"),
         pytest.param(KUBEWARDEN.replace("cel-policy", "pod-privileged"), "its module is not `cel-policy`", id="another module"),
     ],
@@ -190,7 +190,7 @@ def places(value, path=()):
 
 
 @pytest.mark.parametrize("text", [kyverno(), KUBEWARDEN, GATEKEEPER], ids=["kyverno", "kubewarden", "gatekeeper"])
-def test_malformed_policies_are_problems_and_no_faults(text):
+def test_malformed_policies_are_problems_and_not_internal_errors(text):
     """Every part of every policy is replaced by values of other types, one at a time."""
     whole = [each.value for each in yamlfile.load(text, "given.yaml")]
     for number, policy in enumerate(whole):

@@ -33,7 +33,7 @@ def native(match, action="deny"):
             id="a guessed plural",
         ),
         pytest.param(
-            {"kinds": [{"apiGroups": ["ray.io"], "kinds": ["RayJob"]}]}, ["ray.io"], ["rayjobs"], id="a known one"
+            {"kinds": [{"apiGroups": ["ray.io"], "kinds": ["RayJob"]}]}, ["ray.io"], ["rayjobs"], id="a known plural"
         ),
     ],
 )
@@ -46,7 +46,7 @@ def test_kinds_become_resources(match, groups, resources):
     ("match", "expected"),
     [
         pytest.param({"namespaces": ["a", "b-*"]}, 'n == \'\' || (n == "a" || n.startsWith("b-"))', id="namespaces"),
-        pytest.param({"excludedNamespaces": ["*-x", "*y*"]}, 'n == \'\' || !(n.endsWith("-x") || n.contains("y"))', id="excluded"),
+        pytest.param({"excludedNamespaces": ["*-x", "*y*"]}, 'n == \'\' || !(n.endsWith("-x") || n.contains("y"))', id="excluded namespaces"),
     ],
 )  # fmt: skip
 def test_namespaces_become_conditions(match, expected):

@@ -24,7 +24,8 @@ OF_BASE = ("usr", "bin", "sbin", "lib", "lib32", "lib64")
 """The parts of the machine in a root, if the machine has them."""
 OF_ETC = ("passwd", "group", "hosts", "resolv.conf", "nsswitch.conf", "ld.so.cache", "pip.conf", "ssl")
 PYTHON = Path(sys.base_prefix)
-"""The path of the interpreter, the same in the roots and here, because it finds its libraries by this path."""
+"""The path of the interpreter. It is the same in the roots, because the interpreter finds its libraries by this path.
+"""
 _REACHES = re.compile(r"PIP_(?!FIND_LINKS)|SSL_CERT_FILE|(HTTPS?|NO)_PROXY", re.IGNORECASE)
 """Variables of this machine by which pip finds packages."""
 

@@ -57,7 +57,7 @@ def test_the_server_may_read_what_the_command_prints(capsys: pytest.CaptureFixtu
     assert binding["roleRef"]["name"] == one("ClusterRole", "claimgate")["metadata"]["name"]
 
 
-def test_the_server_may_read_what_pods_of_a_trainjob_come_from() -> None:
+def test_the_server_may_read_the_owners_of_pods_of_a_trainjob() -> None:
     table = assembly.assemble_policies_and_context(Settings()).table
     (reference,) = table.row("trainer.kubeflow.org", "TrainJob").references
     rules = one("ClusterRole", "claimgate")["rules"]
@@ -65,7 +65,7 @@ def test_the_server_may_read_what_pods_of_a_trainjob_come_from() -> None:
     assert allowed == {table.row("trainer.kubeflow.org", kind).resource for kind in reference.kinds}
 
 
-def test_parameters_are_the_shipped_ones() -> None:
+def test_parameters_are_those_of_the_shipped_policies() -> None:
     shipped = [
         found for path in sorted((ROOT / "policies").glob("*/params.yaml"), key=str) for found in documents(path)
     ]
@@ -160,7 +160,7 @@ def test_rotation_may_change_only_its_secret_and_its_webhooks() -> None:
         )
 
 
-def test_two_replicas_outlive_a_node() -> None:
+def test_one_of_two_replicas_survives_the_loss_of_a_node() -> None:
     deployment, budget = one("Deployment", "claimgate")["spec"], one("PodDisruptionBudget", "claimgate")["spec"]
     assert (deployment["replicas"], deployment["strategy"]["rollingUpdate"]["maxUnavailable"]) == (2, 0)
     assert budget["minAvailable"] == 1
@@ -170,7 +170,7 @@ def test_two_replicas_outlive_a_node() -> None:
     assert spread == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
 
 
-def test_pods_call_the_api_server_and_nobody_else() -> None:
+def test_pods_may_call_only_the_api_server() -> None:
     for name in ("claimgate", "claimgate-certificates"):
         policy = one("NetworkPolicy", name)["spec"]
         assert policy["policyTypes"] == ["Ingress", "Egress"]
@@ -178,7 +178,7 @@ def test_pods_call_the_api_server_and_nobody_else() -> None:
     assert "ingress" not in one("NetworkPolicy", "claimgate-certificates")["spec"]
 
 
-def test_pods_have_a_priority_of_their_own() -> None:
+def test_pods_have_their_own_priority_class() -> None:
     assert {pod["priorityClassName"] for pod in PODS.values()} == {
         one("PriorityClass", "claimgate")["metadata"]["name"]
     }

@@ -41,8 +41,8 @@ OVERLAPS = {
 }
 REFUSED = {
     "a word for a number": ("replicas=two", "replicas"),
-    "an action that there is not": ("enforcementAction=block", "enforcementAction"),
-    "a value that there is not": ("replica=3", "replica"),
+    "an action that does not exist": ("enforcementAction=block", "enforcementAction"),
+    "a value that does not exist": ("replica=3", "replica"),
     "a configuration with a typo": ("config.level.groups.storage=warn", "config"),
     "a ConfigMap that no policy has": ("params.kue.deny=x", "there are device-failures"),
     "a key that a ConfigMap does not have": ("params.kueue.denny=x", "it has advice, audit, deny, kueue, off, warn"),
@@ -50,15 +50,15 @@ REFUSED = {
         "config.params.kueue.denny=x",
         "config.params.kueue.denny: the ConfigMap has no such key",
     ),
-    "to refuse what is not answered and nothing else": (
+    "enforce with an action other than deny": (
         "enforce=true,enforcementAction=audit",
         "set enforcementAction to deny",
     ),
     "no authority": ("certificates.issuer=none", "certificates.caBundle is empty"),
     "an invalid digest": ("image.digest=latest", "digest"),
-    "reports that there are not": ("clusterAudit.publish=kyverno", "clusterAudit"),
-    "no part of the cluster": ("clusterAudit.shards=0", "clusterAudit"),
-    "a collector that is no address": ("traces=collector:4318", "traces"),
+    "a kind of reports that does not exist": ("clusterAudit.publish=kyverno", "clusterAudit"),
+    "an audit of zero shards": ("clusterAudit.shards=0", "clusterAudit"),
+    "a collector that is not an address": ("traces=collector:4318", "traces"),
     "conditions that would be lost": (
         "livePolicies=true,webhooks.matchConditions[0].name=a,webhooks.matchConditions[0].expression=true",
         "webhooks.matchConditions",
@@ -68,15 +68,15 @@ REFUSED = {
         "config.policyExceptions[0].rules[0]=kueue,config.policyExceptions[0].maxDays=3",
         "config.policyExceptions needs livePolicies",
     ),
-    "a policy that is no file": ("livePolicies=true,policies.a=x", "policies"),
+    "a policy that is not a file": ("livePolicies=true,policies.a=x", "policies"),
     "two monitors": ("monitoring.podMonitor=true,monitoring.serviceMonitor=true", "count every metric twice"),
     "an invalid interval": ("monitoring.interval=often", "interval"),
-    "more replicas than the most": ("autoscaling.minReplicas=9", "maxReplicas is less than"),
-    "a probe that there is not": ("probes.ready.periodSeconds=2", "probes"),
-    "a strategy that there is not": ("strategy.type=Canary", "strategy"),
+    "fewer replicas at most than at least": ("autoscaling.minReplicas=9", "maxReplicas is less than"),
+    "a probe that does not exist": ("probes.ready.periodSeconds=2", "probes"),
+    "a strategy that does not exist": ("strategy.type=Canary", "strategy"),
     "an invalid object": ("extraObjects[0].kind=ConfigMap", "extraObjects"),
     "an invalid budget": ("podDisruptionBudget.minAvailable=most", "minAvailable"),
-    "an argument that is no flag": ("extraArgs[0]=serve", "extraArgs"),
+    "an argument that is not a flag": ("extraArgs[0]=serve", "extraArgs"),
 }
 
 
@@ -149,7 +149,7 @@ def test_pod_settings_of_the_chart_apply_to_both_deployments() -> None:
         assert pod["containers"][0]["image"] == f"r.example/c@{digest}"
 
 
-def test_an_audit_of_the_cluster_is_as_the_values_say() -> None:
+def test_the_audit_of_the_cluster_follows_the_values() -> None:
     audit = "clusterAudit.enabled=true", "clusterAudit.shards=9", "clusterAudit.parallelism=3"
     how = "clusterAudit.publish=policyreport", "clusterAudit.failsOnly=false", "clusterAudit.schedule=5 1 * * 0"
     made = by_name(rendered(*audit, *how, "nodeSelector.role=system", "networkPolicy.enabled=false"))
@@ -232,28 +232,28 @@ ASKED, CHANGED = "ValidatingWebhookConfiguration claimgate", "MutatingWebhookCon
 MONITOR = "ServiceMonitor claimgate"
 SAID = {
     "labels of webhook configurations": (f"{ASKED} metadata labels team", "ml"),
-    "annotations of these": (f"{CHANGED} metadata annotations admissions.enforcer/disabled", "true"),
+    "annotations of webhook configurations": (f"{CHANGED} metadata annotations admissions.enforcer/disabled", "true"),
     "the objects for which the webhook is called": (
         f"{ASKED} webhooks 0 objectSelector",
         {"matchLabels": {"team": "ml"}},
     ),
-    "a further condition": (f"{ASKED} webhooks 1 matchConditions -1 name", "mine"),
+    "an additional condition": (f"{ASKED} webhooks 1 matchConditions -1 name", "mine"),
     "a variable": (f"{POD} containers 0 env -1", {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}),
     "a volume": (f"{POD} volumes -1", {"name": "ca", "configMap": {"name": "ca"}}),
     "a mount": (f"{POD} containers 0 volumeMounts -1", {"name": "ca", "mountPath": "/ca"}),
-    "a container before": (f"{POD} initContainers 0 name", "before"),
-    "a container beside": (f"{POD} containers 1 name", "beside"),
-    "a further object": ("ConfigMap mine metadata name", "mine"),
+    "an additional init container": (f"{POD} initContainers 0 name", "before"),
+    "an additional container": (f"{POD} containers 1 name", "beside"),
+    "an additional object": ("ConfigMap mine metadata name", "mine"),
     "security of Pods": (f"{POD} securityContext", {"runAsNonRoot": True}),
     "security of containers": (f"{POD} containers 0 securityContext", {"privileged": False}),
     "name servers": (f"{POD} dnsConfig nameservers", ["192.0.2.1"]),
-    "names of hosts": (f"{POD} hostAliases 0 ip", "192.0.2.2"),
+    "aliases of hosts": (f"{POD} hostAliases 0 ip", "192.0.2.2"),
     "spread over racks": (f"{POD} topologySpreadConstraints 0 topologyKey", "rack"),
-    "how replicas are replaced": ("Deployment claimgate spec strategy", {"type": "Recreate"}),
+    "the strategy of the Deployment": ("Deployment claimgate spec strategy", {"type": "Recreate"}),
     "a field of a probe": (f"{POD} containers 0 readinessProbe periodSeconds", 2),
     "the other fields of that probe": (f"{POD} containers 0 readinessProbe httpGet path", "/readyz"),
     "old ReplicaSets": ("Deployment claimgate spec revisionHistoryLimit", 3),
-    "old ReplicaSets of the other one": ("Deployment claimgate-certificates spec revisionHistoryLimit", 3),
+    "old ReplicaSets of the other Deployment": ("Deployment claimgate-certificates spec revisionHistoryLimit", 3),
     "labels of Pods": ("Deployment claimgate spec template metadata labels pod", "l"),
     "annotations of Pods": ("Deployment claimgate spec template metadata annotations pod", "a"),
     "labels of the Deployment": ("Deployment claimgate metadata labels deployment", "l"),
@@ -265,9 +265,9 @@ SAID = {
     "annotations of the Service": ("Service claimgate metadata annotations a", "b"),
     "labels of the Service": ("Service claimgate metadata labels service", "l"),
     "families of addresses": ("Service claimgate spec ipFamilies", ["IPv6", "IPv4"]),
-    "two where there are two": ("Service claimgate spec ipFamilyPolicy", "PreferDualStack"),
+    "two address families, if the cluster has two": ("Service claimgate spec ipFamilyPolicy", "PreferDualStack"),
     "the network of the node": (f"{POD} hostNetwork", True),
-    "names of the cluster there": (f"{POD} dnsPolicy", "ClusterFirstWithHostNet"),
+    "the DNS policy with the network of the node": (f"{POD} dnsPolicy", "ClusterFirstWithHostNet"),
     "the port of reviews": (f"{POD} containers 0 ports 0 containerPort", 9443),
     "the port of probes": (f"{POD} containers 0 ports 1 containerPort", 9081),
     "a budget": ("PodDisruptionBudget claimgate spec maxUnavailable", "50%"),
@@ -301,8 +301,8 @@ def test_every_value_of_the_chart_reaches_its_field(tmp_path: Path) -> None:
 
 LEFT_OUT = {
     "one replica could never be evicted": ("replicas=1", {"PodDisruptionBudget"}),
-    "ServiceAccounts that are there": ("serviceAccount.create=false", {"ServiceAccount"}),
-    "rights that are there": ("rbac.create=false", {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
+    "ServiceAccounts that already exist": ("serviceAccount.create=false", {"ServiceAccount"}),
+    "rights that already exist": ("rbac.create=false", {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
 }
 
 
@@ -335,12 +335,12 @@ def test_exempt_users_are_in_every_webhook_as_webhook_config_writes_them(tmp_pat
         for webhook in made[kind, "claimgate"]["webhooks"]:
             last = [(each["name"], each["expression"]) for each in webhook["matchConditions"][-2:]]
             assert tuple(last) == exempt, webhook["name"]
-    for name in ("claimgate", "claimgate-registration"):  # the second one writes the conditions
+    for name in ("claimgate", "claimgate-registration"):  # the registration writes the conditions
         pod = made["Deployment", name]["spec"]["template"]["spec"]
         assert {"name": "config", "configMap": {"name": "claimgate-config"}} in pod["volumes"], name
 
 
-def test_own_policies_are_mounted_where_they_are_evaluated_and_registered() -> None:
+def test_policies_of_the_site_are_mounted_into_the_server_and_the_registration() -> None:
     made = by_name(rendered("livePolicies=true", "policies.team\\.yaml=x", namespace="gates"))
     assert made["ConfigMap", "claimgate-policies"]["data"] == {"team.yaml": "x"}
     for name in ("claimgate", "claimgate-registration"):
@@ -376,9 +376,8 @@ def test_helm_test_calls_the_service_without_any_rights() -> None:
         assert hooks(value) == [], value
 
 
-def test_the_command_of_helm_test_trusts_the_stored_authority_alone(tmp_path: Path) -> None:
-    """The command of the test with the address of a local server, which has a separate port for probes as in the
-    cluster."""
+def test_the_command_of_helm_test_trusts_only_the_stored_authority(tmp_path: Path) -> None:
+    """The command runs with the address of a local server, which has a separate port for probes as in the cluster."""
     (container,) = hooks()[0]["spec"]["containers"]
     command = [sys.executable, *container["command"][1:]]
     (tmp_path / "served").mkdir()

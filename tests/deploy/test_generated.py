@@ -24,7 +24,7 @@ def test_the_chart_has_no_other_files() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "chart/templates/NOTES.txt"])
-def test_the_command_that_deletes_the_kinds_names_each(page: str) -> None:
+def test_the_command_that_deletes_the_kinds_names_each_kind(page: str) -> None:
     """Helm keeps the definitions at an uninstall. A kind that the command of the notes omits would stay, with its
     objects."""
     definitions = yaml.safe_load_all((DEPLOY / "overlays" / "live-policies" / "definitions.yaml").read_text())

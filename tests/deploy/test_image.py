@@ -32,7 +32,7 @@ TLS = "/etc/claimgate/tls"
 REVIEW = ROOT / "deploy/samples/reviews/03-batchsandbox-gpu-all.json"
 
 
-def test_the_context_of_a_release_has_what_is_copied() -> None:
+def test_the_context_of_a_release_has_all_files_that_the_dockerfile_copies() -> None:
     copied = {
         name
         for word, rest in image.instructions(DOCKERFILE.read_text())
@@ -106,7 +106,9 @@ def test_the_image_has_the_command_line_and_no_build_tools(built: Stage) -> None
 
 @pytest.mark.nightly
 def test_every_module_is_compiled(built: Stage) -> None:
-    """Modules must be compiled in the image: the root is read-only, so others would be compiled at each start."""
+    """The image must have compiled modules. Its root is read-only, so each start would compile the other modules
+    again.
+    """
     packages = next(built.inside("/opt/claimgate/lib").glob("python*")) / "site-packages"
     modules = [path for name in ("webhook", "certs") for path in (packages / name).rglob("*.py")]
     assert len(modules) > 500
@@ -152,7 +154,7 @@ def _ready(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
 
 
 @pytest.mark.nightly
-def test_it_serves_with_a_read_only_root(served: tuple[dict[str, Any], Pki]) -> None:
+def test_the_image_serves_with_a_read_only_root(served: tuple[dict[str, Any], Pki]) -> None:
     ready, pki = served
     end = time.monotonic() + 60
     while time.monotonic() < end:

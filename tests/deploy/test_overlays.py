@@ -48,7 +48,7 @@ def test_every_container_of_an_overlay_has_the_image_of_this_version(name: str) 
     assert images == {f"claimgate:{__version__}"}
 
 
-def test_client_certificates_are_asked_for_with_flags_that_exist_and_files_that_are_mounted() -> None:
+def test_the_overlay_about_client_certificates_uses_existing_flags_and_mounted_files() -> None:
     pod = of_kind("client-certificates", "Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     flags = {setting.flag for setting in declared_settings(ServerSettings)}

@@ -29,7 +29,7 @@ def granted() -> set[tuple[str, str, str]]:
 
 
 def requested(server: ApiServer) -> set[tuple[str, str, str]]:
-    """The same for the objects that were listed and watched in a run."""
+    """Group, resource and name of the objects that a run listed and watched; name "" means all."""
     found = set()
     for path, query, _ in server.asked:
         if "limit" in query or "watch" in query:
@@ -39,7 +39,7 @@ def requested(server: ApiServer) -> set[tuple[str, str, str]]:
     return found
 
 
-def test_the_role_names_exactly_what_a_run_asks_for(tmp_path: Path) -> None:
+def test_the_role_names_exactly_what_a_run_requests(tmp_path: Path) -> None:
     policies = shipped_policies()
     server = ApiServer()
     rows: dict[str, list[tuple[str, str, bool]]] = {}
