@@ -25,6 +25,7 @@ _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
 """The texts that Python's int() accepts."""
 _LONGEST_NUMBER: Final = 40
+_SHORTEST_BEGINNING: Final = len("--model")
 _NUMERAL: Final = re.compile(r"[+-]?\.?[0-9]")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 """The texts that Python's float() accepts, for numbers of a usual size."""
@@ -72,7 +73,15 @@ class FlagTable:
         glued = _GLUED.fullmatch(name)
         if glued is not None and name not in self.meanings and glued[1] in self.meanings:
             return f"{glued[1]} {glued[2]}"
-        return self.mistakes.get(name, "")
+        return self.mistakes.get(name, "") or self._abbreviated_flag(name)
+
+    def _abbreviated_flag(self, name: str) -> str:
+        """Return the one flag that begins with a name, for a parser that accepts whole names only."""
+        if self.beginnings or len(name) < _SHORTEST_BEGINNING or not name.startswith("--"):
+            return ""
+        longer = [each for each in self.long_names if each.startswith(name)]
+        meanings = {self.meanings.get(each) for each in longer}
+        return longer[0] if len(meanings) == 1 and None not in meanings else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,13 +68,15 @@ def _shards_of_tgi(server: StartedServer) -> int | None:
 
 def refusals_of_tgi(server: StartedServer, gpus: int | None) -> Iterator[tuple[str, str]]:
     """Yield the refusal of `--sharded true` without a number, on one GPU."""
-    sharded = server.arguments.text("sharded") or server.variables.get("SHARDED", "")
+    by_flag = server.arguments.text("sharded")
+    sharded, name = (by_flag, "--sharded true") if by_flag else (server.variables.get("SHARDED", ""), "SHARDED=true")
     visible = server.variables.get("CUDA_VISIBLE_DEVICES", "")
     counted = len(visible.split(",")) if visible else gpus
     if sharded.lower() == "true" and _shards_of_tgi(server) is None and counted == 1 and not server.arguments.is_open:
         has = f"the one GPU of CUDA_VISIBLE_DEVICES={visible[:40]}" if visible else "1 GPU"
-        message = f"TGI refuses --sharded true with {has} because sharding needs more than one"
-        yield message, "remove CUDA_VISIBLE_DEVICES" if visible else "remove --sharded, or request more GPUs"
+        message = f"TGI refuses {name} with {has} because sharding needs more than one"
+        lower = "remove --sharded" if by_flag else "remove SHARDED"
+        yield message, "remove CUDA_VISIBLE_DEVICES" if visible else f"{lower}, or request more GPUs"
 
 
 def processes_of_tensorrt_llm(server: StartedServer) -> ServerProcesses:

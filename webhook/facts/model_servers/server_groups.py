@@ -18,6 +18,7 @@ from webhook.facts.gpu.device_pods import BATCH
 from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import (
+    RAY_KINDS,
     WORKER_SET_TEMPLATE,
     ServerContainer,
     pods_of_template_in_group,
@@ -96,7 +97,8 @@ _WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
-"""The pod sets of a LeaderWorkerSet that may contain the leader: `leader`, or `main` for all pods."""
+"""Pod sets of a LeaderWorkerSet with the leader: the leader's own, or the pod set of all pods."""
+_HEAD_GROUP: Final = "headGroupSpec"
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
 
 
@@ -152,6 +154,10 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     group = _group_of_worker_set(member, subject)
     if group is not None:
         yield from _check_worker_set(member, group, nodes)
+    elif subject.group_kind in RAY_KINDS and member.processes.is_anywhere and member.processes.total is not None:
+        is_head = _HEAD_GROUP in member.pod_set.path
+        if is_head and member.gpus.is_without and not _has_limit_range(subject):
+            yield _problem_of_leader(member, "head")
     if nodes is None or nodes < 2 or member.server.name not in _ADDRESS:
         return
     metadata = template_of(member.pod_set, subject).metadata
@@ -179,12 +185,11 @@ def _group_of_worker_set(member: ServerContainer, subject: Subject) -> PodsOfSer
 
 
 def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int | None) -> Iterator[Problem]:
-    processes, name = member.processes, member.server.name
+    processes = member.processes
     is_joined = nodes is not None and nodes > 1 and processes.total is not None
     is_by_ray = processes.is_anywhere and processes.total is not None
     if is_by_ray and member.gpus.is_without and group.gpus:
-        message = f"{name} starts on Ray in the leader, which has no GPU, so {name} exits at once"
-        yield LEADER_WITHOUT_GPU.problem(member.path, message, "request at least 1 GPU for the leader")
+        yield _problem_of_leader(member, "leader")
     elif (
         (is_by_ray or is_joined)
         and group.gpus is not None
@@ -192,6 +197,12 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
         and (nodes or 1) <= (group.pods or 1)  # a group with too few pods is reported as nodes that never join
     ):
         yield _problem_of_group(member, group)
+
+
+def _problem_of_leader(member: ServerContainer, who: str) -> Problem:
+    name = member.server.name
+    message = f"{name} starts on Ray in the {who}, which has no GPU, so {name} exits at once"
+    return LEADER_WITHOUT_GPU.problem(member.path, message, f"request at least 1 GPU for the {who}")
 
 
 def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:

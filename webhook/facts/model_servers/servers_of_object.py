@@ -25,6 +25,7 @@ from webhook.facts.model_servers.started_servers import (
     VLLM,
     StartedServer,
     may_start_ray,
+    release_of_vllm,
     started_server,
 )
 from webhook.facts.subject import Subject
@@ -154,25 +155,26 @@ def server_container(
     server = with_configuration_file(server, container, spec, subject)
     server = with_variables_of_config_maps(server, container, subject)
     wants_gpus = not vllm.wants_no_gpu(server, container.image)
+    gpus = gpus_of_container(container, podset.name, subject)
     return ServerContainer(
         server=server,
         container=container,
         spec=spec,
         pod_set=podset,
         path=podset.locate(container.at),
-        processes=processes_of_server(server, joins_ray=joins_ray) if wants_gpus else ServerProcesses(),
-        gpus=gpus_of_container(container, podset.name, subject),
+        processes=processes_of_server(server, gpus.vendor, joins_ray=joins_ray) if wants_gpus else ServerProcesses(),
+        gpus=gpus,
         joins_ray=joins_ray,
     )
 
 
-def processes_of_server(server: StartedServer, *, joins_ray: bool) -> ServerProcesses:
-    """Return the processes of a server. The number is not known for a server that spreads layers over all GPUs."""
+def processes_of_server(server: StartedServer, vendor: str = "", *, joins_ray: bool) -> ServerProcesses:
+    """Return the processes that a server starts; their number is not known if a server spreads layers over all GPUs."""
     if server.arguments.has_unknown_words:
         return ServerProcesses(unknown=f"{server.name} refuses a word of its command")
     match server.name:
         case name if name == VLLM:
-            return vllm.processes_of_vllm(server, joins_ray=joins_ray)
+            return vllm.processes_of_vllm(server, joins_ray=joins_ray, vendor=vendor)
         case name if name == SGLANG:
             return sglang.processes_of_sglang(server)
         case name if name == TGI:
@@ -202,7 +204,7 @@ def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
             return mistyped
     match member.server.name:
         case name if name == VLLM:
-            return tuple(vllm.refusals_of_vllm(member.server))
+            return tuple(vllm.refusals_of_vllm(member.server, release_of_vllm(member.container)))
         case name if name == SGLANG:
             return tuple(sglang.refusals_of_sglang(member.server))
         case name if name == TGI:

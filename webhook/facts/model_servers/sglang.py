@@ -24,6 +24,8 @@ def processes_of_sglang(server: StartedServer) -> ServerProcesses:
     tensor, pipeline, data, nodes = (size or 1 for size in sizes)
     if arguments.has("data-attention"):
         data = 1
+    if data > 1 and nodes > 1:
+        return ServerProcesses(unknown="SGLang refuses data parallel ranks on several nodes")
     here = -(-tensor * pipeline // nodes) if nodes > 1 else data * tensor * pipeline
     named = {"tensor": tensor, "pipeline": pipeline, "data": data}
     return ServerProcesses(
@@ -61,12 +63,14 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
         message = f"SGLang fails with --node-rank {rank} because ranks of --nnodes {nodes} end at {nodes - 1}"
         yield message, f"set --node-rank below {nodes}"
     if nodes > 1 and data > 1 and not arguments.has("data-attention"):
-        yield f"SGLang refuses --dp-size {data} on {nodes} nodes", "add --enable-dp-attention, or remove --dp-size"
+        message = f"SGLang refuses --dp-size {data} together with --nnodes {nodes}"
+        yield message, "add --enable-dp-attention, or remove --dp-size"
+    option = "--attn-dp-size"
+    if arguments.has("data-attention") and not arguments.has("attention-data"):
+        option, attention = "--dp-size", data  # --enable-dp-attention turns data into attention data parallelism
     if attention and attention > 1 and tensor % attention:
-        yield (
-            f"SGLang refuses --tp-size {tensor} because it is not a multiple of --attn-dp-size {attention}",
-            f"set a multiple of {attention}",
-        )
+        message = f"SGLang refuses --tp-size {tensor} because it is not a multiple of {option} {attention}"
+        yield message, f"set a multiple of {attention}"
     if memory := arguments.refused_fraction("memory"):
         message = f"SGLang fails with --mem-fraction-static {memory} because it is a fraction of the memory of each GPU"
         yield message, "set a fraction such as 0.85"

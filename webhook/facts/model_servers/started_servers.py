@@ -38,6 +38,7 @@ _VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
+_RUNS_PARAMETERS: Final = re.compile(r'(?:^|[;&\n])[ \t]*(?:exec[ \t]+)?"\$@"[ \t\n;]*\Z')
 _RAY_ADDRESS: Final = "RAY_ADDRESS"
 """The variable by which a program joins a Ray cluster."""
 _RAY_START: Final = re.compile(r"\bray\s+start\b")
@@ -123,8 +124,13 @@ def started_server(container: Container) -> StartedServer | None:
         words = [*filter(None, (program, verb)), *words]
         if table is None:
             return StartedServer(name=by_image, arguments=Arguments(), variables=_known_variables(container))
-    started = programs_started_by(words, container.environment, catalogue.programs, container.reading.deadline)
+    deadline = container.reading.deadline
+    started = programs_started_by(words, container.environment, catalogue.programs, deadline)
     servers = [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
+    if not servers and _runs_its_parameters(words, container):
+        words = words[4:]
+        started = programs_started_by(words, container.environment, catalogue.programs, deadline)
+        servers = [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
     if len(servers) != 1:
         return None
     start = servers[0]
@@ -140,9 +146,7 @@ def started_server(container: Container) -> StartedServer | None:
         arguments = arguments[1:] if arguments[0] == "serve" else arguments
     return StartedServer(
         name=name,
-        arguments=read_arguments(
-            arguments, catalogue.flags[name], container.reading.deadline, is_in_script=start.is_in_script
-        ),
+        arguments=read_arguments(arguments, catalogue.flags[name], deadline, is_in_script=start.is_in_script),
         variables={**started.variables, **start.variables},
         is_in_script=start.is_in_script,
         by_image=bool(by_image),
@@ -154,14 +158,22 @@ def _with_parameters_of_script(arguments: Sequence[str], words: Sequence[str]) -
     """Return arguments with `"$@"` replaced by the words after the script of `sh -c`, as the shell does. If `"$@"`
     occurs several times, the arguments stay unchanged, because the number of words could grow without a bound.
     """
-    if (
-        arguments.count("$@") != 1
-        or len(words) < 4
-        or not (_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
-    ):
+    if arguments.count("$@") != 1 or not _has_parameters_of_script(words):
         return arguments
     given = words[4:]
     return [each for word in arguments for each in (given if word == "$@" else (word,))]
+
+
+def _has_parameters_of_script(words: Sequence[str]) -> bool:
+    return len(words) > 3 and bool(_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
+
+
+def _runs_its_parameters(words: Sequence[str], container: Container) -> bool:
+    """Return whether the last command of a script of `sh -c` is the words after the script, as in `exec "$@"`."""
+    if len(words) < 5 or not _has_parameters_of_script(words):
+        return False
+    container.charge_search(words[2])
+    return _RUNS_PARAMETERS.search(words[2]) is not None
 
 
 def starts_ray(container: Container) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhook.facts.model_servers.arguments import Arguments
 from webhook.facts.model_servers.processes import ServerProcesses
@@ -21,20 +21,24 @@ from webhook.facts.model_servers.started_servers import StartedServer
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
 _EXCLUDING: Final = (
     *("data-local", "data-external", "data-hybrid", "data-ports", "data-rank", "decode-context", "nodes", "backend"),
-    *("headless", "auto-tools"),
+    *("headless", "auto-tools", "prefill-context"),
 )
 """The meanings of flags that vLLM refuses together with some other flags."""
+_Release: TypeAlias = tuple[int, int, int]
+_PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
+"""A release that accepts prefill context ranks beside data parallel ranks; earlier ones refuse them."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
 _UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
 
 
-def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False) -> ServerProcesses:
+def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False, vendor: str = "") -> ServerProcesses:
     """Return the processes that vLLM starts.
 
     Args:
         server: the started server.
-        joins_ray: whether the pod is part of a Ray cluster of several pods.
+        joins_ray: whether its pod is part of a Ray cluster of several pods.
+        vendor: of its GPUs.
     """
     arguments = server.arguments
     sizes = [arguments.number(name) for name in _SIZES]
@@ -49,6 +53,8 @@ def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False) -> Serv
         return ServerProcesses(unknown="vLLM refuses several nodes beside the executor ray")
     is_ray = backend == "ray" or arguments.text("data-backend") == "ray"
     if is_ray or (joins_ray and backend == "" and nodes == 1):
+        if vendor == "amd" and not joins_ray:
+            return ServerProcesses(unknown="on AMD GPUs vLLM starts a Ray that assumes a GPU for each worker")
         return _processes_by_ray(server, world, joins_ray=joins_ray, is_named=is_ray)
     if backend == "external_launcher":
         return ServerProcesses()
@@ -110,8 +116,13 @@ def wants_no_gpu(server: StartedServer, image: str) -> bool:
     return device == "cpu" or _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image
 
 
-def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
-    """Yield arguments that vLLM refuses, with the fix; nothing if a shell may add arguments."""
+def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> Iterator[tuple[str, str]]:
+    """Yield arguments that vLLM refuses, with the fix; nothing if a shell may add arguments.
+
+    Args:
+        server: the started server.
+        release: of vLLM, None if it is not known.
+    """
     arguments = server.arguments
     if arguments.is_open or arguments.has("config"):
         return
@@ -137,10 +148,7 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
     if arguments.has("auto-tools") and not arguments.has("tool-parser"):
         yield "vLLM refuses --enable-auto-tool-choice without --tool-call-parser", "add --tool-call-parser"
     yield from _refusals_of_load_balancing(arguments, data, local)
-    if tensor and decode and decode > 1 and context == 1 and tensor % decode:
-        size = f"--decode-context-parallel-size {decode}"
-        message = f"vLLM refuses --tensor-parallel-size {tensor} because it is not a multiple of {size}"
-        yield message, f"set a multiple of {decode}"
+    yield from _refusals_of_context((tensor, data, context, decode), release)
     if nodes is not None and nodes > 1:
         yield from _refusals_of_several_nodes(arguments, nodes, rank, (tensor, pipeline, data, context))
     if text("backend") == "uni" and pipeline is not None and pipeline > 1:
@@ -153,6 +161,20 @@ def refusals_of_vllm(server: StartedServer) -> Iterator[tuple[str, str]]:
             yield "vLLM refuses --headless together with --api-server-count", "remove --api-server-count, or --headless"
         if arguments.has("data-hybrid"):
             yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
+
+
+def _refusals_of_context(sizes: Sequence[int | None], release: _Release | None) -> Iterator[tuple[str, str]]:
+    """Yield context parallel sizes that vLLM refuses beside the other sizes: tensor, data, prefill and decode."""
+    tensor, data, prefill, decode = sizes
+    if tensor is None or prefill is None or decode is None:
+        return
+    if prefill > 1 and data and data > 1 and release is not None and release < _PREFILL_WITH_DATA:
+        others = f"--prefill-context-parallel-size {prefill} together with --data-parallel-size {data}"
+        yield f"vLLM before 0.32 refuses {others}", "remove one of them"
+    if prefill == 1 and decode and tensor % decode:
+        size = f"--decode-context-parallel-size {decode}"
+        message = f"vLLM refuses --tensor-parallel-size {tensor} because it is not a multiple of {size}"
+        yield message, f"set a multiple of {decode}"
 
 
 def _refusals_of_load_balancing(arguments: Arguments, data: int | None, local: int | None) -> Iterator[tuple[str, str]]:
