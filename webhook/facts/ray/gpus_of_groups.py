@@ -77,8 +77,10 @@ _LLM_APP: Final = "ray.serve.llm:build_openai_app"
 _LLM_APP_OF_TWO: Final = "ray.serve.llm:build_pd_openai_app"
 """An application with separate deployments for prefill and decode."""
 _NAMES: Final = {"GPU": "num-gpus", "CPU": "num-cpus", "memory": "memory"}
+_AT: Final = ("spec", "serveConfigV2")
 _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
+_LEAST_REPLICAS: Final = "min_replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,32 +88,34 @@ class RayGpus:
     """The GPUs of each group of a Ray cluster.
 
     Args:
-        largest: the most GPUs that one pod has; None if the number is not known.
-        total: the GPUs of all pods at the largest number of pods; None if the number is not known.
-        hiding: the path of a num-gpus of 0 in a group with a GPU limit; None without such a group.
-        limit: the GPU limit of the group with `hiding`.
-        unread: the name of a container with GPUs that KubeRay does not read, because it is not the first container;
-            "" without such a container.
+        largest: the most GPUs that one pod has; None if it is not known.
+        total: the GPUs of all pods at the largest number of pods; None if it is not known.
+        hiding: the path of a num-gpus or a GPU of `resources` of 0 together with a GPU limit, None if there is none.
+        limit: this GPU limit.
+        lowered: a group whose `resources` or rayStartParams set fewer GPUs than its limit, in words.
+        unread: a container with GPUs that KubeRay does not read, because it is not the first of its pod.
     """
 
     largest: int | None
     total: int | None
     hiding: FieldPath | None = None
     limit: int = 0
+    lowered: str = ""
     unread: str = ""
 
     @property
     def largest_in_words(self) -> str:
         """Return a clause about the most GPUs of a pod."""
         if self.largest:
-            return f"no pod of the Ray cluster has more than {self.largest}"
+            because = f", because {self.lowered}" if self.lowered else ""
+            return f"no pod of the Ray cluster has more than {self.largest}{because}"
         unread = f", because KubeRay reads the limits of the first container alone, and `{self.unread}` is another"
         return f"no pod requests one for Ray{unread if self.unread else ''}"
 
 
 def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
     """Return the GPUs of a Ray cluster."""
-    largest, total, hiding, hidden_limit, unread = 0, 0, None, 0, ""
+    largest, total, hiding, hidden_limit, lowered, unread = 0, 0, None, 0, (0, ""), ""
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
         pods = _most_pods_of_group(group, cluster)
@@ -119,11 +123,15 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
             return RayGpus(largest=None, total=None)
         if pods:
             largest, total = max(largest, gpus), total + gpus * pods
+        setting = ("resources", "GPU") if "GPU" in group.resources else ("rayStartParams", "num-gpus")
         if gpus == 0 and limit:
-            hiding, hidden_limit = group.path("rayStartParams", "num-gpus"), limit
+            hiding, hidden_limit = group.path(*setting), limit
+        elif gpus < limit:
+            lowered = max(lowered, (limit, f"{'.'.join(setting)} of a group overrides its limit of {limit}"))
         others = list(group.template.spec.containers)[1:] if not gpus else ()
         unread = next((each.name for each in others if not _COMPARABLE.isdisjoint(each.resources.limits)), unread)
-    return RayGpus(largest=largest, total=total, hiding=hiding, limit=hidden_limit, unread=unread)
+    why = lowered[1] if lowered[0] > largest else ""
+    return RayGpus(largest=largest, total=total, hiding=hiding, limit=hidden_limit, lowered=why, unread=unread)
 
 
 def _gpus_of_group(group: Group) -> tuple[int | None, int]:
@@ -159,7 +167,10 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDemand:
-    """The GPUs that a deployment of Serve needs in one pod, and in all. `what` and `sizes` are words for messages."""
+    """The GPUs that a deployment of Serve needs in one pod, and in all replicas together.
+
+    `sizes` gives the reason, and `setting` is the field with the number of replicas.
+    """
 
     name: str
     of_one_pod: float
@@ -167,6 +178,7 @@ class ReplicaDemand:
     replicas: int
     what: str = "num_gpus"
     sizes: str = ""
+    setting: str = "num_replicas"
 
 
 def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
@@ -184,8 +196,9 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
             message = (
                 f"is 0, which hides {counted(gpus.limit, 'GPU')} of the container from Ray, but {demand.name} asks "
             )
-            message += f"for {_shown(demand.of_one_pod)}, so num-gpus keeps it waiting"
-            yield HIDDEN_FROM_RAY.problem(gpus.hiding, message, "remove num-gpus, and KubeRay sets it from the limit")
+            name = gpus.hiding[-1]
+            message += f"for {_shown(demand.of_one_pod)}, so {name} keeps it waiting"
+            yield HIDDEN_FROM_RAY.problem(gpus.hiding, message, f"remove {name}, and KubeRay sets it from the limit")
             return
         if demand.of_one_pod > gpus.largest:
             has, wanted = gpus.largest_in_words, _gpus_as_text(demand.of_one_pod)
@@ -193,15 +206,16 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
             give = f"give a group pods of {counted(math.ceil(demand.of_one_pod), 'GPU')}"
             first = f"put `{gpus.unread}` first"
             fix = first if gpus.unread and not gpus.largest else f"ask for {gpus.largest}, or {give}"
-            yield NO_GROUP_WITH_GPUS.problem(("spec", "serveConfigV2"), message, fix)
+            yield NO_GROUP_WITH_GPUS.problem(_AT, message, fix)
     total = sum(demand.total for demand in demands)
     if total > gpus.total and all(demand.of_one_pod <= gpus.largest for demand in demands):
         largest = max(demands, key=lambda demand: demand.total)
-        has = f"has {largest.sizes or f'{largest.replicas} replicas'}"
+        least = "at least " if largest.setting == _LEAST_REPLICAS else ""
+        has = f"has {largest.sizes or f'{least}{largest.replicas} replicas'}"
         message = f"{largest.name} {has}, and all deployments ask for {_gpus_as_text(total)}, "
         message += f"but the Ray cluster has {gpus.total}"
-        fix = f"lower {'the sizes' if largest.sizes else 'num_replicas'}, add pods, or set enableInTreeAutoscaling"
-        yield TOO_FEW_GPUS.problem(("spec", "serveConfigV2"), message, fix)
+        fix = f"lower {'the sizes' if largest.sizes else largest.setting}, add pods, or set enableInTreeAutoscaling"
+        yield TOO_FEW_GPUS.problem(_AT, message, fix)
 
 
 def _shown(number: float) -> str:
@@ -244,11 +258,15 @@ def _demand_of_deployment(deployment: Mapping[str, Any]) -> ReplicaDemand | None
         is_strict = deployment.get("placement_group_strategy") == "STRICT_PACK"
         what = "bundles with STRICT_PACK" if is_strict else "its largest bundle"
         one = sum(sizes) if is_strict else max(sizes)
-        return ReplicaDemand(name=name, of_one_pod=one, total=sum(sizes) * replicas, replicas=replicas, what=what)
+        total = sum(sizes) * replicas
+        return ReplicaDemand(
+            name=name, of_one_pod=one, total=total, replicas=replicas, what=what, setting=_setting(deployment)
+        )
     gpus = _number(_map(deployment.get("ray_actor_options")).get("num_gpus", 0))
     if not gpus:
         return None
-    return ReplicaDemand(name=name, of_one_pod=gpus, total=gpus * replicas, replicas=replicas)
+    total, setting = gpus * replicas, _setting(deployment)
+    return ReplicaDemand(name=name, of_one_pod=gpus, total=total, replicas=replicas, setting=setting)
 
 
 def _demands_of_llm_configs(configs: Sequence[Mapping[str, Any]], subject: Subject) -> Iterator[ReplicaDemand]:
@@ -270,8 +288,13 @@ def _demands_of_llm_configs(configs: Sequence[Mapping[str, Any]], subject: Subje
 def _replicas(deployment: Mapping[str, Any]) -> int:
     """Return how many replicas a deployment has at least."""
     scaling = deployment.get("autoscaling_config")
-    number = _map(scaling).get("min_replicas", 1) if scaling is not None else deployment.get("num_replicas", 1)
+    number = _map(scaling).get(_LEAST_REPLICAS, 1) if scaling is not None else deployment.get("num_replicas", 1)
     return number if isinstance(number, int) and 0 <= number <= _MOST else 1
+
+
+def _setting(deployment: Mapping[str, Any]) -> str:
+    """Return the field with the number of replicas that start at least."""
+    return "num_replicas" if deployment.get("autoscaling_config") is None else _LEAST_REPLICAS
 
 
 def _number(value: Any) -> float | None:
@@ -289,13 +312,18 @@ def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
     for application in _maps(config.get("applications")):
         for model in _maps(_map(application.get("args")).get("llm_configs")):
             placement = _map(model.get("placement_group_config"))
+            of_worker = _number(_map(placement.get("bundle_per_worker")).get("GPU", 0)) or 0
+            if of_worker > 1:
+                message = f"an LLM deployment has a bundle_per_worker of {_shown(of_worker)} GPUs, but vLLM accepts "
+                yield LARGE_BUNDLE.problem(_AT, f"{message}only bundles of 1", "write GPU: 1 in bundle_per_worker")
+                return
             sizes = [_number(bundle.get("GPU", 0)) or 0 for bundle in _maps(placement.get("bundles"))]
             if sizes and max(sizes) > 1:
                 message = (
                     f"an LLM deployment has a bundle of {_shown(max(sizes))} GPUs, but vLLM accepts only bundles of 1"
                 )
                 fix = f"write {_shown(sum(sizes))} bundles of 1 GPU"
-                yield LARGE_BUNDLE.problem(("spec", "serveConfigV2"), message, fix)
+                yield LARGE_BUNDLE.problem(_AT, message, fix)
                 return
 
 
