@@ -22,6 +22,7 @@ class Group(Typed):
     group_name = Text()
     max_replicas = OptionalNumber()
     min_replicas = OptionalNumber()
+    priority = OptionalNumber()
     replicas = OptionalNumber()
     ray_start_params = Part(StartParams)
     resources = ValueMap()
@@ -37,6 +38,7 @@ class UpgradeStrategy(Typed):
 class AuthOptions(Typed):
     """ray.io AuthOptions."""
 
+    enable_k8s_token_auth = Truth(name="enableK8sTokenAuth")
     mode = Text()
 
 

@@ -9,18 +9,21 @@ controllers/ray/utils/validation.go.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.releases import Release, parse_release, release_as_text
 from webhook.facts.ray.groups import RAY
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule
 from webhook.typed.cluster_objects import Deployment
 from webhook.typed.pods import Container
-from webhook.typed.ray import RayCluster, RayClusterSpec, RayJob, RayService
+from webhook.typed.ray import RayCluster, RayClusterSpec, RayJob, RayService, RayServiceSpec
 from webhook.typed.view import Typed
 
 FIELD: Final = RAY.rule(
@@ -52,16 +55,49 @@ TOKEN: Final = RAY.rule(
     source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",
 )
+PRIORITY: Final = RAY.rule(
+    "ray/priority-release",
+    title="rayVersion is too old for the priority of a group, or not set",
+    why="KubeRay marks the object as invalid and makes no pods.",
+    source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/utils/validation.go",
+    function="validateWorkerGroupPriority",
+)
+INCREMENTAL_OPTIONS: Final = RAY.rule(
+    "ray/incremental-upgrade-options",
+    title="An incremental upgrade of a RayService lacks a setting that it needs",
+    why="KubeRay marks the RayService as invalid and makes no pods.",
+    source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/utils/validation.go",
+    function="ValidateClusterUpgradeOptions",
+)
+OTHER_RELEASE: Final = RAY.rule(
+    "ray/release-of-image",
+    title="rayVersion differs from the release of the image",
+    why="KubeRay chooses settings by rayVersion, and the image may not have them.",
+    source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/common/pod.go",
+    level="advice",
+    fails="silent",
+)
 _IMAGE: Final = "kuberay/operator"
 _DELETION: Final = "RayJobDeletionPolicy"
 _UPGRADE: Final = "RayServiceIncrementalUpgrade"
 _INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
 _TOKEN: Final[Release] = (2, 52)
+_KUBERNETES_TOKEN: Final[Release] = (2, 55)
+_PRIORITY: Final[Release] = (2, 56)
+_RAY_IMAGE: Final = re.compile(
+    r"(?:docker\.io/)?rayproject/ray[a-z-]*:([0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3})(?![0-9rc.]).*"
+)
+_LONGEST_RELEASE: Final = 20
+_RELEASE: Final = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 _OF_CLUSTER: Final[tuple[tuple[str, Release], ...]] = (
     ("gcsFaultToleranceOptions", (1, 3)),
     ("managedBy", (1, 3)),
+    ("autoscalerOptions.version", (1, 4)),
     ("authOptions", (1, 5)),
     ("upgradeStrategy", (1, 6)),
+    ("historyServerOptions", (1, 7)),
+    ("networkPolicy", (1, 7)),
+    ("tlsOptions", (1, 7)),
 )
 _OF_JOB: Final[tuple[tuple[str, Release], ...]] = (
     ("managedBy", (1, 3)),
@@ -93,6 +129,8 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
     """Yield fields and settings that the installed KubeRay does not accept."""
     cluster = _cluster_spec(subject)
     yield from _check_token(cluster)
+    yield from _check_priority(cluster)
+    yield from _advise_release_of_image(cluster)
     installed = installed_kuberay(subject.cluster_view())
     if installed is None:
         return
@@ -112,7 +150,22 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
                 "upgrade, and a changed rayClusterConfig never reaches a cluster"
             )
             yield UPGRADE_GATE.problem(service.path("upgradeStrategy", "type"), message, f"turn the gate {_UPGRADE} on")
+        elif service.upgrade_strategy.type == _INCREMENTAL:
+            yield from _check_incremental_upgrade(service)
     yield from _check_fields(cluster, _OF_CLUSTER, installed)
+
+
+def _check_incremental_upgrade(service: RayServiceSpec) -> Iterator[Problem]:
+    """Yield the settings that an incremental upgrade needs."""
+    strategy, asks = service.upgrade_strategy, f"{_INCREMENTAL} needs"
+    if not service.ray_cluster_config.enable_in_tree_autoscaling:
+        message = f"{asks} enableInTreeAutoscaling in rayClusterConfig, so KubeRay makes no pods"
+        at = service.path("upgradeStrategy", "type")
+        yield INCREMENTAL_OPTIONS.problem(at, message, "set enableInTreeAutoscaling: true")
+    elif not strategy.has("clusterUpgradeOptions"):
+        message = f"{asks} clusterUpgradeOptions, so KubeRay makes no pods"
+        at = service.path("upgradeStrategy", "type")
+        yield INCREMENTAL_OPTIONS.problem(at, message, "set clusterUpgradeOptions with a gatewayClassName")
 
 
 def installed_kuberay(view: ClusterView) -> KubeRay | None:
@@ -162,9 +215,39 @@ def _check_fields(spec: Typed, fields: tuple[tuple[str, Release], ...], installe
 
 
 def _check_token(cluster: RayClusterSpec) -> Iterator[Problem]:
-    version = cluster.ray_version
-    release = parse_release(version)
-    if cluster.auth_options.mode != "token" or (release is not None and release >= _TOKEN):
+    version, options = cluster.ray_version, cluster.auth_options
+    release, is_of_kubernetes = parse_release(version), options.enable_k8s_token_auth
+    needed = _KUBERNETES_TOKEN if is_of_kubernetes else _TOKEN
+    if options.mode != "token" or (release is not None and release >= needed):
         return
-    message = f"token authentication needs rayVersion 2.52.0 or later, and rayVersion is {version or 'not set'}"
-    yield TOKEN.problem(cluster.path("authOptions", "mode"), message, "set rayVersion to the release of the image")
+    what = "enableK8sTokenAuth" if is_of_kubernetes else "token authentication"
+    at = cluster.path("authOptions", "enableK8sTokenAuth" if is_of_kubernetes else "mode")
+    yield _problem_of_release(TOKEN, at, what, needed, version)
+
+
+def _check_priority(cluster: RayClusterSpec) -> Iterator[Problem]:
+    release = parse_release(cluster.ray_version)
+    for group in cluster.worker_group_specs:
+        if group.priority and not (release is not None and release >= _PRIORITY):
+            yield _problem_of_release(PRIORITY, group.path("priority"), "priority", _PRIORITY, cluster.ray_version)
+            return
+
+
+def _problem_of_release(rule: Rule, at: FieldPath, what: str, needed: Release, version: str) -> Problem:
+    least = f"{release_as_text(needed)}.0"
+    message = f"{what} needs rayVersion {least} or later, and rayVersion is {version or 'not set'}"
+    return rule.problem(at, message, "set rayVersion to the release of the image")
+
+
+def _advise_release_of_image(cluster: RayClusterSpec) -> Iterator[Problem]:
+    version = cluster.ray_version
+    if len(version) > _LONGEST_RELEASE or not _RELEASE.fullmatch(version):
+        return
+    for group in cluster.groups():
+        container = next(iter(group.template.spec.containers), None)
+        match = _RAY_IMAGE.fullmatch(container.image) if container is not None else None
+        if match is not None and match[1] != version:
+            name = f"group `{group.group_name}`" if group.group_name else "the head"
+            message = f"is {version}, but the image of {name} has Ray {match[1]}"
+            yield OTHER_RELEASE.problem(cluster.path("rayVersion"), message, f"write {match[1]}")
+            return

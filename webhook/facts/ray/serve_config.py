@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from webhook.apimachinery.releases import parse_release
+from webhook.apimachinery.releases import Release, parse_release
 from webhook.errors import InputError
 from webhook.facts.ray.groups import RAY
 from webhook.facts.subject import Subject
@@ -51,7 +51,10 @@ _PARSE_S: Final = 4e-5
 _AT: Final = ("spec", "serveConfigV2")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "the text": frozenset(
-        ("applications", "proxy_location", "http_options", "grpc_options", "logging_config", "target_capacity")
+        (
+            *("applications", "proxy_location", "http_options", "grpc_options", "logging_config", "target_capacity"),
+            *("controller_options", "tracing_config"),
+        )
     ),
     "an application": frozenset(
         (
@@ -66,7 +69,8 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
             *("health_check_period_s", "health_check_timeout_s", "ray_actor_options", "placement_group_bundles"),
             *("placement_group_strategy", "max_replicas_per_node", "logging_config", "request_router_config"),
             *("placement_group_bundle_label_selector", "placement_group_fallback_strategy"),
-            "max_constructor_retry_count",
+            *("max_constructor_retry_count", "backpressure_config", "gang_scheduling_config", "deployment_actors"),
+            *("rolling_update_percentage", "max_surge_percent", "is_driver_deployment"),
         )
     ),
     "ray_actor_options": frozenset(
@@ -87,6 +91,8 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 _RENAMED: Final[Mapping[str, str]] = {"max_concurrent_queries": "max_ongoing_requests", "deployment": "deployments"}
 _WITHOUT_OLD_NAME: Final = (2, 34)
 """A release of Ray that certainly has no max_concurrent_queries: ray-project/ray#46427 removed it in July 2024."""
+_READ_RELEASE: Final = (2, 60)
+"""The release of Ray with the fields above. A later release may have more."""
 _IMPORT_PATH: Final = re.compile(r"[^.:]+([.:][^.:]+)+")
 
 
@@ -134,7 +140,7 @@ def check_serve_config(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem]:
-    yield from _check_fields(config, "the text")
+    yield from _check_fields(config, "the text", subject)
     applications = config.get("applications")
     if not isinstance(applications, list):
         message = "has no list `applications`, which Ray requires"
@@ -162,7 +168,7 @@ def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem
 
 
 def _check_application(application: Mapping[str, Any], who: str, subject: Subject) -> Iterator[Problem]:
-    yield from _check_fields(application, "an application")
+    yield from _check_fields(application, "an application", subject)
     path = application.get("import_path")
     if not isinstance(path, str) or not path:
         yield _refusal(f"{who} has no import_path, which Ray requires", "set import_path")
@@ -181,27 +187,27 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
     deployments = application.get("deployments")
     for deployment in subject.deadline.charge_for_items(deployments if isinstance(deployments, list) else ()):
         if isinstance(deployment, dict):
-            yield from _check_fields(_without_fields_of_old_ray(deployment, subject), "a deployment")
-            yield from _check_deployment(deployment, f"deployment `{deployment.get('name', '')}`")
+            yield from _check_fields(_without_fields_of_old_ray(deployment, subject), "a deployment", subject)
+            yield from _check_deployment(deployment, f"deployment `{deployment.get('name', '')}`", subject)
 
 
 def _without_fields_of_old_ray(deployment: Mapping[str, Any], subject: Subject) -> Mapping[str, Any]:
     """Return a deployment without max_concurrent_queries if the cluster's release of Ray still reads this field."""
-    release = parse_release(subject.typed(RayService).spec.ray_cluster_config.ray_version)
+    release = _release_of_ray(subject)
     if release is None or release >= _WITHOUT_OLD_NAME:
         return deployment
     return {name: value for name, value in deployment.items() if name != "max_concurrent_queries"}
 
 
-def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Problem]:
+def _check_deployment(deployment: Mapping[str, Any], who: str, subject: Subject) -> Iterator[Problem]:
     options, scaling = deployment.get("ray_actor_options"), deployment.get("autoscaling_config")
     number = deployment.get("num_replicas")
     if isinstance(options, dict):
-        yield from _check_fields(options, "ray_actor_options")
+        yield from _check_fields(options, "ray_actor_options", subject)
     if number == 0:
         yield _refusal(f"{who} sets num_replicas 0, which Ray refuses", "set num_replicas 1 or more")
     if isinstance(scaling, dict):
-        yield from _check_fields(scaling, "autoscaling_config")
+        yield from _check_fields(scaling, "autoscaling_config", subject)
         if isinstance(number, int):
             message = f"{who} sets num_replicas and autoscaling_config, which Ray refuses together"
             yield _refusal(message, "remove one of them")
@@ -214,13 +220,26 @@ def _check_deployment(deployment: Mapping[str, Any], who: str) -> Iterator[Probl
         yield _refusal(message, "remove one of them")
 
 
-def _check_fields(value: Mapping[str, Any], what: str) -> Iterator[Problem]:
-    """Report fields that Ray drops, if the right spelling or the right place of the field is known."""
-    for name in [each for each in list(value)[:100] if isinstance(each, str) and each not in _FIELDS[what]]:
+def _check_fields(value: Mapping[str, Any], what: str, subject: Subject) -> Iterator[Problem]:
+    """Report fields that Ray drops. A field that only a later release of Ray may have is reported if the right spelling
+    or the right place of the field is known.
+    """
+    for name in [each for each in list(value)[:100] if _is_unknown(each, what)]:
         meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")
         home = next((other for other, names in _FIELDS.items() if name in names), "")
+        message = f"`{name[:80]}` is not a field of {what}, and Ray drops it"
         if meant in _FIELDS[what]:
-            yield SERVE_FIELD.problem(_AT, f"`{name}` is not a field of {what}, and Ray drops it", f"write {meant}")
+            yield SERVE_FIELD.problem(_AT, message, f"write {meant}")
         elif home:
-            message = f"`{name}` is not a field of {what}, and Ray drops it"
             yield SERVE_FIELD.problem(_AT, message, f"move it to {home}")
+        elif (release := _release_of_ray(subject)) is None or release <= _READ_RELEASE:
+            yield SERVE_FIELD.problem(_AT, message, "remove it")
+
+
+def _release_of_ray(subject: Subject) -> Release | None:
+    return parse_release(subject.typed(RayService).spec.ray_cluster_config.ray_version)
+
+
+def _is_unknown(name: object, what: str) -> bool:
+    """Return whether Ray has no such field; a name such as `x-defaults` only holds an anchor of YAML."""
+    return isinstance(name, str) and name not in _FIELDS[what] and not name.startswith(("x-", "_", "."))
