@@ -1,4 +1,4 @@
-"""The API server refuses the same workloads as `object-shape/template-labels`, for the labels of their templates."""
+"""The API server refuses the same workloads as `object-shape/template-labels` and `object-shape/job-selector`."""
 
 from __future__ import annotations
 
@@ -56,4 +56,50 @@ def test_the_api_server_refuses_what_the_rule_reports(cluster, tmp_path, capsys,
     run_command_line(["audit", str(file), "--rule", "object-shape/template-labels", "-o", "json"])
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert bool(findings) == ("`selector` does not match template `labels`" in created.stderr), created.stderr
+    assert bool(findings) == (created.returncode != 0), created.stderr
+
+
+def _job(labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return _workload("Job", spec.pop("selector", None), labels, **spec)
+
+
+def _cron_job(job: dict[str, Any]) -> dict[str, Any]:
+    spec = {"schedule": "0 1 * * *", "jobTemplate": {"spec": job["spec"]}}
+    return job | {"kind": "CronJob", "spec": spec}
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(_job(), id="a Job"),
+        pytest.param(_job(APP, selector={"matchLabels": APP}), id="a selector"),
+        pytest.param(_job(APP, selector={}), id="an empty selector"),
+        pytest.param(_job(APP, selector={"matchLabels": {"job-name": "w"}}), id="a selector of the name"),
+        pytest.param(_job(APP, selector={"matchLabels": {"job-name": "v"}}), id="a selector of another name"),
+        pytest.param(_job(selector={"matchLabels": {"controller-uid": "a"}}), id="a selector of a uid"),
+        pytest.param(_job(selector={"matchExpressions": [TIER]}), id="a requirement"),
+        pytest.param(
+            _job(selector={"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}), id="no such label"
+        ),
+        pytest.param(
+            _job(selector={"matchExpressions": [{"key": "controller-uid", "operator": "Exists"}]}), id="any uid"
+        ),
+        pytest.param(_job({"job-name": "w"}), id="a label of the name"),
+        pytest.param(_job({"job-name": "v"}), id="a label of another name"),
+        pytest.param(_job({"batch.kubernetes.io/controller-uid": "a"}), id="a label of a uid"),
+        pytest.param(_job(APP, manualSelector=True), id="manualSelector alone"),
+        pytest.param(_job(APP, manualSelector=True, selector={"matchLabels": APP}), id="manualSelector and a selector"),
+        pytest.param(_job({"job-name": "v"}, manualSelector=True, selector={}), id="labels under manualSelector"),
+        pytest.param(_cron_job(_job(APP)), id="a CronJob"),
+        pytest.param(_cron_job(_job(APP, selector={})), id="a CronJob with an empty selector"),
+        pytest.param(_cron_job(_job(APP, manualSelector=True)), id="a CronJob with manualSelector"),
+        pytest.param(_cron_job(_job(APP, manualSelector=False)), id="a CronJob without manualSelector"),
+    ],
+)
+def test_the_api_server_refuses_the_same_selectors_of_jobs(cluster, tmp_path, capsys, workload):
+    file = tmp_path / "w.yaml"
+    file.write_text(yaml.safe_dump(workload))
+    created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
+    run_command_line(["audit", str(file), "--rule", "object-shape/job-selector", "-o", "json"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
     assert bool(findings) == (created.returncode != 0), created.stderr

@@ -63,9 +63,8 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.shapes",
-        checks="object_shape",
         groups=("pod-template-shape", "object-shape"),
-        rules=("object_shape",),
+        rules=("object_shape", "selectors"),
         judges_types=True,
     ),
     FactPackage(

@@ -1,13 +1,9 @@
-"""Reports values of the wrong type, values that a CustomResourceDefinition refuses, and selectors that miss the pods.
+"""The checks of values with a type that their field does not have, and of values that the CustomResourceDefinition
+refuses.
 
-No API server and no controller can decode a value of the wrong type. Other checks need a decoded object, so on an
-object that cannot be decoded only the checks of types run. values.yaml declares Trainer's kinds, and volcano.yaml
-Volcano's. An API server validates the schema after mutating webhooks, so an object of Volcano is checked with the
-defaults of Volcano's webhook.
-
-An API server refuses a workload that does not select its own pods before it calls validating webhooks, so only commands
-that read files report it. Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go and
-pkg/apis/batch/validation/validation.go.
+No API server and no controller can decode a value of the wrong type. All other checks need a decoded object, so only
+these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An API
+server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
 """
 
 from __future__ import annotations
@@ -21,9 +17,7 @@ from msgspec import structs
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.apimachinery.releases import Release
-from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
-from webhook.facts.pods.node_selection import labels_meet_requirement
-from webhook.facts.subject import Check, Subject
+from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.releases import (
     FLUX_AND_MORE,
     INJECTION,
@@ -32,10 +26,7 @@ from webhook.facts.train_job_pods.releases import (
     QUEUES,
     find_trainer_release,
 )
-from webhook.facts.train_job_pods.types import INSTALLED
 from webhook.facts.volcano_objects.defaults import object_with_defaults
-from webhook.facts.volcano_objects.types import KINDS as VOLCANO
-from webhook.facts.volcano_objects.types import NAMESPACE_LOOKUP
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
 from webhook.schema import Mismatch
@@ -43,11 +34,6 @@ from webhook.schema.decode import described
 from webhook.schema.values import Breach, declarations_of_file
 from webhook.text.wording import counted, did_you_mean, shown
 from webhook.typed.collections import Items
-from webhook.typed.fields import Part, Truth
-from webhook.typed.objects import Object
-from webhook.typed.pods import LabelSelector, PodTemplate, SelectorRequirement
-from webhook.typed.view import Typed
-from webhook.yamltext.placeholders import is_placeholder
 
 POD_TEMPLATE_SHAPE: Final = RuleGroup(
     "pod-template-shape",
@@ -298,97 +284,3 @@ def check_field_types_of_object(subject: Subject) -> Iterator[Problem]:
     """Report values of the wrong type outside pod templates."""
     if subject.group_kind not in POD_KIND:
         yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)
-
-
-TEMPLATE_LABELS: Final = OBJECT_SHAPE.rule(
-    "object-shape/template-labels",
-    title="The selector does not select the pods of the template",
-    why=(
-        "The API server refuses a workload whose spec.selector does not match the labels of its own pod template. The "
-        "controller would not find the pods that it creates."
-    ),
-    source="k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go",
-    function="ValidatePodTemplateSpecForReplicaSet",
-    level="warn",
-)
-SELECTING_KINDS: Final = frozenset(
-    (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
-)
-_JOB: Final = ("batch", "Job")
-_AT: Final = ("spec", "template", "metadata", "labels")
-_OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
-"""The operators of a label selector, and whether they need values."""
-
-
-class _WorkloadSpec(Typed):
-    """The fields of the five kinds of workloads. Only batch/v1 JobSpec has `manualSelector`."""
-
-    selector = Part(LabelSelector)
-    manual_selector = Truth()
-    template = Part(PodTemplate)
-
-
-class _Workload(Object):
-    """A workload that finds its pods by a selector."""
-
-    spec = Part(_WorkloadSpec)
-
-
-def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
-    """Report a selector that does not select the pods of the template.
-
-    Jobs without manualSelector are not checked, because the API server writes their selector.
-    """
-    if subject.mismatches:
-        return
-    spec = subject.typed(_Workload).spec
-    if (subject.group_kind == _JOB and not spec.manual_selector) or _has_open_labels(spec):
-        return
-    labels = spec.template.metadata.labels
-    unmet = [
-        f"`{key}: {value}`"
-        for key, value in spec.selector.match_labels.items()
-        if labels.get(key) != value and not any(map(is_placeholder, (key, value, labels.get(key, ""))))
-    ]
-    for requirement in spec.selector.match_expressions:
-        if not _is_valid(requirement):
-            return
-        if not labels_meet_requirement(labels, requirement):
-            unmet.append(f"`{requirement.key} {requirement.operator}`")
-    if unmet:
-        more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
-        message = f"do not match spec.selector, which asks for {unmet[0]}{more}, so the API server refuses the object"
-        yield TEMPLATE_LABELS.problem(_AT, message, "give the pod template the labels that spec.selector asks for")
-
-
-def _has_open_labels(spec: _WorkloadSpec) -> bool:
-    """Return whether a placeholder hides labels of the pods or a part of the selector."""
-    metadata, selector = spec.template.metadata, spec.selector
-    return (
-        spec.is_omitted("selector")
-        or spec.is_omitted("template")
-        or spec.template.is_omitted("metadata")
-        or metadata.is_omitted("labels")
-        or selector.is_omitted("matchLabels")
-        or selector.is_omitted("matchExpressions")
-    )
-
-
-def _is_valid(requirement: SelectorRequirement) -> bool:
-    """Return whether a requirement is valid. The API server compares no labels if one requirement is invalid."""
-    needs_values = _OPERATORS.get(requirement.operator)
-    return needs_values is not None and needs_values == bool(requirement.values)
-
-
-CHECKS: Final = (
-    Check(group="pod-template-shape", run=check_field_types_of_pod_template, kinds=POD_KIND),
-    Check(group="object-shape", run=check_field_types_of_object),
-    Check(
-        group="object-shape",
-        run=check_values_of_trainer_object,
-        kinds=TRAINING_RUNTIMES | {TRAIN_JOB},
-        lookups=INSTALLED,
-    ),
-    Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(NAMESPACE_LOOKUP,)),
-    Check(group="object-shape", run=check_labels_of_template, kinds=SELECTING_KINDS),
-)

@@ -1,0 +1,39 @@
+"""The checks of this package."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
+from webhook.facts.shapes.object_shape import (
+    POD_KIND,
+    check_field_types_of_object,
+    check_field_types_of_pod_template,
+    check_values_of_trainer_object,
+    check_values_of_volcano_object,
+)
+from webhook.facts.shapes.selectors import (
+    CRON_JOB,
+    JOB,
+    SELECTING_KINDS,
+    check_labels_of_template,
+    check_selector_of_job,
+)
+from webhook.facts.subject import Check
+from webhook.facts.train_job_pods.types import INSTALLED
+from webhook.facts.volcano_objects.types import KINDS as VOLCANO
+from webhook.facts.volcano_objects.types import NAMESPACE_LOOKUP
+
+CHECKS: Final = (
+    Check(group="pod-template-shape", run=check_field_types_of_pod_template, kinds=POD_KIND),
+    Check(group="object-shape", run=check_field_types_of_object),
+    Check(
+        group="object-shape",
+        run=check_values_of_trainer_object,
+        kinds=TRAINING_RUNTIMES | {TRAIN_JOB},
+        lookups=INSTALLED,
+    ),
+    Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(NAMESPACE_LOOKUP,)),
+    Check(group="object-shape", run=check_labels_of_template, kinds=SELECTING_KINDS),
+    Check(group="object-shape", run=check_selector_of_job, kinds=frozenset((JOB, CRON_JOB))),
+)

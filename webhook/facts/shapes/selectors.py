@@ -1,0 +1,201 @@
+"""The checks of selectors: of workloads that do not select the pods of their own template, and of Jobs that set what
+the API server writes.
+
+An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
+Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
+pkg/registry/batch/job/strategy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.pods.node_selection import labels_meet_requirement
+from webhook.facts.shapes.object_shape import OBJECT_SHAPE
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.fields import Part, Truth
+from webhook.typed.objects import Object
+from webhook.typed.pods import LabelSelector, PodTemplate, SelectorRequirement
+from webhook.typed.view import Typed
+from webhook.yamltext.placeholders import is_placeholder
+
+TEMPLATE_LABELS: Final = OBJECT_SHAPE.rule(
+    "object-shape/template-labels",
+    title="The selector does not select the pods of the template",
+    why=(
+        "The API server refuses a workload whose spec.selector does not match the labels of its own pod template. The "
+        "controller would not find the pods that it creates."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go",
+    function="ValidatePodTemplateSpecForReplicaSet",
+    level="warn",
+)
+JOB_SELECTOR: Final = OBJECT_SHAPE.rule(
+    "object-shape/job-selector",
+    title="The Job sets a selector or a label that the API server writes",
+    why=(
+        "The API server gives each Job a selector of its own, and the pods the labels for it. The API server refuses a "
+        "Job with another selector or with other values of these labels, unless manualSelector is true."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateGeneratedSelector, ValidateJobSpec, ValidateJobTemplateSpec",
+    level="warn",
+)
+SELECTING_KINDS: Final = frozenset(
+    (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
+)
+JOB: Final = ("batch", "Job")
+CRON_JOB: Final = ("batch", "CronJob")
+_AT: Final = ("spec", "template", "metadata", "labels")
+_OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+"""The operators of a label selector, and whether they need values."""
+
+
+_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+_ANY_UID: Final = "(uid)"
+"""Stands for a uid that no file can know; no label has this value."""
+_REMOVE_SELECTOR: Final = "remove spec.selector, or set spec.manualSelector to true"
+
+
+class _WorkloadSpec(Typed):
+    """What the five kinds of workloads have in common; `manualSelector` is a field of batch/v1 JobSpec."""
+
+    selector = Part(LabelSelector)
+    manual_selector = Truth()
+    template = Part(PodTemplate)
+
+
+class _Workload(Object):
+    """A workload that finds its pods by a selector."""
+
+    spec = Part(_WorkloadSpec)
+
+
+class _JobTemplate(Typed):
+    """batch/v1 JobTemplateSpec."""
+
+    spec = Part(_WorkloadSpec)
+
+
+class _CronJobSpec(Typed):
+    """batch/v1 CronJobSpec."""
+
+    job_template = Part(_JobTemplate)
+
+
+class _CronJob(Object):
+    """batch/v1 CronJob."""
+
+    spec = Part(_CronJobSpec)
+
+
+def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
+    """Report a selector that misses the pods of its template. The API server writes the selector of a Job, unless
+    manualSelector is set.
+    """
+    if subject.mismatches:
+        return
+    spec = subject.typed(_Workload).spec
+    if (subject.group_kind == JOB and not spec.manual_selector) or _has_open_labels(spec):
+        return
+    labels = spec.template.metadata.labels
+    unmet = [
+        f"`{key}: {value}`"
+        for key, value in spec.selector.match_labels.items()
+        if labels.get(key) != value and not any(map(is_placeholder, (key, value, labels.get(key, ""))))
+    ]
+    for requirement in spec.selector.match_expressions:
+        if not _is_valid(requirement):
+            return
+        if not labels_meet_requirement(labels, requirement):
+            unmet.append(f"`{requirement.key} {requirement.operator}`")
+    if unmet:
+        more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
+        message = f"do not match spec.selector, which asks for {unmet[0]}{more}, so the API server refuses the object"
+        yield TEMPLATE_LABELS.problem(_AT, message, "give the pod template the labels that spec.selector asks for")
+
+
+def _has_open_labels(spec: _WorkloadSpec) -> bool:
+    """Return whether a template of the file may still fill in labels of the pods or the selector."""
+    metadata, selector = spec.template.metadata, spec.selector
+    return (
+        spec.is_omitted("selector")
+        or spec.is_omitted("template")
+        or spec.template.is_omitted("metadata")
+        or metadata.is_omitted("labels")
+        or selector.is_omitted("matchLabels")
+        or selector.is_omitted("matchExpressions")
+    )
+
+
+def _is_valid(requirement: SelectorRequirement) -> bool:
+    """Return whether the API server can read a requirement: it compares no labels where one is invalid."""
+    needs_values = _OPERATORS.get(requirement.operator)
+    return needs_values is not None and needs_values == bool(requirement.values)
+
+
+def check_selector_of_job(subject: Subject) -> Iterator[Problem]:
+    """Report what a Job, or the Jobs of a CronJob, set in place of the API server. A stored Job has what the API server
+    wrote.
+    """
+    metadata = subject.object.get("metadata")
+    if subject.mismatches or (isinstance(metadata, dict) and metadata.get("uid") and subject.group_kind == JOB):
+        return
+    if subject.group_kind == CRON_JOB:
+        spec = subject.typed(_CronJob).spec.job_template.spec
+        for name in ("selector", "manualSelector"):
+            if spec.json.get(name) not in (None, False):
+                message = "must not be set, because the API server writes the selector of each Job"
+                yield JOB_SELECTOR.problem(spec.path(name), message, "remove the field")
+        yield from _problems_of_generated_labels(spec, "")
+        return
+    spec = subject.typed(_Workload).spec
+    if not spec.manual_selector:
+        name = "" if is_placeholder(subject.typed(_Workload).metadata.name) else subject.typed(_Workload).metadata.name
+        yield from _problems_of_own_selector(spec, name)
+        if name:
+            yield from _problems_of_generated_labels(spec, name)
+    elif not spec.has("selector"):
+        yield JOB_SELECTOR.problem(
+            spec.path("selector"), "must be set, because manualSelector is true", "set it, or remove manualSelector"
+        )
+
+
+def _problems_of_own_selector(spec: _WorkloadSpec, name: str) -> Iterator[Problem]:
+    """Yield the problem of a selector that misses the labels of the API server; an empty name is not known yet."""
+    generated = dict.fromkeys(_UID_LABELS, _ANY_UID) | dict.fromkeys(_NAME_LABELS, name)
+    unmet = [
+        f"`{key}: {value}`"
+        for key, value in spec.selector.match_labels.items()
+        if generated.get(key) != value and not (key in _NAME_LABELS and not name) and not is_placeholder(value)
+    ]
+    unmet += [
+        f"`{requirement.key} {requirement.operator}`"
+        for requirement in spec.selector.match_expressions
+        if _is_valid(requirement)
+        and not (requirement.key in _NAME_LABELS and not name)
+        and not any(map(is_placeholder, requirement.values))
+        and not labels_meet_requirement(generated, requirement)
+    ]
+    if unmet:
+        message = (
+            f"must not ask for {unmet[0]}, because manualSelector is not true: the API server writes the selector of "
+            "the Job, and refuses other labels in it"
+        )
+        yield JOB_SELECTOR.problem(spec.path("selector"), message, _REMOVE_SELECTOR)
+
+
+def _problems_of_generated_labels(spec: _WorkloadSpec, name: str) -> Iterator[Problem]:
+    """Yield the problems of pod labels with other values than the API server gives them."""
+    labels = spec.template.metadata.labels
+    for keys, of in ((_UID_LABELS, "uid"), (_NAME_LABELS, "name")):
+        for key in keys:
+            value = labels.get(key)
+            if value is not None and not is_placeholder(value) and not (of == "name" and value == name):
+                message = f"must be the {of} of the Job, which the API server writes, so the API server refuses the Job"
+                at = spec.path("template", "metadata", "labels", key)
+                yield JOB_SELECTOR.problem(at, message, "remove the label", value)
