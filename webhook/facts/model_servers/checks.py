@@ -25,7 +25,9 @@ KINDS: Final = PLACED | frozenset(
 )
 """Kinds with whole pods that may serve models."""
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
-"""Kinds with controllers that add no variables, and LeaderWorkerSet, which adds only variables named LWS_…."""
+"""Kinds whose controllers add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
+_RAY_START: Final = "ray start"
+"""The text in a command that KubeRay leaves as it is: ray-operator/controllers/ray/common/pod.go BuildPod."""
 _RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
     for kind in (ServingRuntime, ClusterServingRuntime)
@@ -55,10 +57,12 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
     for candidate in subject.deadline.charge_for_items(subject.once(server_candidates)):
         path = candidate.pod_set.locate(candidate.container.at)
         server = by_path.get(path)
-        yield from words.check_words_of_command(candidate.container, server, path)
+        is_ray_node = is_node_of_ray(candidate, subject)
+        if not is_ray_node or candidate.container.mentions(_RAY_START):
+            # KubeRay joins the words of its other containers to a line of its own script, which bash reads.
+            yield from words.check_words_of_command(candidate.container, server, path)
         if subject.group_kind in _WHOLE_ENVIRONMENT:
             yield from words.check_undefined_variables(candidate.container, server, path)
-        is_ray_node = is_node_of_ray(candidate, subject)
         yield from refused_arguments.check_ray_in_image(candidate.container, server, path, is_ray_node=is_ray_node)
 
 
