@@ -185,7 +185,7 @@ def _port_of_server(member: ServerContainer) -> int | None:
     """Return the port that a server listens on; None if it is not known, or if the server has no port."""
     server, default = member.server, _DEFAULTS.get(member.server.name)
     arguments = server.arguments
-    if default is None or arguments.is_open or server.is_of_dynamo:
+    if default is None or arguments.is_open or arguments.joined or server.is_of_dynamo:
         return None
     if arguments.has("config", "socket", "headless"):
         return None
@@ -204,7 +204,9 @@ def _port_of_server(member: ServerContainer) -> int | None:
 def _loopback_of_server(member: ServerContainer) -> str:
     """Return the loopback address that a server listens on; "" for another or an unknown address."""
     arguments, default = member.server.arguments, _DEFAULTS.get(member.server.name)
-    if default is None or arguments.is_open or arguments.has("config") or member.server.is_of_dynamo:
+    if default is None or arguments.is_open or arguments.joined or arguments.has("config"):
+        return ""
+    if member.server.is_of_dynamo:
         return ""
     host = arguments.text("host", default.host)
     if member.server.name == LLAMA and not arguments.has("host"):
