@@ -41,6 +41,8 @@ def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False, vendor:
         vendor: of its GPUs.
     """
     arguments = server.arguments
+    if arguments.has("omni"):
+        return ServerProcesses(unknown="a configuration file of vLLM-Omni places the stages of its model")
     sizes = [arguments.number(name) for name in _SIZES]
     backend = arguments.text("backend")
     nodes = arguments.number("nodes")
