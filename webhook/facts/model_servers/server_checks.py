@@ -112,8 +112,10 @@ def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
     if visible is None or may_see_other_gpus(member.container):
         return
     needed, message = member.processes.here, visible.fault
+    if needed is not None and visible.number >= needed:
+        return
     if not message:
-        if needed is None or visible.number >= needed:
+        if needed is None:
             return
         message = f"{name}={written} leaves {counted(visible.number, 'GPU')} visible, but {member.server.name} needs "
         message += str(needed)
