@@ -62,14 +62,26 @@ _GENERATIONS: Final[Mapping[str, int]] = {
 
 def check_tpu_slices(subject: Subject) -> Iterator[Problem]:
     """Yield topologies that no node has, chips that no host has, and slices with fewer pods than hosts."""
-    for pods in subject.once(read_device_workload).device_pods:
-        if pods.devices.get(_RESOURCE):
-            yield from without_repeated_problems(_check_slice(pods), subject)
+    using = [each for each in subject.once(read_device_workload).device_pods if each.devices.get(_RESOURCE)]
+    counts = dict[tuple[str, str], list[int]]()
+    for pods in using:
+        counts.setdefault(_selected_slice(pods), []).append(pods.pod_count)
+    for pods in using:
+        of_slice = counts[_selected_slice(pods)]
+        yield from without_repeated_problems(_check_slice(pods, sum(of_slice) if all(of_slice) else 0), subject)
 
 
-def _check_slice(pods: DevicePods) -> Iterator[Problem]:
+def _selected_slice(pods: DevicePods) -> tuple[str, str]:
+    """Return the accelerator and the topology that pods select; a slice may have pods of several templates."""
     selector = pods.spec.node_selector
-    accelerator, topology = selector.get(_ACCELERATOR, ""), selector.get(_TOPOLOGY, "")
+    return selector.get(_ACCELERATOR, ""), selector.get(_TOPOLOGY, "")
+
+
+def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
+    """Yield the problems of one template. `pod_count` is the number of pods of all templates that select the slice, 0
+    if it is not known.
+    """
+    accelerator, topology = _selected_slice(pods)
     dimensions = _GENERATIONS.get(accelerator)
     if dimensions is None or not _FORM.fullmatch(topology):
         return
@@ -85,7 +97,7 @@ def _check_slice(pods: DevicePods) -> Iterator[Problem]:
         others = rising if dimensions > 2 else f"one of {', '.join(_TWO_DIMENSIONS)}"
         yield TOPOLOGY.problem(path, message, f"write {others}")
     else:
-        yield from _check_hosts(pods, topology, prod(sizes), path)
+        yield from _check_hosts(pods, topology, prod(sizes), pod_count, path)
 
 
 def _exists(topology: str, sizes: Sequence[int]) -> bool:
@@ -98,8 +110,8 @@ def _exists(topology: str, sizes: Sequence[int]) -> bool:
     return is_ordered and all(size in _SMALL or size % _CHIPS_OF_HOST == 0 for size in sizes)
 
 
-def _check_hosts(pods: DevicePods, topology: str, chips: int, path: FieldPath) -> Iterator[Problem]:
-    """Yield pods that request more chips than a host has, and workloads with fewer pods than the slice has hosts."""
+def _check_hosts(pods: DevicePods, topology: str, chips: int, pod_count: int, path: FieldPath) -> Iterator[Problem]:
+    """Yield more chips for one pod than a host has, and fewer pods than the hosts of a slice."""
     may_be_one_host = topology in _TWO_DIMENSIONS and chips <= _MOST_CHIPS_OF_ONE_HOST
     of_host = chips if may_be_one_host else min(chips, _CHIPS_OF_HOST)
     wanted, hosts = pods.devices[_RESOURCE], chips // _CHIPS_OF_HOST
@@ -107,8 +119,8 @@ def _check_hosts(pods: DevicePods, topology: str, chips: int, path: FieldPath) -
         where = f"a host of topology {topology}" if chips > of_host else f"topology {topology}"
         message = f"requests {wanted} `{_RESOURCE}` for one pod, but {where} has {of_host}, so no node fits"
         yield CHIPS.problem(path, message, f"request {of_host} for each pod, or select a larger topology")
-    elif not may_be_one_host and hosts > 1 and 0 < pods.pod_count < hosts:
-        count = "1 pod" if pods.pod_count == 1 else f"{pods.pod_count} pods"
+    elif not may_be_one_host and hosts > 1 and 0 < pod_count < hosts:
+        count = "1 pod" if pod_count == 1 else f"{pod_count} pods"
         message = (
             f"topology {topology} is a slice of {hosts} hosts with {_CHIPS_OF_HOST} chips each, but the workload has "
             f"{count}, so libtpu waits for the other hosts"
