@@ -140,6 +140,8 @@ _COMPUTES: Final = re.compile(
 )
 """Texts in the image or command of a program that computes on GPUs; other pods with a GPU class may be browsers."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
+_OF_GKE: Final = "cloud.google.com/"
+"""The beginning of labels of GKE's nodes, where only the device plugin gives a container GPUs and their driver."""
 _NEED_NONE: Final = frozenset(
     (
         *(("TFJob", role) for role in ("ps", "evaluator", "chief", "master")),
@@ -192,7 +194,7 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
     pod = subject.typed(Pod)
     if pod.spec.resource_claims or any("gpu" in key for key in pod.metadata.annotations):
         return False
-    if _is_shared_on_purpose(pod.spec):
+    if _is_shared_on_purpose(pod.spec) or any(key.startswith(_OF_GKE) for key in pod.spec.node_selector):
         return False
     if any(pod.metadata.labels.get(key) == value for key, value in _ON_ITS_OWN.items()):
         return False
