@@ -44,8 +44,8 @@ SHARED_MEMORY_LIMIT: Final = STORAGE.rule(
 _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
-_TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo|deepspeed")
-"""Parts of the names of images with programs that use NCCL in several processes."""
+_TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo(?!tron)|deepspeed")
+"""Parts of the names of images whose programs use NCCL in several processes."""
 _SERVES: Final = re.compile(r"vllm|sglang")
 """Parts of the names of images of servers, which often need at most 64 MiB: facts/model_servers/server_checks.py."""
 
