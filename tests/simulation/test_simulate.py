@@ -539,3 +539,31 @@ def test_documents_that_are_not_objects_are_named_and_the_others_simulated(tmp_p
     ]
     assert run_command_line(["simulate", str(tmp_path / "values.yaml")]) == 2
     assert "apiVersion: expected a string" in capsys.readouterr().err
+
+
+def test_a_volume_that_only_the_next_update_needs_twice_does_not_prevent_the_start(capsys, tmp_path):
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "models", "namespace": "team"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    container = {"name": "main", "image": "vllm/vllm-openai:v0.12.0", "args": ["/m"]}
+    container |= {"resources": {"limits": {"nvidia.com/gpu": 1}}, "volumeMounts": [{"name": "m", "mountPath": "/m"}]}
+    volume = {"name": "m", "persistentVolumeClaim": {"claimName": "models"}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "chat", "namespace": "team"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "chat"}},
+            "template": {
+                "metadata": {"labels": {"app": "chat"}},
+                "spec": {"containers": [container], "volumes": [volume]},
+            },
+        },
+    }
+    (tmp_path / "chat.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [claim, deployment]}))
+    code, [told] = simulated(capsys, tmp_path / "chat.json")
+    assert (code, told["answer"]) == (0, "nothing-found")
+    assert "storage/rolling-update" in [each["rule"] for each in told["besides"]]

@@ -129,7 +129,7 @@ ROLLING_UPDATE: Final = STORAGE.rule(
         "waits for the volume; on the same node, it waits for devices."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment",
-    fails="pending",
+    fails="disruption",
     issues=("https://github.com/mattermost/mattermost-helm/issues/283",),
 )
 _CEPHFS: Final = "cephfs.csi.ceph.com"
