@@ -46,6 +46,24 @@ def pod(name="train", namespace="team", resources=GPU):
     return POD.format(name=name, namespace=namespace, resources=resources)
 
 
+def replicas_of_job(**resources):
+    roles = "".join(
+        f"""    {role}:
+      replicas: 1
+      template:
+        spec: {{containers: [{{name: pytorch, image: x,
+          resources: {each}}}]}}
+"""
+        for role, each in resources.items()
+    )
+    return f"""apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: ddp}}
+spec:
+  pytorchReplicaSpecs:
+{roles}"""
+
+
 def write(folder, **texts):
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text)
@@ -123,6 +141,24 @@ def test_one_of_a_series_with_another_mistake_is_a_finding_of_its_own(tmp_path, 
         capsys, write(tmp_path, a=f"{pod(name='worker-0')}---\n{pod(name='worker-1', resources=GPU.replace('5', '7'))}")
     )
     assert [each["object"]["name"] for each in report["findings"]] == ["worker-0", "worker-1"]
+
+
+def test_a_mistake_in_the_templates_of_one_job_is_one_finding(tmp_path, capsys):
+    job = replicas_of_job(Master=GPU, Worker=GPU)
+    report = read(capsys, write(tmp_path, a=f"{job}---\n{job.replace('ddp', 'other')}", b=job))
+    assert [each["object"]["name"] for each in report["findings"]] == ["ddp", "other"]
+    first = report["findings"][0]
+    assert "Master" in first["path"]
+    assert [(copy["file"][-6:], copy["line"]) for copy in first["alsoIn"]] == [
+        ("a.yaml", 15),
+        ("b.yaml", 10),
+        ("b.yaml", 15),
+    ]
+
+
+def test_two_mistakes_in_the_templates_of_one_job_are_two_findings(tmp_path, capsys):
+    job = replicas_of_job(Master=GPU, Worker=GPU.replace("5", "7"))
+    assert len(read(capsys, write(tmp_path, a=job))["findings"]) == 2
 
 
 def test_objects_of_two_files_that_differ_in_a_number_are_two_findings(tmp_path, capsys):

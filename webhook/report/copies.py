@@ -2,7 +2,8 @@
 
 An API version that is no longer served is one mistake of all its objects. Each overlay of kustomize repeats the
 objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template of a chart makes many objects.
-A person who writes a series into one file, such as worker-0 to worker-3, repeats a mistake as well.
+A person who writes a series into one file, such as worker-0 to worker-3, repeats a mistake as well, and so does one who
+copies a pod template of an object to its next role.
 All places of a finding are known only at the end, so findings are kept until then, in a file if there are many (spool).
 """
 
@@ -52,6 +53,8 @@ _API_VERSION: Final = "apiVersion"
 """The path of a finding that is about the version, and about nothing else in the object."""
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """A number in a name, by which the objects of a series differ."""
+_TEMPLATE: Final = "emplate."
+"""The end of the part of a path by which the roles of a job differ: `Master.template.`, `leaderTemplate.`."""
 _CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
 """Rules that objects of one file break together, each with the rule that says why: pods of Kubernetes 1.30 name their
 claims in `source`, and its claims have a version that later releases do not serve.
@@ -126,8 +129,8 @@ class CopiesWriter:
         """Return the number of the earlier finding that says the same; None if this is the first.
 
         The second such finding of a file equals only the second one of another file: all findings of one file are
-        reported, except those of objects that one template made, of objects in the same API version, and of a series of
-        objects.
+        reported, except those of objects that one template made, of objects in the same API version, of a series of
+        objects, and of the pod templates of one object.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
@@ -149,11 +152,14 @@ class CopiesWriter:
         key = mistake, 1 if template or is_of_version else self._in_file[mistake]
         if key in self._numbers:
             return self._numbers[key]
-        series = _digest_of_series(finding) if finding.place.file not in self._rendered else b"", 1
-        first = self._numbers.get(series) if series[0] else None
-        self._numbers[key] = self._next_number if first is None else first
-        if series[0]:
-            self._numbers.setdefault(series, self._next_number)
+        series = _digest_of_series(finding) if finding.place.file not in self._rendered else b""
+        alike = [(series, 1), (_digest_of_template(finding), key[1])]
+        alike = [each for each in alike if each[0]]
+        first = next((self._numbers[each] for each in alike if each in self._numbers), None)
+        number = self._next_number if first is None else first
+        self._numbers[key] = number
+        for each in alike:
+            self._numbers.setdefault(each, number)
         return first
 
 
@@ -188,12 +194,26 @@ def _digest_of_series(finding: Finding) -> bytes:
     return _digest(*_parts_of_mistake(finding), finding.place.file, about.kind, about.namespace, name, *texts)
 
 
-def _parts_of_mistake(finding: Finding) -> Iterator[str]:
-    """Yield what has to be equal of two findings about one mistake."""
+def _digest_of_template(finding: Finding) -> bytes:
+    """Return a digest of a mistake in an object without the role of its pod template; b"" outside pod templates."""
+    about = finding.subject
+    path = finding.path.rpartition(_TEMPLATE)[-1]
+    if path == finding.path:
+        return b""
+    of_role = finding.path[: -len(path)].rpartition(".")[0].rpartition(".")[0]
+    message = finding.message.replace(of_role, "") if of_role else finding.message
+    line = finding.line.text.strip() if finding.line else ""
+    names = finding.place.file, about.kind, about.namespace, about.name
+    return _digest(*_parts_of_mistake(finding, path), *names, message, line)
+
+
+def _parts_of_mistake(finding: Finding, path: str | None = None) -> Iterator[str]:
+    """Yield what has to be equal of two findings about one mistake. `path` replaces the path of the finding."""
     about, decision = finding.subject, finding.decision
     yield str(finding.result)
     yield "advice" if finding.is_advice else ""
-    yield from (finding.rule.id, decision.policy, decision.param, about.api_version, finding.path)
+    place = finding.path if path is None else path
+    yield from (finding.rule.id, decision.policy, decision.param, about.api_version, place)
 
 
 def _digest(*parts: str) -> bytes:
