@@ -63,6 +63,7 @@ def validated(obj: dict[str, Any]) -> Verdict:
         ),
         (train_job(limits={"gpu": 2}), 422, ["gpu-portable/untranslated"]),
         (train_job(limits={"gpu": "all"}), 400, ["gpu-portable/all"]),
+        (named("Job", "batch.volcano.sh/v1alpha1", template={}), 422, ["volcano-job/task-required"]),
     ],
 )
 def test_a_mistake_in_one_field_is_reported_once(obj: dict[str, Any], code: int, rules: list[str]) -> None:
@@ -71,6 +72,7 @@ def test_a_mistake_in_one_field_is_reported_once(obj: dict[str, Any], code: int,
     assert verdict.status is not None
     assert verdict.status.code == code
     assert [each.rule for each in denied] == rules
+    assert not [each for each in verdict.warnings if "object-shape/unknown-field" in each]
 
 
 def test_advice_about_several_roles_is_one_warning() -> None:

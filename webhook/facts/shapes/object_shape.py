@@ -96,6 +96,7 @@ UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
     refused_by="kubectl; the API server drops the field",
     level="warn",
     fails="silent",
+    yields_to=("volcano-job/task-required",),
 )
 FRACTION: Final = OBJECT_SHAPE.rule(
     "object-shape/fraction",

@@ -100,7 +100,7 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     if subject.mismatches:
         return
     spec = subject.typed(_Workload).spec
-    if (subject.group_kind == JOB and not spec.manual_selector) or _has_open_labels(spec):
+    if (subject.group_kind == JOB and not spec.manual_selector) or _has_open_labels(spec) or _is_patch(spec):
         return
     labels = spec.template.metadata.labels
     unmet = [
@@ -117,6 +117,11 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
         more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
         message = f"do not match spec.selector, which asks for {unmet[0]}{more}, so the API server refuses the object"
         yield TEMPLATE_LABELS.problem(_AT, message, "give the pod template the labels that spec.selector asks for")
+
+
+def _is_patch(spec: _WorkloadSpec) -> bool:
+    """Return whether a file has only a part of a workload, for `kubectl patch`: a container without an image."""
+    return any(not container.has("image") for container in spec.template.spec.containers)
 
 
 def _has_open_labels(spec: _WorkloadSpec) -> bool:

@@ -120,8 +120,7 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
     """Yield the problems of missing tasks, repeated names, and tasks that need more pods than they have."""
     tasks = job.spec.tasks
     if not tasks:
-        message = "has no task, so the job has nothing to run"
-        yield TASK_REQUIRED.problem(job.spec.path("tasks"), message, "add a task")
+        yield _missing_task_problem(job)
     seen: dict[str, int] = {}
     for task in tasks:
         if task.name in seen and not is_placeholder(task.name):
@@ -131,6 +130,16 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
             yield from validate_task_min_available(task, "lower minAvailable, or raise replicas")
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
+
+
+def _missing_task_problem(job: Job) -> Problem:
+    """Return the problem of a Job without tasks. A template in their place, as in a Job of Kubernetes, is the cause."""
+    if job.spec.has("template"):
+        message = "is not a field of a Volcano Job, and spec.tasks has no task, so the job has nothing to run"
+        return TASK_REQUIRED.problem(
+            job.spec.path("template"), message, "move the template into an entry of spec.tasks"
+        )
+    return TASK_REQUIRED.problem(job.spec.path("tasks"), "has no task, so the job has nothing to run", "add a task")
 
 
 def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
