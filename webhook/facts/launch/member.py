@@ -81,6 +81,7 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
         has_claims: whether the container gets devices by claims.
         pods: the least number of pods of the pod set that train together; None if it is not known.
         words: the words of the command and the arguments.
+        has_ports: whether the container has ports, as a server.
     """
 
     pod_set: str
@@ -92,6 +93,7 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
     has_claims: bool = False
     pods: int | None
     words: Sequence[str] = ()
+    has_ports: bool = False
 
 
 def may_run_launcher(subject: Subject) -> bool:
@@ -155,6 +157,7 @@ def _launched_containers(subject: Subject) -> Iterator[LaunchedContainer]:
                 has_claims=bool(container.resources.claims),
                 pods=_size_of_pod_group(podset, subject),
                 words=container.words,
+                has_ports=bool(container.ports) or container.has("readinessProbe"),
             )
 
 

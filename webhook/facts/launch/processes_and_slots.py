@@ -77,6 +77,7 @@ _SAID: Final = re.compile(
     r"(?:^|\s)(?:\+{0,2}trainer\.|--trainer\.|(--))(num[_-]nodes|devices)(?:=|\s+)['\"]?([0-9]{1,6})['\"]?(?=\s|$|;|\\)"
 )
 _OF_LIGHTNING: Final = re.compile(r"(?:^|\s)--(?:accelerator|strategy|devices)(?:=|\s)")
+_ALL_GPUS: Final = re.compile(r"\s--gpu[_-]ids[= ]all(?=\s|$)")
 _LONGEST: Final = 128 * 1024
 """Linux's MAX_ARG_STRLEN, in characters."""
 _VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
@@ -94,6 +95,8 @@ def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> I
     option, started = _OPTIONS.get(member.launch.by), _count_processes_per_pod(member, is_told=is_told)
     if option is None or started is None or not member.gpus or started == member.gpus:
         return
+    if started == 1 and (member.has_ports or _gives_all_gpus(member)):
+        return  # the one process of a server, or of accelerate with all GPUs, divides the model among the GPUs
     both = f"{counted(started, 'process', 'processes')} on {counted(member.gpus, 'GPU')}"
     outcome = "processes without a GPU fail or share one" if started > member.gpus else "some GPUs stay idle"
     fix = f"set {option}={member.gpus}"
@@ -101,6 +104,11 @@ def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> I
         fix = f"set {option} to {member.gpus} for each machine"
     message = f"{member.launch.by} starts {both}, so {outcome}"
     yield PROCESSES_AND_GPUS.problem(member.path, message, fix, words=(option, member.launch.by))
+
+
+def _gives_all_gpus(member: LaunchedContainer) -> bool:
+    text = " ".join(member.words)
+    return len(text) <= _LONGEST and _ALL_GPUS.search(text) is not None
 
 
 def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int | None:

@@ -131,9 +131,12 @@ def _check_step_container(job: ReplicatedJob) -> Iterator[Problem]:
 
 
 def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
-    """Yield the problem of a runtime without a trainer step, with which spec.trainer has no effect."""
+    """Yield the problem of a runtime without a trainer step, for which spec.trainer has no effect.
+
+    TrainJobs of an MPI runtime with commands in all its containers, such as a benchmark, need no spec.trainer.
+    """
     jobs, path = replicated_jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
-    if jobs and find_trainer_job(jobs) is None:
+    if jobs and find_trainer_job(jobs) is None and not (runtime.ml_policy.has("mpi") and _has_all_commands(jobs)):
         what = "spec.trainer of TrainJobs has no effect"
         policy = runtime.ml_policy
         if policy.has("mpi") and job_named(jobs, "node") is not None:
@@ -142,6 +145,10 @@ def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
                 what = "image, command and args in spec.trainer of TrainJobs have no effect"
         message = f"has no template with the label `{STEP_LABEL}: trainer`, so {what}"
         yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
+
+
+def _has_all_commands(jobs: Items[ReplicatedJob]) -> bool:
+    return all(container.command for job in jobs for container in job.pod.containers)
 
 
 def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
