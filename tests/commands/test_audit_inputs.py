@@ -81,6 +81,56 @@ def test_a_folder_with_only_templates_is_reported(tmp_path, capsys):
     assert "no object was audited: 1 file is a template; audit what charts make with" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["$NODE_SELECTOR", "${RESOURCES}", "TOLERATIONS_SPEC", "%{ if use_tls ~}", "%{ endif }", "{{ .resources }}"],
+)
+def test_a_line_that_a_template_engine_replaces_makes_a_broken_manifest_a_template(line, tmp_path, capsys):
+    (tmp_path / "pod.yaml").write_text(f"{POD.format('web')}    ports: [\n    {line}\n")
+    assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == 0
+    assert "1 file is a template" in capsys.readouterr().err
+
+
+def test_a_broken_manifest_without_such_a_line_is_an_error(tmp_path, capsys):
+    (tmp_path / "pod.yaml").write_text(f"{POD.format('web')}    ports: [\n    costs $5\n")
+    assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == 2
+    assert "not YAML" in capsys.readouterr().err
+
+
+MODEL_SERVER = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: llm}
+spec:
+  selector: {matchLabels: {app: llm}}
+  template:
+    metadata: {labels: {app: llm}}
+    spec:
+      containers:
+      - {name: llm, image: "vllm/vllm-openai:v0.10.0", ports: [{containerPort: 8000}],
+         resources: {limits: {nvidia.com/gpu: GPUS}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "gpus", "options", "results"),
+    [
+        pytest.param("deploy/llm.yaml", 1, [], ["warn"], id="a warning elsewhere"),
+        pytest.param("tests/llm.yaml", 1, [], [], id="a test ends before"),
+        pytest.param("tests/llm.yaml", 1, ["--advice"], ["advice"], id="on request it is advice"),
+        pytest.param("tests/llm.yaml", 0.5, [], ["fail"], id="another mistake in a test is reported"),
+    ],
+)
+def test_in_a_folder_of_tests_warnings_about_long_runs_are_advice(
+    path, gpus, options, results, tmp_path, monkeypatch, capsys
+):
+    written(tmp_path, {path: MODEL_SERVER.replace("GPUS", str(gpus))})
+    monkeypatch.chdir(tmp_path)
+    rules = ["--rule", "device-failures/readiness-probe", "--rule", "pod-resources/whole-number"]
+    run_command_line(["audit", ".", *rules, *options])
+    text = capsys.readouterr().out
+    assert [each for each in ("fail", "warn", "advice") if f" {each}  " in text.split("\n\n")[0]] == results
+
+
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 def test_charts_are_rendered(tmp_path, capsys):
     written(tmp_path / "chart", CHART)
