@@ -48,7 +48,7 @@ WRONG = {
 
 @pytest.mark.parametrize("key", WRONG)
 def test_a_wrong_expectation_is_found(key, options):
-    """The comparison works: a wrong answer is a mismatch of the wrong field alone."""
+    """The comparison reports a wrong answer as a mismatch of only the wrong field."""
     case = next(case for case in cases("apiserver-oracle") if case.id == "oracle/reason-Forbidden")
     changed = RecordedCase({**case.value, "expect": {**case.value["expect"], key: WRONG[key]}})
     assert [text.partition(":")[0] for text in mismatches(changed, options)] == [key]

@@ -1,4 +1,4 @@
-"""The conversions equal those of an API server: tests/e2e/test_conversions.py compares with a real one."""
+"""The conversions equal those of an API server: tests/e2e/test_conversions.py compares with a real API server."""
 
 import json
 from pathlib import Path
@@ -52,12 +52,15 @@ BOTH = {
         device_slice("v1", {"name": "gpu-0", **BASIC}),
         device_slice("v1beta1", {"name": "gpu-0", "basic": BASIC}),
     ),
-    "nothing in it": (claim({}), claim({}, "v1beta1")),
+    "an empty object": (claim({}), claim({}, "v1beta1")),
     "values of other types": (
         claim({"devices": {"requests": [1, {"name": "a", "exactly": {"deviceClassName": "", "count": 1}}]}}),
         claim({"devices": {"requests": [1, {"name": "a", "deviceClassName": "", "count": 1}]}}, "v1beta1"),
     ),
-    "no list": (claim({"devices": {"requests": "x"}}), claim({"devices": {"requests": "x"}}, "v1beta1")),
+    "a value that is not a list": (
+        claim({"devices": {"requests": "x"}}),
+        claim({"devices": {"requests": "x"}}, "v1beta1"),
+    ),
     "an empty list": (claim({"devices": {"requests": []}}), claim({"devices": {"requests": []}}, "v1beta1")),
 }
 
@@ -70,12 +73,12 @@ def test_v1_and_v1beta1_are_converted_both_ways(new, old):
     assert json.dumps([new, old]) == before
 
 
-def test_zeros_beside_a_name_ask_for_nothing_exactly():
+def test_zeros_beside_a_name_become_no_exact_request():
     old = claim({"devices": {"requests": [{"name": "a", "deviceClassName": "", "count": 0, **EITHER}]}}, "v1beta1")
     assert converted(old, "v1")["spec"]["devices"]["requests"] == [EITHER | {"name": "b"}]
 
 
-def test_only_the_version_changes_where_the_fields_are_the_same():
+def test_only_the_version_changes_if_the_fields_are_the_same():
     assert converted(BOTH["a claim"][0], "v1beta2", "version") == {
         **BOTH["a claim"][0],
         "apiVersion": f"{GROUP}/v1beta2",

@@ -51,7 +51,7 @@ def test_a_duration_prints_as_in_go(nanoseconds, text):
     assert patchvalues.apply_configuration_of_value(Struct("Object", [("x", Duration(nanoseconds))]))["x"].text == text
 
 
-def test_a_map_with_other_keys_is_no_configuration():
+def test_a_map_with_other_keys_is_not_a_configuration():
     from webhook.cel.values import make_map
 
     with pytest.raises(PatchError, match='invalid return type: fail to convert field "x": map key'):
@@ -63,7 +63,7 @@ def test_an_absent_optional_is_not_json():
         patchvalues.json_value(Optional(None, present=False))
 
 
-def test_text_where_a_map_belongs_is_named_with_its_go_type():
+def test_a_text_in_place_of_a_map_is_named_with_its_go_type():
     before = {"kind": "Pod", "apiVersion": "v1", "spec": {"containers": [{"name": "a"}]}}
     for patched, text in (
         ({"containers": [{"name": "a"}], "hostAliases": "x"}, r"PodSpec.spec.hostAliases of type \[\]v1.HostAlias"),

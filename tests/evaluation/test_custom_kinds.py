@@ -1,4 +1,5 @@
-"""Mutations of custom kinds do what kube-apiserver 1.36.2 did: custom_kinds.jsonl, typed_kind.jsonl of data/configuration.
+"""Mutations of custom kinds have the results of kube-apiserver 1.36.2 (tests/data/configuration: custom_kinds.jsonl
+and typed_kind.jsonl).
 
 The first line has the schemas of kinds. Each other line has mutations, the object before them, and the object after a
 dry-run create or the error of the mutation.
@@ -129,7 +130,7 @@ def test_an_unknown_field_that_was_sent_does_no_harm():
     assert strict("Object{spec: Object.spec{n: 1}}", zz=1)["after"] == {"flag": True, "n": 1}
 
 
-def test_an_object_that_is_not_of_its_schema_cannot_be_changed():
+def test_an_object_that_does_not_fit_its_schema_cannot_be_changed():
     found = strict("Object{spec: Object.spec{n: 1}}", flag="yes")
     assert found == {"error": f"{CONVERSION}.spec.flag: expected boolean, got &{{yes}}"}
     assert strict("Object{spec: Object.spec{n: 1}}", ports=[{"name": "a"}, {"name": "a"}], n=None)["after"]["n"] == 1

@@ -1,4 +1,4 @@
-"""The decisions of one review: rules that hold are kept up to a bound."""
+"""The decisions of one review: decisions of rules that hold are kept up to a bound."""
 
 from webhook.evaluation.decision_list import MOST_ADMITTED, DecisionList
 from webhook.rules.decisions import Decision

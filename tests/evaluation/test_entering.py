@@ -56,7 +56,7 @@ def test_an_embedded_pod_without_a_valid_version_does_not_stop_other_objects(ver
     assert (found.evaluation, found.path) == ("deny", "spec.components[1].template")
 
 
-def test_the_virtual_object_has_kind_and_namespace_and_the_request_stays():
+def test_an_embedded_object_has_kind_and_namespace_and_the_request_is_unchanged():
     text = "object.apiVersion + object.kind + object.metadata.namespace + request.kind.kind + request.name"
     (found,) = decide(
         {"expression": "false", "messageExpression": f"string({text})"}, obj=optimization(trainJobTemplate=JOB)
@@ -64,7 +64,7 @@ def test_the_virtual_object_has_kind_and_namespace_and_the_request_stays():
     assert found.message.endswith("trainer.kubeflow.org/v1alpha1TrainJobteamOptimizationJobo")
 
 
-def test_an_update_has_the_object_that_stood_there_before():
+def test_an_update_has_the_previous_embedded_object():
     old = optimization(trainJobTemplate={"spec": {"trainer": {"numNodes": 1}}})
     (found,) = decide(
         "object.spec.trainer.numNodes == oldObject.spec.trainer.numNodes",
@@ -86,7 +86,7 @@ def test_without_the_annotation_embedded_objects_are_not_evaluated():
     assert decide(DENIED, obj=optimization(trainJobTemplate=None)) == ()
 
 
-def test_webhook_rules_name_every_kind_that_may_hold_one():
+def test_webhook_rules_name_every_kind_that_may_hold_an_embedded_object():
     found = webhook_rules(policies(validating("true", rule=RULE, annotations=ENTER)), Phase.VALIDATE)
     assert {resource for each in found for resource in each.resources} == {
         "appwrappers",
@@ -101,6 +101,6 @@ def test_a_mutating_policy_cannot_use_the_annotation_enter():
         policies(mutating("Object{}", rule=RULE, annotations=ENTER))
 
 
-def test_it_is_an_obstacle():
+def test_the_annotation_enter_is_an_obstacle_to_the_export():
     (own,) = policies(validating("true", rule=RULE, annotations=ENTER)).validating
     assert own.obstacles == ("is evaluated on objects inside others (claimgate.dev/expand)",)

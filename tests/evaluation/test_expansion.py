@@ -30,7 +30,7 @@ def decide(found, attributes, phase=Phase.VALIDATE):
     return validating_decisions(request_context(found, attributes, CLUSTER), phase)
 
 
-def test_every_template_is_asked_and_named():
+def test_every_template_is_evaluated_and_named():
     found = decide(policies(validating(DENIED, annotations=EXPAND)), request(PYTORCH))
     assert [decision.path for decision in found] == [
         "spec.pytorchReplicaSpecs.Master.template.spec.hostNetwork",
@@ -79,7 +79,7 @@ NO_GATES = {"expression": "!has(object.spec.schedulingGates)", "message": "spec.
 PATCHES = {"expand": "pods, patches"}
 
 
-def test_patches_of_a_runtime_are_asked_where_a_policy_wants_them():
+def test_patches_of_a_runtime_are_evaluated_if_a_policy_requests_it():
     train_job = request(patched(schedulingGates=[{"name": "a"}]))
     (without,) = decide(policies(validating(NO_GATES, annotations=EXPAND)), train_job)
     assert (without.evaluation, without.path) == ("unknown", "")  # its runtime does not exist, so its pods are unknown
@@ -196,7 +196,7 @@ def test_the_patch_is_that_of_the_whole_object():
     assert verdict.patch == ({"op": "remove", "path": "/spec/template/spec/hostNetwork"},)
 
 
-def test_nothing_changed_is_no_patch():
+def test_without_a_change_there_is_no_patch():
     found = policies(mutating("Object{}", annotations=EXPAND))
     sent = request(job(hostNetwork=True))
     changed, _ = apply_mutating_policies(request_context(found, sent, CLUSTER))

@@ -182,7 +182,7 @@ ADMIT = Decision(policy="p", binding="b", index=0, evaluation="admit")
 DENY = replace(ADMIT, evaluation="deny", message="no")
 
 
-def test_no_object_makes_decisions_without_bound():
+def test_the_decisions_about_one_object_are_bounded():
     made = DecisionList()
     made.add([ADMIT] * (MOST_ADMITTED + 5))
     made.add([DENY] * (MOST_SPOKEN + 5))

@@ -58,7 +58,7 @@ def said(obj: JSON, rules: list[JSON], *context: JSON) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("count", [8, "8"])
-def test_the_pods_of_a_train_job_are_judged(count: JSON) -> None:
+def test_the_pods_of_a_train_job_are_evaluated(count: JSON) -> None:
     job = train_job(trainer={"numNodes": 2, "resourcesPerNode": gpus(count)})
     place = "spec.runtimeRef: in replicated job `node` of ClusterTrainingRuntime `ours`: "
     assert said(job, AT_MOST_4, runtime()) == [("deny", f"{place}at most 4 GPUs in a pod")]
@@ -77,7 +77,7 @@ def test_the_pods_of_a_train_job_are_judged(count: JSON) -> None:
         ),
     ],
 )
-def test_the_pods_of_a_train_job_with_a_wrong_type_are_not_judged(value: JSON, path: str, message: str) -> None:
+def test_the_pods_of_a_train_job_with_a_wrong_type_are_not_evaluated(value: JSON, path: str, message: str) -> None:
     patch = {"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": value}}]}}}
     job = train_job(runtimePatches=[{"manager": "example.com/a", "trainingRuntimeSpec": patch}])
     at = "spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec"
@@ -110,7 +110,7 @@ def test_without_the_runtime_nothing_is_evaluated() -> None:
     assert said(train_job(), AT_MOST_4) == [("unknown", "not evaluated: ClusterTrainingRuntime ours not found")]
 
 
-def test_a_train_job_inside_an_object_is_judged() -> None:
+def test_a_train_job_inside_an_object_is_evaluated() -> None:
     inner = {key: value for key, value in train_job(trainer={"resourcesPerNode": gpus(8)}).items() if key != "metadata"}
     wrapper = {
         "apiVersion": "workload.codeflare.dev/v1beta2",
@@ -123,7 +123,7 @@ def test_a_train_job_inside_an_object_is_judged() -> None:
     assert message.startswith("spec.components[0].template.spec.runtimeRef: in replicated job `node`")
 
 
-def test_an_update_shows_what_the_pods_were() -> None:
+def test_an_update_has_the_previous_pods() -> None:
     grown = {"expression": "object.spec.containers[0].image == oldObject.spec.containers[0].image", "message": "new"}
     rules = policies(validating(grown, annotations=EXPAND))
     now, before = (train_job(trainer={"image": image}) for image in ("a:2", "a:1"))

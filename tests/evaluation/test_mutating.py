@@ -107,7 +107,7 @@ def test_a_binding_restricts_its_policy():
     assert (found, decisions) == (MAP, ())
 
 
-def test_there_is_nothing_to_change_on_delete_and_without_an_object_and_in_policies():
+def test_deletions_and_policies_and_requests_without_an_object_are_not_changed():
     everything = {**CONFIG_MAPS, "apiGroups": ["*"], "operations": ["*"], "resources": ["*"]}
     found = policies(mutating("Object{}", rule=everything))
     own = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy"}
@@ -123,7 +123,7 @@ def test_an_object_that_no_policy_matches_is_not_changed():
     assert changed(append("a"), obj={"apiVersion": "v1", "kind": "Secret"})[1] == ()
 
 
-def test_several_policies_make_one_minimal_patch_of_what_was_sent():
+def test_several_policies_make_one_minimal_patch_of_the_sent_object():
     labels = mutating('Object{metadata: Object.metadata{labels: {"x": "y"}}}', name="l", rule=CONFIG_MAPS)
     verdict = answer_request(request(MAP), policies(append("a", "a"), labels), CLUSTER, phase=Phase.MUTATE)
     assert verdict.patch == (
@@ -203,7 +203,7 @@ def test_a_denied_request_has_no_warning_of_changes():
     assert (verdict.allowed, verdict.warnings) == (False, ())
 
 
-def test_no_mutation_is_no_patch():
+def test_without_a_mutation_there_is_no_patch():
     verdict = answer_request(
         request(MAP), policies(mutating("Object{}", rule=CONFIG_MAPS)), CLUSTER, phase=Phase.MUTATE
     )

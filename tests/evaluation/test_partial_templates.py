@@ -48,7 +48,7 @@ def container(**fields: Any) -> JSON:
 
 
 def result(obj: JSON, expression: str) -> tuple[str, str]:
-    """The result of a policy for the template; the pods without a template are reported apart from it."""
+    """The result of a policy for the template; pods without a template are reported separately."""
     rules = policies(validating({"expression": expression, "message": "denied"}, annotations=EXPAND))
     context = request_context(rules, request(obj, is_plain=True), FilesCluster([namespace()]))
     (found,) = [each for each in validating_decisions(context, Phase.VALIDATE) if each.path]
@@ -144,7 +144,7 @@ def test_a_template_inside_another_object_is_known_in_part(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_change_is_written_to_the_template_as_it_is(kind: str) -> None:
+def test_a_change_is_written_to_the_template_of_the_object(kind: str) -> None:
     obj = KINDS[kind](driver({"spec": {"tolerations": [{"key": "a"}]}}))
     change = "[JSONPatch{op: 'add', path: '/spec/tolerations/-', value: {'key': 'b'}}]"
     rules = policies(mutating(change, annotations=EXPAND))
@@ -188,7 +188,7 @@ def test_no_common_policy_allows_a_template_that_breaks_it(kind: str, name: str)
     assert all(text in each[2] for each in found if each[0] == "deny")
 
 
-def test_every_kind_with_parts_says_what_its_controller_leaves() -> None:
+def test_every_kind_with_parts_lists_the_fields_that_its_controller_keeps() -> None:
     rows = [row for row in TABLE.rows if row.pods == "parts"]
     assert {row.kind for row in rows} == KINDS.keys()
     assert all(rule.completion.keeps for row in rows for rule in row.podSets)

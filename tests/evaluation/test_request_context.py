@@ -12,7 +12,7 @@ from webhook.evaluation import request_context
 MOST_FIELDS = 12
 
 
-def test_it_has_few_fields_and_each_has_a_type() -> None:
+def test_the_context_has_few_fields_and_each_has_a_type() -> None:
     context = request_context.RequestContext
     hints = get_type_hints(context, vars(request_context) | {"Authorizer": Authorizer})
     assert len(fields(context)) <= MOST_FIELDS

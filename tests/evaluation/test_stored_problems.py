@@ -48,11 +48,11 @@ GOOD: Any = {"name": "b"}
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param([BAD], [{**BAD, "image": "y"}], id="another image"),
-        pytest.param([BAD], [GOOD, BAD], id="a container before it"),
-        pytest.param([BAD, GOOD], [GOOD, BAD], id="another order"),
-        pytest.param([{**BAD, "name": "c"}, BAD], [BAD], id="one mistake of two removed"),
-        pytest.param([BAD, {**BAD, "name": "c"}], [BAD, {"name": "c"}], id="one mistake of two mended"),
+        pytest.param([BAD], [{**BAD, "image": "y"}], id="another container image"),
+        pytest.param([BAD], [GOOD, BAD], id="a new container before the container"),
+        pytest.param([BAD, GOOD], [GOOD, BAD], id="another order of the containers"),
+        pytest.param([{**BAD, "name": "c"}, BAD], [BAD], id="one of two mistakes removed"),
+        pytest.param([BAD, {**BAD, "name": "c"}], [BAD, {"name": "c"}], id="one of two mistakes corrected"),
     ],
 )
 def test_a_stored_problem_only_warns(old: list[JSON], new: list[JSON]) -> None:
@@ -66,9 +66,13 @@ def test_a_stored_problem_only_warns(old: list[JSON], new: list[JSON]) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param([GOOD], [BAD], id="it was right"),
-        pytest.param([BAD], [{**BAD, "resources": {"limits": {"nvidia.com/gpu": "700m"}}}], id="another wrong value"),
-        pytest.param([BAD], [BAD, {**BAD, "name": "c"}], id="the same mistake once more"),
+        pytest.param([GOOD], [BAD], id="the stored value was right"),
+        pytest.param(
+            [BAD],
+            [{**BAD, "resources": {"limits": {"nvidia.com/gpu": "700m"}}}],
+            id="the stored value was wrong in another way",
+        ),
+        pytest.param([BAD], [BAD, {**BAD, "name": "c"}], id="the same mistake in another container"),
     ],
 )
 def test_a_new_problem_is_denied(old: list[JSON], new: list[JSON]) -> None:
@@ -124,7 +128,7 @@ NO_HOST: Any = {"expression": "!has(object.spec.hostPID)", "message": "no hostPI
 ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
 UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
     # metadata and status of the old and the new Pod, which both break the rule; and the result
-    "a finalizer that goes": ({"finalizers": ["a/b"]}, {}, []),
+    "a removed finalizer": ({"finalizers": ["a/b"]}, {}, []),
     "a status": ({}, {"status": {"phase": "Failed"}}, []),
     "an object that is being deleted": (ENDING, {**ENDING, "labels": {"a": "b"}}, []),
     "a label": ({}, {"labels": {"a": "b"}}, ["Warn"]),
@@ -159,7 +163,7 @@ ROOT: Any = {
 }
 
 
-def test_a_policy_with_a_list_of_mistakes_warns_about_the_remaining_ones() -> None:
+def test_a_policy_with_a_list_of_mistakes_warns_about_the_remaining_mistakes() -> None:
     one, two, other = ({"name": name, "image": "x"} for name in ("a", "b", "c"))
     both = pod(containers=[one, two])
     assert actions(both, pod(containers=[{**one, "image": "y"}, two]), ROOT, stored="warn") == ["Warn"]

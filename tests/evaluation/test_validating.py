@@ -177,7 +177,7 @@ def test_namespaced_params_need_a_namespace():
     assert "cannot use namespaced paramRef" in found.message
 
 
-def test_audit_annotations_have_a_decision_of_their_own():
+def test_audit_annotations_have_their_own_decision():
     audits = [{"key": "k", "valueExpression": "' v '"}, {"key": "none", "valueExpression": "''"}]
     _, found = decide(policies(validating("true", auditAnnotations=audits)))
     assert found.audit_annotations == {"k": "v"}
@@ -196,7 +196,7 @@ DEEP = "object.spec.l.all(a, object.spec.l.all(b, object.spec.l.all(c, a + b + c
 LONG = request(pod(l=list(range(70))))
 
 
-def test_the_budget_of_a_policy_ends_everything():
+def test_a_used_up_budget_ends_the_policy():
     found = decide(policies(validating(*[DEEP] * 30)), LONG)
     assert len(found) == 1
     assert found[0].message.startswith("validation failed due to running out of cost budget")

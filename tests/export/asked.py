@@ -69,7 +69,7 @@ def is_common(attributes: Attributes) -> bool:
 
 
 def asked(attributes: Attributes, phase: Phase) -> bool:
-    """Whether a webhook of the phase is called. If a condition fails, so does the caller."""
+    """Whether a webhook of the phase is called. A condition that fails raises an error."""
     verdict = answer_request(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
     failed = [each.message for each in verdict.decisions if each.evaluation == "error"]
     assert not failed, failed

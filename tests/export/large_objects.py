@@ -1,6 +1,7 @@
 """Objects of 1.4 MB with a GPU. In each, one list, map or text that a user can lengthen is as long as the size allows.
 
-`SHAPES` has a function for each: the number of bytes gives a PodSpec and metadata. Every kind with pods gets them.
+`SHAPES` has a function for each: the number of bytes gives a PodSpec and metadata. Each of them is put into every
+kind with pods.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ SHAPES: Mapping[str, Shape] = {
         ),
         {},
     ),
-    "everything that is walked": lambda size: (
+    "every part that conditions walk": lambda size: (
         _spec(
             [_everything(n) for n in range(7)] + [{**_everything(7), "resources": GPU}],
             initContainers=[_everything(n + 10) for n in range(8)],

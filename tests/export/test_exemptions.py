@@ -1,4 +1,6 @@
-"""API servers skip exempt users until the last day, by conditions that cost little, and claimgate answers in the same way."""
+"""Until the last day, API servers do not call the webhooks for exempt users, by conditions that cost little.
+claimgate exempts the same users.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ USERS = {
     "a group of another exemption": (UserInfo("bob", groups=("admins",)), True),
     "somebody": (UserInfo("bob", groups=("alice",)), False),
     "nobody": (UserInfo(), False),
-    "too many groups to look at": (UserInfo("bob", groups=(*map(str, range(1000)), "admins")), False),
+    "too many groups for a condition": (UserInfo("bob", groups=(*map(str, range(1000)), "admins")), False),
 }
 
 

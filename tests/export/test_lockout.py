@@ -40,9 +40,12 @@ def rule(group: str, resource: str, operation: str = "*", **more: Any) -> dict[s
 BOTH = excluding("kube-system", "policy")
 ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "Pods everywhere": ({}, ("no Pod of kube-system", "its own Pods cannot be created again")),
-    "it ignores failures": ({"failurePolicy": "Ignore"}, ()),
-    "kube-system and its own left out": ({"namespaceSelector": BOTH}, ()),
-    "its own alone left out": ({"namespaceSelector": excluding("policy")}, ("no Pod of kube-system",)),
+    "Pods everywhere, with failurePolicy Ignore": ({"failurePolicy": "Ignore"}, ()),
+    "kube-system and the namespace of the webhook excluded": ({"namespaceSelector": BOTH}, ()),
+    "only the namespace of the webhook excluded": (
+        {"namespaceSelector": excluding("policy")},
+        ("no Pod of kube-system",),
+    ),
     "only namespaces with a label": ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, ()),
     "all namespaces without a label": (
         {"namespaceSelector": {"matchExpressions": [{"key": "free", "operator": "DoesNotExist"}]}},
@@ -83,8 +86,8 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("kubelets cannot report the status", "no node can report", "no deletion of a namespace can begin"),
     ),
     "updates of nodes": ({"rules": [rule("", "nodes", "UPDATE")]}, ("no node can be labelled",)),
-    "ends of nodes": ({"rules": [rule("", "nodes", "DELETE")]}, ("no node that has failed can be removed",)),
-    "ends of namespaces": (
+    "deletions of nodes": ({"rules": [rule("", "nodes", "DELETE")]}, ("no node that has failed can be removed",)),
+    "the finalization of namespaces": (
         {"rules": [rule("", "namespaces/finalize")], "namespaceSelector": BOTH},
         ("no deletion of a namespace can end",),
     ),
@@ -94,7 +97,7 @@ ROWS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"rules": [rule("certificates.k8s.io", "certificatesigningrequests/approval")]},
         ("can be approved",),
     ),
-    "what has a namespace alone": ({"rules": [rule("", "*", scope="Namespaced")], "namespaceSelector": BOTH}, ()),
+    "only resources in namespaces": ({"rules": [rule("", "*", scope="Namespaced")], "namespaceSelector": BOTH}, ()),
     "a named node": ({"rules": [rule("", "nodes", resourceNames=["n"])]}, ()),
     "deleting Pods": ({"rules": [rule("", "pods", "DELETE")]}, ()),
     "leases": (
@@ -146,14 +149,18 @@ def test_another_shape_is_an_error_with_its_place() -> None:
         pytest.param(
             frozenset({"batch"}),
             ["- CREATE of jobs.batch, pods", "- and of 2 resources of APIs that this cluster does not serve yet"],
-            id="a cluster without two of them",
+            id="a cluster without two of the APIs",
         ),
         pytest.param(
             frozenset({"batch", "ray.io", "kubeflow.org"}),
             ["- CREATE of jobs.batch, mpijobs.kubeflow.org, pods, rayjobs.ray.io"],
-            id="a cluster with all",
+            id="a cluster with all of the APIs",
         ),
-        pytest.param(None, ["- CREATE of jobs.batch, mpijobs.kubeflow.org, pods, rayjobs.ray.io"], id="not known"),
+        pytest.param(
+            None,
+            ["- CREATE of jobs.batch, mpijobs.kubeflow.org, pods, rayjobs.ray.io"],
+            id="the served APIs are not known",
+        ),
     ],
 )
 def test_only_what_a_cluster_serves_is_listed_by_name(served: frozenset[str] | None, told: list[str]) -> None:

@@ -136,10 +136,8 @@ def test_every_kind_has_the_same_native_answer(row, version, rule, pairs):
     assert spoke
 
 
-def test_patches_of_a_runtime_give_the_same(pairs):
-    """A cluster's API server drops the fields that the installed Trainer does not have before it evaluates a native
-    policy.
-    """
+def test_patches_of_a_runtime_get_the_same_native_answer(pairs):
+    """Before an API server evaluates a native policy, it drops the fields that the installed Trainer does not have."""
     bad = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}, {"name": "nic"}]}
     good = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}]}
     installed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"trainer": "2.4"}}
@@ -196,17 +194,17 @@ ASKED = Table((TABLE.row("batch", "Job"), TABLE.row("jobset.x-k8s.io", "JobSet")
 DELETE = {**PODS, "operations": ["*"]}
 CORNERS = {
     "a message with a path": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "spec.x: is one"}],
-    "a message without": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "no ones"}],
+    "a message without a path": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "no ones"}],
     "no message": ["object.spec.?x.orValue(0) != 1"],
     "a path that only looks like one": [{"expression": "false", "messageExpression": "'spec,x: ' + 'is one'"}],
     "a path with quotes": [{"expression": "false", "messageExpression": "'spec.y[\"a.b/c\"][0] ' + 'is one'"}],
     "blank texts": [{"expression": "false", "messageExpression": "'  '", "message": "spec.x is one"}],
     "several paths": [{"expression": "false", "messageExpression": "'spec.y: ' + 'is, in spec.x; spec.x[0]: is, likewise spec.x[1]'"}],
-    "several paths as they stand": [{"expression": "false", "message": "spec.y: is; likewise spec.x, spec.z.a"}],
+    "several paths in a constant message": [{"expression": "false", "message": "spec.y: is; likewise spec.x, spec.z.a"}],
     "several lines": [{"expression": "false", "messageExpression": "'a\\nb'", "message": "metadata: is one"}],
     "a message that fails": [{"expression": "false", "messageExpression": "string(1/0)", "message": "bad"}],
-    "the whole of the pod": [{"expression": "false", "messageExpression": "string(size(object)) + object.kind + object.apiVersion"}],
-    "its namespace": [{"expression": "false", "messageExpression": "string(object.metadata.namespace) + string(object.metadata.size())"}],
+    "the whole Pod": [{"expression": "false", "messageExpression": "string(size(object)) + object.kind + object.apiVersion"}],
+    "the namespace of the Pod": [{"expression": "false", "messageExpression": "string(object.metadata.namespace) + string(object.metadata.size())"}],
     "the old object's spec": ["oldObject == null || object.spec == oldObject.spec"],
     "the whole old object": ["oldObject == null || object == oldObject"],
     "an error": ["object.spec.x == 1"],
@@ -276,7 +274,7 @@ def test_variables_fail_only_where_they_are_used(rule, failure):
     agree(validating(rule, annotations=EXPAND, failurePolicy=failure, variables=LAZY, matchConditions=conditions))
 
 
-def test_names_of_its_own_stay_apart():
+def test_names_of_the_policy_and_of_the_export_do_not_clash():
     rule = "object.spec.?x.orValue(0) != 1 || [1].exists(pod, [2].exists(t, pod + t + variables.pod == 7))"
     agree(validating(rule, annotations=EXPAND, variables=[{"name": "pod", "expression": "object.spec.x"}]))
 
@@ -335,7 +333,7 @@ def test_a_rewrite_that_could_change_the_meaning_is_refused(rule, spec, why):
         rewrite_as_native(policy, bindings, TABLE, (1, 36))
 
 
-def test_an_older_cluster_gets_what_it_understands():
+def test_an_export_for_an_older_cluster_uses_only_its_fields():
     policy, *bindings = validating("object.spec.?x.orValue(0) != 1", annotations=EXPAND)
     found = rewrite_as_native(policy, bindings, TABLE, (1, 30))
     assert {each["metadata"]["name"] for each in found.manifests} >= {"v", "v-spec-template"}
@@ -381,7 +379,7 @@ def test_list_elements_can_be_templates():
     assert agree_on(named, {"map": {"o-1": {"spec": {"x": 1}}}}, SPEC_X) == {"map.o-1.spec.x: is 1": 1}
 
 
-def test_a_kind_of_both_shapes_is_left_out():
+def test_a_kind_with_templates_and_bare_specs_is_left_out():
     table = rows(PodSetRule(template="a"), PodSetRule(template="b", embeds="podSpec"))
     written = validating("true", annotations=EXPAND)
     found = rewrite_as_native(written[0], written[1:], table, (1, 36))

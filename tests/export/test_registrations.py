@@ -1,4 +1,6 @@
-"""If an API server does not call a webhook, no policy would have had a result; and its conditions cannot fail."""
+"""If an API server does not call a webhook, no policy would have had a result. The conditions of webhooks cannot
+fail.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def told_by_others(verdict):
     ]
 
 
-def test_no_object_is_skipped_that_a_policy_decides(answered):
+def test_no_object_is_skipped_for_which_a_policy_has_a_result(answered):
     assert len(answered) > 900
     skipped = [
         (phase, told_by_others(verdict), verdict.patch)
@@ -138,8 +140,9 @@ def test_a_bookkeeping_update_is_not_sent_to_the_webhook(obj):
 
 
 def test_a_native_policy_is_evaluated_on_every_update():
-    """A policy with `stored: warn` gets the fields that it names. If another policy is about the same kind, the webhook
-    of the kind gets them."""
+    """Of the bookkeeping fields, a policy with `stored: warn` sees only updates of the fields that it names. Policies
+    about one kind share a webhook, which gets updates of a field that one of these policies names.
+    """
     native = validating("true", rule={**PODS, "resources": ["pods/ephemeralcontainers"]}, name="native")
     maps = {**PODS, "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
     rules = {"a": "true", "b": "object.?status.?x.orValue(1) == 1"}
@@ -155,7 +158,7 @@ VARIABLES = {  # the arguments and variables of a container that has no device, 
     "an ordinary variable": (["$(LEVEL)"], [{"name": "LEVEL", "value": "info"}], False),
     "a variable with a launcher": (["$(RUN) train.py"], [{"name": "RUN", "value": "torchrun"}], True),
     "a variable that is too long to be read": (["$RUN"], [{"name": "RUN", "value": "x" * 65}], True),
-    "a launcher that no command names": (["--x"], [{"name": "RUN", "value": "torchrun"}], False),
+    "a variable with a launcher that no command reads": (["--x"], [{"name": "RUN", "value": "torchrun"}], False),
 }
 
 

@@ -1,7 +1,7 @@
 """Compile and evaluate many random expressions; any result except a value or a CEL error is a failure, printed with its
 seed.
 
-python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions when not said otherwise
+python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions by default
 python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG] [--of KIND]
                                                compare them with an API server's answers (server.py); without a
                                                KUBECONFIG with one that is started from KUBEBUILDER_ASSETS;

@@ -1,6 +1,6 @@
 """Evaluate random expressions on large inputs with small deadlines; prints the greatest delay after a deadline.
 
-python -m tests.fuzz.deadlines [COUNT [SEED]]        20,000 expressions when not said otherwise
+python -m tests.fuzz.deadlines [COUNT [SEED]]        20,000 expressions by default
 
 The inputs are as large as a user can send them: lists and maps of a hundred thousand, nested objects, and texts of 100
 KB. Texts are also used as patterns, which RE2 compiles in one call without an interruption (0.3 microseconds a

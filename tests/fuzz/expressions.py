@@ -82,7 +82,7 @@ _TEMPLATES = {
 
 
 class Expressions:
-    """A stream of expressions. `wrong` is how often a part of another kind is put in."""
+    """A stream of expressions. `wrong` is how often a part has another type than its place expects."""
 
     def __init__(self, seed: int, wrong: float = 0.08) -> None:
         self._random = Random(seed)

@@ -1,8 +1,8 @@
 """An API server with random policies: each is created with its binding, and then one object.
 
-An object has its policy's name as a label, by which only this policy selects it. A sentinel denies everything with its
-own label. It is created after the policies, and the API server loads policies in order, so they are active when the
-sentinel is.
+An object has its policy's name as a label, by which only this policy selects it. A sentinel is a policy that denies
+everything with its own label. It is created last, and the API server loads policies in order, so all policies are
+active when the sentinel is active.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ class Asked:
 
 
 def over_an_object(text: str) -> str:
-    """A random expression over variables as one over an object."""
+    """Turn a random expression over variables into an expression over an object."""
     return _NAME.sub(lambda match: _WRITTEN.get(match[1], f"object.spec.{match[1]}"), text)
 
 
 def asked(text: str) -> Asked:
-    """A random expression over variables as one over an object, with our answer."""
+    """Turn a random expression over variables into an expression over an object, and evaluate it with claimgate."""
     source = over_an_object(text)
     validation = f"[({source})].size() == 0"
     shown = f"'<' + '%s'.format([({source})]) + '>'"
@@ -70,7 +70,7 @@ def asked(text: str) -> Asked:
         return Asked(source, validation, "'<>'", Answer("failed", str(error)))
     try:
         value = engine.compile(shown, ENVIRONMENT).evaluate(activation, CostMeter())
-    except (CompileError, EvaluationError):  # an opaque value, which nothing shows
+    except (CompileError, EvaluationError):  # no message can show an opaque value
         return Asked(source, validation, "'<>'", Answer("value", "<>"))
     return Asked(source, validation, shown, Answer("value", value))
 

@@ -9,7 +9,7 @@ REVIEWS, SEED = 200, 5
 """The reviews of this seed have all outcomes below, several times each."""
 
 
-def test_replay_is_the_server(tmp_path):
+def test_replay_answers_as_the_server(tmp_path):
     result = compare(REVIEWS, SEED, tmp_path, most=1)
     assert [difference.told() for difference in result.differences] == []
     assert result.compared > REVIEWS * 0.9

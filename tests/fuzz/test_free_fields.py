@@ -1,4 +1,4 @@
-"""Any content that an API server stores in a field that no policy reads leaves the verdict the same."""
+"""Content of a field that no policy reads does not change the verdict, with any JSON that an API server stores."""
 
 import json
 from pathlib import Path

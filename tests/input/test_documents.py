@@ -164,7 +164,7 @@ def written(folder, files):
     return folder
 
 
-def test_other_files_are_no_error_unless_they_are_named(tmp_path):
+def test_other_files_are_an_error_only_if_they_are_named(tmp_path):
     folder = written(tmp_path, OTHERS)
     inputs = documents.read_documents([folder])
     assert (inputs.documents, inputs.problems) == ((), ())

@@ -28,7 +28,7 @@ from webhook.workloads.plurals import plural_of_kind
 NOTHING = PolicySet(validating=(), mutating=(), table=table.load_table())
 WRONG = {
     "an expression": (policy("p", "gpu.devises == 1", facts=["gpu"]), "spec.validations[0].expression: Invalid value"),
-    "with a hint": (policy("p", "gpu.devises == 1", facts=["gpu"]), "hint: did you mean `devices`?"),
+    "an expression with a hint": (policy("p", "gpu.devises == 1", facts=["gpu"]), "hint: did you mean `devices`?"),
     "a fact": (policy("p", facts=["gpus"]), 'spec.facts: Invalid value: "gpus": expected one of: podSets, gpu'),
     "a field that a schema would have dropped": (policy("p", fact=["gpu"]), "spec.fact: unknown field `fact`"),
     "a question without an answer": (policy("p", "authorizer.path('/').check('get').allowed()"), "--authorizer"),
@@ -65,7 +65,7 @@ def test_a_stored_policy_with_an_unreadable_spec_is_not_in_force(name: str, monk
     assert "until this is fixed, the object has no effect" in message(made, "p")
 
 
-def test_the_oldest_objects_count_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_objects_are_used_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_compile, "MOST_OBJECTS", 2)
     spec = policy("any")["spec"]
     made = live(*(stored("ValidatingPolicy", f"p{day}", spec, day=day) for day in (3, 1, 2)))
@@ -102,7 +102,7 @@ def test_a_binding_without_a_policy_says_so() -> None:
 def with_status(
     value: dict[str, Any], generation: int, last: dict[str, Any] | None = None, registered: str = ""
 ) -> Any:
-    """An object of a later generation, with the spec of an earlier one in its status."""
+    """An object of a later generation, with the spec of an earlier generation in its status."""
     kept = {"lastCompiled": {"generation": 1, "spec": json.dumps(last["spec"])}} if last else {}
     conditions = [{"type": "Registered", "status": registered}] if registered else []
     metadata = {**value["metadata"], "generation": generation}
@@ -135,7 +135,7 @@ def test_a_status_that_is_nested_deeply_stops_no_other_policy(levels: int) -> No
     assert message(made, "p").startswith("1 error:")
 
 
-def test_a_replica_evaluates_what_is_registered_alone() -> None:
+def test_a_replica_evaluates_only_registered_policies() -> None:
     (rule,) = policy("p")["spec"]["matchConstraints"]["resourceRules"]
     wild = policy("wild", matchConstraints={"resourceRules": [{**rule, "resources": ["*"]}]})
 
@@ -168,7 +168,7 @@ def test_a_value_of_a_wrong_type_is_named_and_the_policy_stays_in_force() -> Non
     assert "no expression uses" in message(live(policy("p")), "p", "TypeChecked")
 
 
-def test_a_policy_about_very_many_kinds_is_not_typed() -> None:
+def test_a_policy_about_very_many_kinds_is_not_type_checked() -> None:
     rule = {"apiGroups": ["a", "b"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [*"abcdefgh"] * 8}
     wide = policy("p", matchConstraints={"resourceRules": [rule]})
     made = live(wide)

@@ -151,7 +151,7 @@ def test_a_child_does_not_write_buffered_lines_of_its_parent(pipe: tuple[int, in
     assert made.stop()
 
 
-def test_it_writes_to_stderr_and_a_missing_one_is_a_closed_one(capfd: pytest.CaptureFixture[str]) -> None:
+def test_lines_go_to_stderr_and_a_missing_stderr_counts_as_closed(capfd: pytest.CaptureFixture[str]) -> None:
     made = LogWriter.to_stderr()
     made.write("line\n")
     assert made.stop()
@@ -176,7 +176,7 @@ def test_the_last_lines_are_flushed_when_the_process_ends(ending: str) -> None:
     assert '"message": "last"' in done.stderr
 
 
-def test_a_process_without_stderr_logs_into_nothing() -> None:
+def test_a_process_without_stderr_loses_its_log() -> None:
     code = (
         "import sys; from webhook.logs.structured import LogWriter; from webhook.logs.structured import Log\n"
         "writer = LogWriter.to_stderr(); Log(writer=writer).info('lost'); writer.stop(); print(writer.dropped)"

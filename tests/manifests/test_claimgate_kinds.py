@@ -53,11 +53,11 @@ metadata: {name: eight-gpus}
 spec: {policyName: eight-gpus, validationActions: [Deny]}
 """
 MISTAKES = {
-    "a field that there is not": (
+    "a field that does not exist": (
         POLICY.replace("facts:", "fact:"),
         "p.yaml:5:3: spec.fact: unknown field `fact`; did you mean `facts`?",
     ),
-    "a fact that there is not": (
+    "a fact that does not exist": (
         POLICY.replace("[gpu]", "[gpus]"),
         'p.yaml:5:3: spec.facts: Invalid value: "gpus": expected one of: podSets, gpu',
     ),
@@ -74,15 +74,15 @@ MISTAKES = {
         POLICY.replace("v1alpha1", "v1"),
         "p.yaml:1:1: apiVersion: unknown version `claimgate.dev/v1`; expected claimgate.dev/v1alpha1",
     ),
-    "actions of a binding that changes": (
+    "actions in a binding of a MutatingPolicy": (
         BINDING.replace("{policyName: eight-gpus", "{policyName: m, policyKind: MutatingPolicy"),
         "spec.validationActions: a MutatingPolicy has no such field: remove it",
     ),
-    "checks of a policy that changes": (
+    "checks in a MutatingPolicy": (
         MUTATING.replace("  reinvocationPolicy", "  checks: [pod-resources]\n  reinvocationPolicy"),
         "p.yaml:5:3: spec.checks: unknown field `checks`; remove it",
     ),
-    "a name that is taken": (
+    "a name that another policy has": (
         f"{POLICY}---\n{POLICY}",
         'Duplicate value: "eight-gpus": first at p.yaml:1; rename one',
     ),
@@ -93,7 +93,7 @@ def loaded(text: str) -> Any:
     return load_documents(yamlfile.load(text, "p.yaml"), Options(table=table.load_table()))
 
 
-def test_a_policy_is_the_native_one_with_annotations() -> None:
+def test_a_policy_becomes_the_native_policy_with_annotations() -> None:
     manifest: JSON = yaml.safe_load(POLICY)
     made = native_manifest(manifest)
     assert (made["apiVersion"], made["kind"]) == ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")

@@ -20,7 +20,7 @@ PATH = ("spec", "validations", 0, "reason")
         (errors.too_many_error(PATH, 65, 64), "Too many: 65: must have at most 64 items"),
     ],
 )
-def test_the_body_is_the_one_that_the_api_server_sends(error, text):
+def test_the_body_is_that_of_the_api_server(error, text):
     assert error.body == text
     assert str(error) == f"spec.validations[0].reason: {text}"
 

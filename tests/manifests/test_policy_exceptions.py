@@ -74,7 +74,7 @@ def test_mistakes_have_their_place(change: dict[str, Any], mistake: str) -> None
     assert any(each.startswith(mistake) for each in told), told
 
 
-def test_another_version_and_a_stub_of_the_view_are_no_exceptions() -> None:
+def test_another_version_and_an_object_that_is_too_large_are_not_exceptions() -> None:
     with pytest.raises(ShapeError, match=r"unknown version `claimgate\.dev/v2`"):
         parse_policy_exception({**stored(), "apiVersion": "claimgate.dev/v2"})
     with pytest.raises(ShapeError, match=f"it has 99999 bytes and may have {MOST_BYTES}"):
@@ -100,7 +100,7 @@ def test_the_operator_bounds_rules_namespaces_and_days(allowed: list[dict[str, A
     assert effect(stored(), *allowed) == reason
 
 
-def test_each_of_its_rules_must_be_allowed() -> None:
+def test_each_rule_of_an_exception_must_be_allowed() -> None:
     allowed = {"rules": ["pods/a"], "maxDays": 30}
     assert effect(stored(rules=["pods/a", "pods/b"]), allowed) == "NotAllowed"
     assert effect(stored(rules=["pods"]), allowed) == "NotAllowed"  # a group is wider than one of its rules
@@ -108,7 +108,7 @@ def test_each_of_its_rules_must_be_allowed() -> None:
     assert effect(stored(rules=["pods/a", "pods/b"]), allowed, shorter) == "TooLong"
 
 
-def test_days_count_from_its_creation_so_that_a_change_does_not_extend_it() -> None:
+def test_the_days_of_an_exception_count_from_its_creation() -> None:
     allowed = {"rules": ["*"], "maxDays": 30}
     late = dt.date(2026, 12, 20)
     assert effect(stored("2026-12-02T00:00:00Z", expires="2027-01-01"), allowed, day=late) == "InEffect"
@@ -117,7 +117,7 @@ def test_days_count_from_its_creation_so_that_a_change_does_not_extend_it() -> N
     assert effect(stored("never", expires="2027-01-20"), allowed, day=late) == "TooLong"
 
 
-def test_it_holds_on_its_last_day_and_not_after() -> None:
+def test_an_exception_has_an_effect_until_the_end_of_its_last_day() -> None:
     allowed = {"rules": ["*"], "maxDays": 30}
     assert effect(stored(), allowed, day=dt.date(2026, 12, 31)) == "InEffect"
     assert effect(stored(), allowed, day=dt.date(2027, 1, 1)) == "Expired"
@@ -150,7 +150,7 @@ def test_kinds_names_and_labels_select(
     assert parse_policy_exception(stored(**spec)).is_about(kind, name, labels) is is_about
 
 
-def test_the_oldest_of_a_namespace_count() -> None:
+def test_only_the_oldest_exceptions_of_a_namespace_have_an_effect() -> None:
     many = [stored(f"2026-11-{1 + number % 28:02}T00:00:00Z", f"e{number}") for number in range(200)]
     counting = oldest_of_namespace(many)
     assert len(counting) == MOST_IN_NAMESPACE
@@ -158,7 +158,7 @@ def test_the_oldest_of_a_namespace_count() -> None:
     assert oldest_of_namespace(reversed(many)) == counting
 
 
-def test_its_description_is_one_line_and_names_it() -> None:
+def test_the_description_of_an_exception_is_one_line_with_its_name() -> None:
     told = parse_policy_exception(stored(reason="two\nlines\n")).description
     assert told == "excepted until 2026-12-31 by PolicyException research/x of ml: two lines"
     assert is_description_of_object(told)

@@ -107,7 +107,7 @@ def test_untouched_parts_stay_the_same_objects():
     )
 
 
-def test_an_item_that_the_document_has_twice_is_replaced_by_one():
+def test_an_item_that_the_document_has_twice_is_replaced_by_one_item():
     before = pod(volumes=[{"name": "a", "x": 1}, {"name": "b"}, {"name": "a", "x": 2}])
     after = apply_configuration(before, {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}, POD)
     assert after["spec"]["volumes"] == [{"name": "a", "emptyDir": {}}, {"name": "b"}]

@@ -72,7 +72,7 @@ def jobset(**spec):
             {"containers": [{"name": "a"}]},
             {"containers": [{"name": "b"}]},
             {"containers": [{"name": "b"}, {"name": "a"}]},
-            id="an unknown container comes in, before those the patch does not name",
+            id="an unknown container is added before the containers that the patch does not name",
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_plain_values_nulls_and_directives(patch, result):
     assert merged["metadata"].get("finalizers") == result
 
 
-def test_directives_do_not_survive_where_there_is_nothing_to_merge():
+def test_directives_are_removed_if_there_is_nothing_to_merge():
     volumes = [{"name": "v", "$retainKeys": ["name"], "x": {"$patch": "delete"}, "y": None}, {"$patch": "delete"}]
     assert merge_patch(None, {"volumes": volumes}, "PodSpec") == {"volumes": [{"name": "v"}]}
 
@@ -158,7 +158,7 @@ def reference(old, patch):
     return [*ordered, *others]
 
 
-def test_patches_one_after_the_other_give_what_each_gives_alone():
+def test_patches_one_after_the_other_have_the_same_result_as_separate_merges():
     for seed in range(200):
         random = Random(seed)
         kept = alone = patch_of(*random.sample("abcdefghij", 4))
@@ -186,11 +186,11 @@ def test_many_patches_that_add_a_variable_each_take_linear_work():
 
 
 PLACES = {
-    "in front": lambda number: (f"E{number}",),
-    "after the first": lambda number: ("first", f"E{number}"),
-    "after the one before": lambda number: (f"E{number - 1}" if number else "first", f"E{number}"),
-    "between two": lambda number: ("first", f"E{number}", "last"),
-    "between two that change places": lambda number: ("last", f"E{number}", "first"),
+    "before all variables": lambda number: (f"E{number}",),
+    "after the first variable": lambda number: ("first", f"E{number}"),
+    "after the variable of the previous patch": lambda number: (f"E{number - 1}" if number else "first", f"E{number}"),
+    "between two variables": lambda number: ("first", f"E{number}", "last"),
+    "between two variables in reverse order": lambda number: ("last", f"E{number}", "first"),
 }
 """Patches that each add a variable, by the place of the variable."""
 

@@ -22,12 +22,12 @@ CHANGES = {
     ),
     "a removed default": ({key: value for key, value in SHOWN.items() if key != "policy"}, WRITTEN),
     "a removed value": ({**SHOWN, "limits": {}}, {**WRITTEN, "limits": {}}),
-    "an element before others": (
+    "a new element before others": (
         {**SHOWN, "env": [{"name": "z"}, *SHOWN["env"]]},
         {**WRITTEN, "env": [{"name": "z"}, A, B]},
     ),
     "a removed element": ({**SHOWN, "env": [{"name": "b", "value": "2"}]}, {**WRITTEN, "env": [{**B, "value": "2"}]}),
-    "the other order": ({**SHOWN, "env": [*reversed(SHOWN["env"])]}, {**WRITTEN, "env": [B, A]}),
+    "elements in another order": ({**SHOWN, "env": [*reversed(SHOWN["env"])]}, {**WRITTEN, "env": [B, A]}),
 }
 
 

@@ -1,6 +1,6 @@
 """A headless Chromium driven over WebDriver, with the functions that tests of a page need.
 
-Knows Debian's `chromium` and `chromedriver`; without them, these tests are skipped.
+It uses `chromium` and `chromedriver` as Debian installs them; without these programs, the tests are skipped.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def test_an_evaluation_with_too_much_memory_is_stopped():
     assert "memory" in told.stdout
 
 
-def test_names_come_back_as_they_are():
+def test_hostile_names_are_returned_unchanged():
     """The page shows hostile texts as text; tests/playground/test_page.py checks this."""
     name = "<img src=x onerror=alert(1)>"
     (review,) = evaluated({"object": POD.replace("{name: p}", f'{{name: "{name}"}}')}).json()["reviews"]
@@ -163,7 +163,7 @@ def test_the_playground_answers_only_its_own_page(method, path, headers, code):
     assert "default-src 'none'" in response.headers["content-security-policy"]
 
 
-def test_each_page_has_a_nonce_of_its_own():
+def test_each_page_has_its_own_nonce():
     first, second = answers(("GET", "/", {}), ("GET", "/", {}))
     nonces = {page.headers["content-security-policy"].partition("nonce-")[2][:22] for page in (first, second)}
     assert len(nonces) == 2
@@ -224,7 +224,7 @@ def test_a_question_becomes_a_suite_that_passes(tmp_path, capsys):
     ],
     ids=["no policy", "no object", "broken YAML", "a broken policy"],
 )
-def test_what_cannot_become_a_case_is_told(question, text, message):
+def test_an_input_that_cannot_become_a_case_is_reported(question, text, message):
     (response,) = answers(("POST", "/case", {"json": question, "headers": ASKING}))
     error = response.json()["errors"][0]
     assert message in error["message"]
@@ -289,11 +289,11 @@ def test_each_shipped_rule_has_an_example_and_a_policy_to_load():
         json.dumps({**STATUS, "message": "no"}),
     ],
 )
-def test_a_denial_of_another_is_said_to_be_one(text):
+def test_a_denial_by_another_webhook_is_recognized(text):
     (error,) = evaluated({"object": text}).json()["errors"]
     assert error["message"].startswith("the denial names no shipped rule")
 
 
-def test_an_object_that_mentions_a_rule_is_no_denial():
+def test_an_object_that_mentions_a_rule_is_not_a_denial():
     pod = POD.replace("{name: p}", "{name: p, annotations: {why: gpu-portable/all}}")
     assert len(evaluated({"object": pod}).json()["reviews"]) == 1

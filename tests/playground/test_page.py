@@ -161,7 +161,7 @@ def test_a_policy_that_loops_leaves_the_page_usable(page):
     assert evaluate(page) == "0 allowed, 1 denied."
 
 
-def test_it_works_with_the_keyboard_alone(page):
+def test_the_page_works_with_only_the_keyboard(page):
     """From the top, Tab reaches every control, Escape and Tab leave an editor, and Ctrl+Enter evaluates."""
     choose(page, "0")
     page.run("document.activeElement.blur(); window.scrollTo(0, 0)")
@@ -258,7 +258,7 @@ def test_what_is_typed_is_evaluated_and_survives_a_refresh(page):
     assert text(page, "object") == POD
 
 
-def test_a_sample_in_place_of_own_text_can_be_undone(page):
+def test_a_sample_that_replaced_a_text_can_be_undone(page):
     choose(page, "0")
     write(page, "object", POD)
     choose(page, "1")
@@ -292,7 +292,7 @@ def test_a_link_has_both_texts(page):
 
 
 @pytest.mark.parametrize(("own", "is_kept"), [(POD, True), ("", False)], ids=["a text of a person", "a sample"])
-def test_a_link_of_others_loses_no_text(page, own, is_kept):
+def test_a_link_from_another_person_loses_no_text(page, own, is_kept):
     page.run(
         "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"
     )

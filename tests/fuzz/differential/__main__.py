@@ -1,6 +1,6 @@
 """Compares a long-lived process with a fresh evaluation of every review.
 
-    python -m tests.fuzz.differential [REVIEWS [SEED]]        20,000 reviews when not said otherwise
+    python -m tests.fuzz.differential [REVIEWS [SEED]]        20,000 reviews by default
 
 Random policies of a site and the shipped ones, random reviews, reloads, and clusters that change in between. Whole
 verdicts are compared, without times. A difference is shown with the review, the policies, and the earlier review after

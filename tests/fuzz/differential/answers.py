@@ -122,7 +122,7 @@ def warm_answers(epoch: Epoch) -> Iterator[str]:
 
 
 def _in_turn(epoch: Epoch, steps: Sequence[Step], policies: PolicySet) -> Iterator[str]:
-    """Answers to steps in their order; a view stays the same until the next one."""
+    """Answers to steps in their order. A view stays the same until the next view."""
     number, cluster = -1, epoch.views[0].cluster()
     for step in steps:
         if step.view != number:

@@ -94,7 +94,7 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
         reviews: how many are drawn.
         seed: of the random numbers.
         folder: where policies are written.
-        most: after so many differences the rest is left.
+        most: the comparison ends after this number of differences.
 
     """
     recorded()  # read once, before processes are forked

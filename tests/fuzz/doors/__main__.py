@@ -1,6 +1,6 @@
 """Compares what `claimgate replay` answers with what a running server answers over TLS.
 
-    python -m tests.fuzz.doors [REVIEWS [SEED]]        10,000 reviews when not said otherwise
+    python -m tests.fuzz.doors [REVIEWS [SEED]]        10,000 reviews by default
 
 Recorded reviews, the cases of suites and random reviews, as reviews and as plain objects. `replay` and the server get
 the same policies and the same context. Whole response documents are compared. Exits 1 when there was a difference.

@@ -109,7 +109,7 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
         reviews: how many are drawn at least.
         seed: of the random numbers.
         folder: where policies, fixtures and certificates are written.
-        most: after so many differences the rest is left.
+        most: the comparison ends after this number of differences.
 
     """
     served, result, pki = Served(), Comparison(), Pki(folder)
@@ -169,7 +169,9 @@ def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswe
 
 
 def _sent(fixture: JSON) -> JSON | None:
-    """The review that an API server sends; None if it sends none, such as of an object that it cannot decode."""
+    """The review that an API server sends; None if it sends no review, for example because it cannot decode the
+    object.
+    """
     if fixtures.is_review(fixture) and fixture["apiVersion"] == wire.API_VERSION:
         return fixture
     try:
@@ -182,10 +184,11 @@ def _sent(fixture: JSON) -> JSON | None:
 
 
 def _loses_fields(made: Attributes) -> bool:
-    """Whether an object of Trainer has a field that some release lacks: API servers of that release send it without.
+    """Whether an object of Trainer has a field that some release lacks. An API server with this release sends the
+    object without the field.
 
-    `replay` reports the effect of such a field in a file; for a review it reports that the API server which sent it has
-    another release.
+    `replay` reports the effect of such a field in a file; for a review, `replay` reports that the sending API server
+    has another release.
     """
     return any(
         any(check_fields_exist_in_release(made.object, made.kind.kind, release, RUNTIME_FIELD_RULES, Deadline()))
