@@ -135,7 +135,7 @@ def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[P
     mode = service.status.deployment_mode or service.metadata.annotations.get(_MODE, "")
     predictor = service.spec.predictor
     if mode in _STANDARD_MODES and each.pods.podset.path == predictor.at and not predictor.is_omitted("minReplicas"):
-        fix = "set maxSurge 0 and maxUnavailable 1 in deploymentStrategy, or its type Recreate"
+        fix = "in deploymentStrategy, set maxSurge 0 and maxUnavailable 1, or type Recreate"
         yield from _check_strategy(each, predictor.deployment_strategy, predictor.min_replicas, fix)
 
 
@@ -232,7 +232,7 @@ def _check_spare(
     if capacity < (replicas + added) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
         more = f"one more {what}" if added == 1 else f"{added} more {what}s"
-        starts = f"{'a surge' if what == 'group' else 'an update'} starts {more} with {devices} a pod"
+        starts = f"{'a surge' if what == 'group' else 'an update'} starts {more} ({devices} for each pod)"
         yield _problem_of_spare(each, f"{starts} and keeps {counted(replicas, f'old {what}')}", capacity, fix)
 
 

@@ -204,7 +204,7 @@ class ClusterView(Struct):
 
     def list_json_here(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """List the objects of the request's namespace, or the cluster-scoped objects. If they are not known, return
-        () and let `is_whole` of the kind be False from then on.
+        (), and from then on `is_whole` of the kind is False.
         """
         try:
             return self.cluster.list(gvk, None if is_cluster_scoped(gvk) else self.namespace)

@@ -119,13 +119,13 @@ RULES = "failurePolicy.rules"
             {"failurePolicy": {"rules": [{"name": "a"}, {"name": "a"}]}},
             "failure-rule-twice",
             f"{RULES}[1].name",
-            "`a` is also the name of a rule before this one",
+            "`a` is also the name of an earlier rule",
         ),
         (
             {"failurePolicy": {"rules": [{}, {"name": "failurePolicyRule0"}]}},
             "failure-rule-twice",
             f"{RULES}[1].name",
-            "`failurePolicyRule0` is also the name of a rule before this one",
+            "`failurePolicyRule0` is also the name of an earlier rule",
         ),
         (
             {"failurePolicy": {"rules": [{"targetReplicatedJobs": ["x"]}]}},
@@ -191,7 +191,7 @@ RULES = "failurePolicy.rules"
             {"volumeClaimPolicies": claims("a", "a"), "replicatedJobs": [job("node", "a")]},
             "claim-template-twice",
             "volumeClaimPolicies[0].templates[1].metadata.name",
-            "`a` is also the name of a template before this one",
+            "`a` is also the name of an earlier template",
         ),
         (
             {"volumeClaimPolicies": claims("A")},

@@ -121,7 +121,7 @@ def _check_nccl_topology_file(pods: DevicePods, container: Container, variable: 
 
 
 def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
-    """Warn of a container without a setting for the interface: neither a variable, nor a command, nor a configuration
+    """Warn of a container that sets the interface neither by a variable, nor in a command, nor in a configuration
     file.
     """
     words = [*(variable.name for variable in container.env), *container.words]

@@ -138,7 +138,9 @@ _COMPUTES: Final = re.compile(
     "(?i)cuda|gpu|nvidia|torch|tensor|vllm|llm|llama|sglang|triton|infer|train|whisper|diffusion|comfy|nccl|jupyter"
     "|notebook|text-generation|text-embeddings"
 )
-"""Texts in the image or command of a program that computes on GPUs; other pods with a GPU class may be browsers."""
+"""Texts in the image or command of a program that computes on GPUs. Without these texts, a pod with a GPU class may
+be a browser.
+"""
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _OF_GKE: Final = "cloud.google.com/"
 """The beginning of labels of GKE's nodes, where only the device plugin gives a container GPUs and their driver."""
@@ -262,7 +264,7 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
     visible, runtime_class = value_of_visible_devices(requesting.container), subject.once(_gpu_runtime)
     sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
     if visible:
-        what = "all of its GPUs" if visible == "all" else "GPUs that other pods may use"
+        what = "all GPUs" if visible == "all" else "GPUs that other pods may use"
         message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` asks its node for {what}"
         fix = f"{fix}, or set the variable to none"
     elif runtime_class:

@@ -162,7 +162,7 @@ def _validate_rule_name(name: str, before: Collection[str], path: FieldPath) -> 
             message = "must begin with a letter because it is the name of a rule"
         yield FAILURE_RULE_NAME.problem(path, message, "write a name such as restartOnHostFailure", name)
     if name in before:
-        message = "is also the name of a rule before this one"
+        message = "is also the name of an earlier rule"
         yield FAILURE_RULE_TWICE.problem(path, message, "rename one of the two rules", name)
 
 
@@ -207,7 +207,7 @@ def _check_claim_namespace(metadata: Metadata) -> Iterator[Problem]:
 def _validate_claim_template_name(metadata: Metadata, seen: set[str], volumes: _VolumeNames) -> Iterator[Problem]:
     name, path = metadata.name, metadata.path("name")
     if name in seen:
-        message = "is also the name of a template before this one"
+        message = "is also the name of an earlier template"
         yield CLAIM_TEMPLATE_TWICE.problem(path, message, "rename one of the two templates", name)
     elif dns1123_subdomain_errors(name):
         message = f"cannot be a part of the names of claims because {subdomain_fault(name)}"

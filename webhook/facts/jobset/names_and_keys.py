@@ -1,6 +1,6 @@
 """The longest name that a JobSet may have, and keys of JobSet's labels and annotations that JobSet does not read.
 
-The names of jobs and pods and the label of the coordinator begin with the JobSet's name. They have at most 63
+The names of jobs, pods and claims, and the label of the coordinator, contain the JobSet's name. They have at most 63
 characters: the job `<name>-<job>-<replica>`, the pod `<name>-<job>-<replica>-<pod>-abcde` of an indexed job with
 completions, the label's value `<name>-<job>-<replica>-<pod>.<subdomain>`, and the claim `<template>-<name>`. A
 misspelled key changes nothing, and JobSet does not report it.
@@ -27,8 +27,8 @@ NAME_LENGTH: Final = JOB_SET.rule(
     "job-set/name-length",
     title="The name of the JobSet is too long",
     why=(
-        "Jobs, pods, claims and a label begin with the name of the JobSet, and Kubernetes allows at most 63 characters "
-        "there."
+        "The names of jobs, pods and claims, and a label, contain the name of the JobSet. Kubernetes allows at most 63 "
+        "characters there."
     ),
     function="ValidateCreate",
     issues=(
@@ -80,7 +80,7 @@ def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Ite
 
 
 def strictest_name_limit(job_set: JobSetSpec) -> NameLimit:
-    """Return the strictest limit of the JobSet's name; (63, "", "") if no other name begins with it."""
+    """Return the strictest limit of the JobSet's name; (63, "", "") if no other name contains it."""
     return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(LONGEST_NAME, "", ""))
 
 

@@ -136,8 +136,10 @@ def _validate_list_lengths(spec: ResourceFlavorSpec) -> Iterator[Problem]:
         ("tolerations", len(spec.tolerations)),
     ):
         if count > _MOST_OF_FLAVOR:
-            message = f"must not have more than {_MOST_OF_FLAVOR} entries"
-            yield too_many_entries_problem(spec.path(name), message, "use fewer", counted(count, "entry", "entries"))
+            message = f"are more than the {_MOST_OF_FLAVOR} that are allowed"
+            yield too_many_entries_problem(
+                spec.path(name), message, "use fewer entries", counted(count, "entry", "entries")
+            )
 
 
 def _check_node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem]:

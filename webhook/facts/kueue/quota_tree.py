@@ -44,7 +44,7 @@ _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _KEPT_STATES: Final = 4
 """How many states of the cluster are cached. An audit has one state; a server has two during a change."""
 _READ_WORK: Final = 50
-"""The charge for reading a ClusterQueue: 0.2 ms for one with a dozen flavors."""
+"""The charge for reading a ClusterQueue. A ClusterQueue with a dozen flavors takes 0.2 ms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ _HAMI_MEMORY: Final = "nvidia.com/gpumem"
 _HAMI_CORES: Final = "nvidia.com/gpucores"
 _HAMI_PERCENT: Final = "nvidia.com/gpumem-percentage"
 _UNSET_PERCENT: Final = 101
-"""The amount that HAMi up to 2.9 assumes if none is set."""
+"""The percentage of memory that HAMi up to 2.9 assumes if no percentage is set."""
 _VOLCANO_CORES: Final = "volcano.sh/vgpu-cores"
 _VOLCANO_GPU: Final = "volcano.sh/vgpu-number"
 _VOLCANO_MEMORY: Final = "volcano.sh/vgpu-memory"
@@ -271,14 +271,15 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_combination(container: Container, names: AbstractSet[str], pods: DevicePods) -> Iterator[Problem]:
-    """Yield GPU resources of Koordinator that no release combines: a whole GPU together with other resources, and only
-    cores.
+    """Yield GPU resources of Koordinator that no release combines: a whole GPU together with other resources, and
+    cores without memory.
     """
     parts = sorted(names & {_KOORDINATOR_CORES, *_KOORDINATOR_MEMORY})
     whole = sorted(names & {_HAMI_GPU, _KOORDINATOR[0]})
     message = ""
     if len(whole) > 1 or (whole and parts):
-        message, fix = f"requests {' and '.join((*whole, *parts))}, which Koordinator does not combine", "request one"
+        message = f"requests {' and '.join((*whole, *parts))}, which Koordinator does not combine"
+        fix = "request only one of them"
     elif parts == [_KOORDINATOR_CORES] and not any(name.startswith("koordinator.sh/gpu") for name in names - {*parts}):
         message = f"requests {_KOORDINATOR_CORES} without an amount of memory, which Koordinator rejects"
         fix = f"add {_KOORDINATOR_MEMORY[0]}"

@@ -176,7 +176,7 @@ def check_kai_queues(subject: Subject) -> Iterator[Problem]:
 def _check_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
     """Yield roles of a training job without replicas, unless the job says how many pods start together."""
     for role in roles_without_replicas(pods, subject):
-        message = f"role {role[-1]} has no replicas, so KAI makes no group of the pods and starts none"
+        message = f"role {role[-1]} has no replicas, so KAI makes no group of the pods and starts no pod"
         yield REPLICAS.problem((*role, "replicas"), message, "write replicas: 1")
 
 
@@ -362,7 +362,7 @@ def _check_min_member(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Pro
     """Yield a number of members above the pods that a Job, or a job of a JobSet, runs at a time."""
     for path, least, count in members_of_jobs(pods, subject):
         if count < least:
-            message = f"is {least}, but the Job runs {counted(count, 'pod')} at a time, so KAI starts none"
+            message = f"is {least}, but the Job runs {counted(count, 'pod')} at a time, so KAI starts no pod"
             yield MIN_MEMBER.problem(path, message, f"write {count}, or raise parallelism")
 
 

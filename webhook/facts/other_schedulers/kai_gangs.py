@@ -141,7 +141,7 @@ def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
 
 
 def _least_members(subject: Subject, total: int) -> int:
-    """Return how many pods of a training job start together: minAvailable, elastic minReplicas, or all."""
+    """Return how many pods start together: all, or minAvailable or the elastic minReplicas of a training job."""
     if subject.group_kind not in TRAINING_JOBS:
         return total
     spec = subject.object.get("spec")
@@ -178,7 +178,7 @@ def members_of_jobs(pods: Sequence[KaiPods], subject: Subject) -> Iterator[tuple
 
 POD_GROUP: Final = KAI.rule(
     "kai/pod-group",
-    title="A PodGroup of KAI has subgroups or a number of members that are refused",
+    title="A PodGroup of KAI has invalid subgroups or an invalid number of members",
     why="The webhook of KAI refuses repeated names, missing parents and cycles; the API server refuses 0 members.",
     source="NVIDIA/KAI-Scheduler@72de64fc pkg/apis/scheduling/v2alpha2/podgroup_webhook.go",
     function="validateSubGroups",
@@ -235,7 +235,9 @@ def check_kai_pod_group(subject: Subject) -> Iterator[Problem]:
             yield POD_GROUP.problem(each.path("parent"), message, "name another subgroup, or none")
     first = _first_in_circle(groups)
     if first is not None:
-        yield POD_GROUP.problem(first.path("parent"), "is inside this subgroup itself", "remove one parent")
+        yield POD_GROUP.problem(
+            first.path("parent"), "names a subgroup that is inside this subgroup", "remove one parent"
+        )
 
 
 def _first_in_circle(groups: Mapping[str, KaiSubGroup]) -> KaiSubGroup | None:

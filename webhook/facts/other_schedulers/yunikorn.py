@@ -102,7 +102,7 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
     for each in pods:
         text = each.template.metadata.annotations.get(_GROUPS, "")
         own = _task_groups(text, subject) if text else []
-        fault = "must be a list of groups in JSON" if own is None else _fault_of_groups(own)
+        fault = "is not a list of groups in JSON" if own is None else _fault_of_groups(own)
         if fault:
             message = f"{fault}, so YuniKorn ignores all task groups and starts the pods one by one"
             fix = "give each group a name, minMember above 0, and minResource with what one pod requests"
@@ -153,7 +153,8 @@ def _check_group_of_pods(
     reserved = amounts_in_thousandths(group.json.get("minResource") or {})
     for resource, amount in requests.items():
         if amount > reserved.get(resource, 0):
-            message = f"minResource of group {name} has less `{resource}` than a pod requests, so the place is not kept"
+            less = f"minResource of group {name} has less `{resource}` than a pod requests"
+            message = f"{less}, so no place is kept for the pod"
             yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
     missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
     if missing:
