@@ -66,7 +66,7 @@ def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumpt
         name: the name of the param in errors.
 
     Raises:
-        LookupFailed: the value of a key for a release is not a release.
+        LookupFailed: a key for a release has a value that is not a release.
     """
     data = param.get("data") if isinstance(param, dict) else None
     if not isinstance(data, dict) or (_WORDS.isdisjoint(data) and "." not in "".join(data)):

@@ -41,7 +41,7 @@ CLASS_INSTALLED: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-amount",
-    title="The number of devices is not a whole number",
+    title="The number of devices is not whole, or differs between request and limit",
     why=(
         "Kubernetes does not check resources that name a DeviceClass. The scheduler finds no device for a fraction, so "
         "the pods stay Pending."

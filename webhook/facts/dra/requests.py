@@ -61,7 +61,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
         device: the kind of devices that the name of the class suggests.
         device_class: deviceClassName.
         allocation_mode: ExactCount, All, or another written value.
-        count: the number of requested devices, 0 if it is not a number.
+        count: the number of requested devices, 0 if the value is not a number.
         has_admin_access: whether it asks for admin access.
         selectors: its selectors.
         capacities: how much it needs of the capacities of a device.

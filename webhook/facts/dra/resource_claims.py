@@ -1,7 +1,8 @@
 """Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload (group resource-claims).
 
-An API server that serves the version also refuses these objects. The rules are for manifests that are checked without a
-cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver 1.36.1.
+An API server that serves the version of an object also applies these rules. The rules are for manifests that are
+checked without a cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver
+1.36.1.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go and
 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.

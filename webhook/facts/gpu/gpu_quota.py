@@ -91,10 +91,10 @@ class LimitRange(Object):
 
 RESOURCE_NAME: Final = GPU_QUOTA.rule(
     "gpu-quota/resource-name",
-    title="The quota is for `gpu`, which no pod can request",
+    title="A ResourceQuota or LimitRange names `gpu`, which no pod can request",
     why=(
         "The API server refuses the name `gpu`. Pods request `nvidia.com/gpu` or another vendor's resource, and the "
-        "quota must name the same resource."
+        "ResourceQuota or LimitRange must name the same resource."
     ),
     function="ValidateResourceQuotaResourceName",
 )

@@ -350,7 +350,7 @@ def _gpu_label_of_namespace(subject: Subject) -> str:
     """Return the label of the request's namespace.
 
     Raises:
-        LookupFailed: it does not exist, or it is not known.
+        LookupFailed: the namespace does not exist, or is not known.
     """
     if not subject.namespace:
         return ""

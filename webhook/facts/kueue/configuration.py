@@ -100,7 +100,7 @@ _ON_SINCE: Final[Mapping[str, Release]] = {
     WORKLOAD_ANNOTATION_GATE: (0, 18),
     NAMESPACE_SELECTOR_GATE: (0, 15),
 }
-"""The first release in which a gate is on by default; other gates are off in all releases."""
+"""The first release in which a gate is on by default; other gates are off by default in all releases."""
 _FORMER: Final = {DEVICE_CLAIMS_GATE: "DynamicResourceAllocation"}
 """The names of gates before 0.18."""
 

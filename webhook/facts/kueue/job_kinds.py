@@ -64,7 +64,7 @@ KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
 )
 RAY_CLUSTER: Final = KUEUE_JOB.rule(
     "kueue-job/ray-cluster",
-    title="A RayJob with a queue selects an existing cluster",
+    title="A RayJob with a queue selects an existing cluster or has no cluster",
     why="Kueue counts the pods of the RayJob's own cluster, so it refuses a RayJob that selects an existing one.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
     function="validateCreate",
@@ -85,7 +85,7 @@ RAY_AUTOSCALING: Final = KUEUE_JOB.rule(
 )
 RAY_GROUPS: Final = KUEUE_JOB.rule(
     "kueue-job/ray-groups",
-    title="The Ray cluster has too many groups, or one called head",
+    title="The Ray cluster has too many groups, or a worker group called head",
     why="The head and each group become a pod set of the Workload, and a Workload has a limited number of pod sets.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
     function="validateCreate",

@@ -41,7 +41,7 @@ POD_SHAPE: Final = KUEUE_JOB.rule(
 )
 SCALE: Final = KUEUE_JOB.rule(
     "kueue-job/scale",
-    title="A StatefulSet with a queue was scaled to only part of its replicas",
+    title="The size of a StatefulSet with a queue was changed while it has pods",
     why="Kueue admits all pods of a StatefulSet together, and counts them again only when all of them are gone.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/statefulset/statefulset_webhook.go",
     function="ValidateUpdate",
@@ -141,7 +141,7 @@ def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[
 
 
 def validate_leader_template_change(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
-    """Report a leaders' template of a LeaderWorkerSet that is added or removed, or changes its shape."""
+    """Report the leaders' template of a LeaderWorkerSet if it is added or removed, or changes its shape."""
     if old and new:
         yield from validate_unchanged_pod_shape(old, new)
     elif old or new:

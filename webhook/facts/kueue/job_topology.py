@@ -228,7 +228,7 @@ def _validate_group_members(name: str, members: Sequence[_AnnotatedPodSet], *, i
     counts = [member.pod_set.count for member in members]
     if len(members) != 2:
         given = counted(len(members), "pod template")
-        message = f"is a group of {given}, but a group must have 2, one of a single pod and one of its workers"
+        message = f"is a group of {given}, but a group must have 2, one with a single pod and one with its workers"
         fix = "set the annotation on exactly two pod templates"
         if is_only:
             fix = "remove the annotation because this object has only one pod template"

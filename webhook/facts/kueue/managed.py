@@ -36,7 +36,7 @@ from webhook.yamltext.placeholders import is_placeholder_for_name
 
 Reason: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
 SYSTEM_NAMESPACES: Final = ("kube-system", "kueue-system")
-"""Namespaces that are never managed."""
+"""Namespaces that count as not managed if their labels are not known."""
 SERVING_FRAMEWORKS: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
 """The integrations of serving kinds, which cannot be suspended and have their own webhooks."""
 _RAY_JOB: Final = "ray.io/rayjob"
@@ -178,7 +178,8 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
         local_queue: the LocalQueue; false if it is not known.
         queues: every ClusterQueue and cohort.
         queue: the ClusterQueue of the LocalQueue; None if it is not known.
-        tree, node: the quota tree with the cohorts, and the ClusterQueue in it; None if the cohorts form a cycle.
+        tree, node: the quota tree with the cohorts, and the ClusterQueue in it; None if the ClusterQueue is not known,
+            or if the cohorts form a cycle.
     """
 
     view: ClusterView

@@ -77,7 +77,9 @@ def set_parent(parent: QuotaNode, child: QuotaNode) -> None:
 
 @dataclass(slots=True)
 class _QuotaSums:
-    """Sums for one flavor's resource, by node of the tree: the quota below the node, and the usage."""
+    """Sums for one flavor's resource, by node of the tree: the quota of the node with the nodes below it, and the
+    usage.
+    """
 
     subtree: dict[QuotaNode, int] = field(default_factory=dict)
     usage: dict[QuotaNode, int] = field(default_factory=dict)

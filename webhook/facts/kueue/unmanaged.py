@@ -163,7 +163,7 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
     if not is_kueue_release_stated(subject):
         is_recent = how.framework in default_integrations(OLDEST)
         since = f"since Kueue {release_as_text(TRAINING_OFF)}" if is_recent else "in any release of Kueue"
-        default = f"which is off by default {since} (the release here is not known)"
+        default = f"which is off by default {since} (the installed release is not known)"
     message = f"has no effect unless {where} lists {how.framework}, {default}"
     if read.is_known:
         message = f"has no effect because {where} does not list {how.framework}"

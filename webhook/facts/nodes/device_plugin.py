@@ -131,7 +131,9 @@ def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[P
 
 
 def _has_plugin_configurations(config_map: ConfigMap) -> bool:
-    """Return whether the values of a ConfigMap are configurations of the device plugin: version v1 and its fields."""
+    """Return whether the values of a ConfigMap are configurations of the device plugin: each has version v1 and a key
+    of _MARKS.
+    """
     texts = config_map.data.values()
     is_known = (_VERSION in text and any(f"{key}:" in text for key in _MARKS) for text in texts)
     return bool(texts) and all(is_known)

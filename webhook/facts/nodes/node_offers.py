@@ -68,7 +68,7 @@ class NodeOffer:
 
     Args:
         name: the name of the node.
-        labels: its labels; the host name is the name of the node unless the labels set another.
+        labels: its labels; the host name is the name of the node unless the labels set another host name.
         annotations: its annotations.
         taints: its taints, without temporary ones.
         amounts: what is allocatable, in Kueue's units.

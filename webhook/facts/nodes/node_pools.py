@@ -304,7 +304,7 @@ def _excluded_by_bounds(needs: PodNeeds, pool: NodePool, of_pod: Sequence[Requir
                     reason += f", but the pod requests {amount}"
                     fix = "allow a larger instance type in the requirements of the NodePool"
                     if requirements is of_pod:
-                        fix = "select nodes with more of them, or request less"
+                        fix = "select nodes with more of this resource, or request less"
                     return _types_problem(reason, fix)
     return None
 

@@ -37,7 +37,7 @@ PODS: Final = TPU.rule(
 CHIPS: Final = TPU.rule(
     "tpu/chips-of-host",
     title="A pod requests more TPU chips than a host of its topology has",
-    why="A pod runs on one host, so it stays Pending.",
+    why="A pod runs on one host, so the pod stays Pending.",
 )
 _ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 _TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
@@ -101,7 +101,7 @@ def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
 
 
 def _exists(topology: str, sizes: Sequence[int]) -> bool:
-    """Return whether GKE has a topology: for two dimensions one of a list, for three dimensions sizes in rising
+    """Return whether GKE has a topology. With two dimensions, it is in a list; with three, the sizes are in rising
     order.
     """
     if len(sizes) == 2:
