@@ -168,8 +168,8 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
 
 
 def _cached_launch(asked: _CommandLine, until: Deadline) -> LaunchedProgram:
-    """Return what a command line starts. It is cached because roles of a job often have the same command, and because
-    `/mutate` and `/validate` both need it.
+    """Return what a command line starts. The result is cached because roles of a job often have the same command, and
+    because `/mutate` and `/validate` both need the result.
     """
     if asked.length_of_texts() > _LONGEST_KEPT:
         return _follow_command_line(asked, until)
@@ -220,7 +220,7 @@ def _is_script_that_changes_hosts(word: str) -> bool:
 
 
 def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
-    """Return the environment variables with values in the container; the last one of a name counts."""
+    """Return the environment variables with values in the container; the last value of a name counts."""
     known: dict[str, str] = {}
     for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)
@@ -301,7 +301,7 @@ def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int
 
 
 def _hosts_named_by_options(name: str, options: Mapping[str, str]) -> str:
-    """Return mpirun's --host if there is no hostfile; with a hostfile it only selects hosts of the file."""
+    """Return mpirun's --host if there is no hostfile; with a hostfile, --host only selects hosts of the file."""
     if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
         return ""
     return options.get("host", options.get("H", ""))
@@ -339,7 +339,7 @@ def _options_before_program(
 
 
 def _add_option_value(said: list[str], key: str, now: str) -> None:
-    """Add a later value of an option; a different value makes the option unknown, unless it may be repeated."""
+    """Add a later value of an option. A different value makes the option unknown, unless the option may be repeated."""
     if said != [now]:
         if key == "mca":
             said.append(now)

@@ -101,9 +101,8 @@ class LauncherStart(Struct, frozen=True):
     """A launcher and the words after it; the launcher is None for a Python program without a launcher.
 
     `is_inline`: the program is written in the command itself, after Python's option -c or in a here-document.
-    `is_in_script`: a shell reads the words, so that it expands variables in them.
-    `variables`: variables of the catalogue that the command sets for the program, `?` for a value that is known only at
-    run time.
+    `is_in_script`: a shell reads the words, and expands variables in them. `variables`: variables of the catalogue
+    that the command sets for the program, `?` for a value that is known only at run time.
     """
 
     launcher: LauncherRow | None
@@ -167,7 +166,7 @@ def _variables_before_program(words: Sequence[str], catalogue: LauncherCatalogue
 
 
 def _runs_verb(launcher: LauncherRow, words: Sequence[str], index: int) -> bool:
-    """Return whether the word after the name of a program is the verb that makes it a launcher."""
+    """Return whether the word after the name of a program is the verb that makes the program a launcher."""
     return not launcher.verb or (index + 1 < len(words) and words[index + 1] == launcher.verb)
 
 

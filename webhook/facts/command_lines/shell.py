@@ -62,9 +62,8 @@ class WordPart(NamedTuple):
 
 
 class ShellWord(Struct, frozen=True):
-    """One word of a command. `written`: without its quotes, with variables unchanged.
-
-    `literal`: its text if no part is quoted or a variable, as for reserved words; else "".
+    """One word of a command. `written`: the word without quotes, with variables unchanged. `literal`: the text of a
+    word without quotes and variables, such as a reserved word; "" for other words.
     """
 
     parts: tuple[WordPart, ...]
@@ -291,7 +290,7 @@ class _ShellTokenizer:
 
 
 class ShellCommand(Struct, frozen=True):
-    """The words of a command as written. `certain`: it always runs, once, in the script's own shell."""
+    """The words of a command as written. `certain`: the command always runs, once, in the script's own shell."""
 
     words: tuple[ShellWord, ...]
     certain: bool

@@ -1,7 +1,7 @@
 """Which rules apply to the commands of the pods of each kind: processes, nodes, ranks, and variables of controllers.
 
 The command of a TrainJob is the command after the merge with its runtime. Jobs of the Training Operator and TrainJobs
-have their own rules for numbers that an operator sets, so this module checks only other numbers in them.
+have their own rules for numbers that an operator sets, so this module checks only other numbers in these objects.
 
 Controllers overwrite the variables by which the pods of a training find each other. Volcano's plugins pytorch and
 tensorflow append their variables, and the last value counts. The plugin pytorch does nothing without a master, and

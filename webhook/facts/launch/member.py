@@ -124,8 +124,8 @@ def _driver_of_ray_job(listed: Sequence[LaunchedContainer], subject: Subject) ->
     """Return the entrypoint of a RayJob, which a shell runs once: on the head, unless the entrypoint requests its own
     resources.
 
-    ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head it may use all
-    GPUs, on another pod only the requested GPUs.
+    ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head, the entrypoint
+    may use all GPUs, and on another pod only the requested GPUs.
     """
     spec = subject.typed(RayJob).spec
     head = next((member for member in listed if member.pod_set == "head"), None)

@@ -166,7 +166,7 @@ def read_arguments(words: Sequence[str], table: FlagTable, deadline: Deadline, *
     Args:
         words: the words after the name.
         table: the flags of the server.
-        deadline: is charged for each word.
+        deadline: the deadline that is charged for each word.
         is_in_script: whether a shell reads the words, and may split variables into more words.
     """
     reader = _ArgumentReader(table, is_in_script=is_in_script)

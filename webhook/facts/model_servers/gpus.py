@@ -27,12 +27,12 @@ class ContainerGpus:
     """The GPUs of a container.
 
     Args:
-        count: the number; None if it is not known.
+        count: the number of GPUs; None if the number is not known.
         vendor: `nvidia`, `amd` or "".
-        requested_zero: the resource with a request of 0, "" if there is none.
-        slices: how many MIG slices it has, by the name of the resource.
-        has_other: whether it has devices of another kind.
-        by_claims: whether claims give it devices.
+        requested_zero: the resource with a request of 0; "" without such a resource.
+        slices: the numbers of MIG slices, by the name of the resource.
+        has_other: whether the container has devices of another kind.
+        by_claims: whether claims give the container devices.
     """
 
     count: int | None = None
@@ -105,7 +105,9 @@ def _gpus_of_claims(container: Container, pod_set: str, subject: Subject) -> int
 
 
 def _whole_gpus(contents: ClaimContents) -> int | None:
-    """Return how many whole GPUs a claim gets; None if the number is not known, or if it may get parts of GPUs."""
+    """Return how many whole GPUs a claim gets; None if the number is not known, or if the claim may get parts of
+    GPUs.
+    """
     total = 0
     for request in contents.requests:
         if not request.is_gpu:

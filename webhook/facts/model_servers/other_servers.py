@@ -6,8 +6,9 @@
 - TensorRT-LLM: `--config` names a file that overrides the flags of trtllm-serve. Devices are compared with the ranks of
   one node. By default a node has the visible GPUs, so more ranks mean several nodes.
 - LMDeploy: with too few GPUs, the engine TurboMind finds no layout, and the PyTorch engine waits for Ray.
-- NIM: variables choose a profile with a number of GPUs. Without them NIM chooses a profile for the available GPUs.
-- Triton: mpirun, or the script that calls it, starts one rank of the server for each GPU that the engine was built
+- NIM: variables choose a profile with a number of GPUs. Without these variables, NIM chooses a profile for the
+  available GPUs.
+- Triton: mpirun, or a script that calls mpirun, starts one rank of the server for each GPU that the engine was built
   for.
 
 Source: huggingface/text-generation-inference@db931fcf launcher/src/main.rs find_num_shards and

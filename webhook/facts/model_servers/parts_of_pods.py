@@ -1,8 +1,8 @@
 """Model servers in kinds with a controller that builds the container from several parts.
 
 Only the part in the object is read, because the additions of a controller are not known. Dynamo and NIM build a
-container from their own fields. KServe appends the arguments of `model` to those of the chosen runtime, in one
-container with the resources of both.
+container from their own fields. KServe appends the arguments of `model` to the arguments of the chosen runtime, in
+one container with the resources of both.
 
 Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294
 pkg/controller/v1beta1/inferenceservice/components/predictor.go; NVIDIA/k8s-nim-operator@f63f74d7.

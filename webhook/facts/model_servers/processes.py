@@ -81,8 +81,8 @@ class ServerProcesses:
     """The processes of a server that need a GPU each.
 
     Args:
-        here: the processes in this container; None if it is not known.
-        total: the processes of all nodes; None if it is not known.
+        here: the number of processes in this container; None if the number is not known.
+        total: the number of processes of all nodes; None if the number is not known.
         nodes: the number of nodes that share the processes.
         noun: the name of one process; plural: the name of several processes.
         sizes: the factors of the number, such as `tensor 4 times pipeline 2`.
@@ -91,7 +91,7 @@ class ServerProcesses:
         outcome: the effect on the server without enough GPUs.
         is_advice: whether the server may run without enough GPUs.
         is_anywhere: whether Ray places the processes in any pod of the Ray cluster.
-        unknown: why the number is not known; "" if it is.
+        unknown: why the number is not known; "" for a known number.
     """
 
     here: int | None = None
@@ -180,5 +180,7 @@ def check_slices_and_absent_gpus(at: ServerAtPath) -> Iterator[Problem]:
         yield SEVERAL_SLICES.problem(at.path, message, "request one larger MIG slice, or whole GPUs")
     if at.gpus.requested_zero and at.gpus.count is None and not at.gpus.by_claims:
         name = at.gpus.requested_zero
-        message = f"requests 0 of {name}, so {at.server} may start on a node without a GPU, or see the GPUs of others"
+        message = (
+            f"requests 0 of {name}, so {at.server} may start on a node without a GPU, or see the GPUs of other pods"
+        )
         yield NO_GPU.problem((*at.path, "resources", "limits", name), message, f"request at least 1 of {name}")

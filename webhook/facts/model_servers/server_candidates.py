@@ -1,6 +1,7 @@
-"""Finds containers that may start a model server, by words in their images and commands. Has the group of rules too.
+"""The group of rules about model servers, and the containers that may start a model server.
 
-Few containers have such a word. All other modules of model servers are about these containers.
+Words in the image and the command show whether a container may start a server. Few containers have one of these
+words. All other modules of model servers are about these containers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pods that form one model server: their GPUs together, how they find each other, and whether they can all start.
 
-The pods of a LeaderWorkerSet's group are one server if Ray or --nnodes joins them. So are the replicas of a
-StatefulSet with --nnodes.
+The pods of a LeaderWorkerSet's group are one server if Ray or --nnodes joins them. The replicas of a StatefulSet are
+one server if --nnodes joins them.
 
 Source: vllm-project/vllm vllm/config/parallel.py@00193b82 and vllm/v1/executor/ray_utils.py@0057add1; PyPI sglang
 0.5.23 sglang/srt/server_args.py; kubernetes-sigs/lws@060ab4d pkg/controllers/pod_controller.go.

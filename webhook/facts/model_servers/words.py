@@ -73,7 +73,7 @@ _SUBSTITUTION: Final = re.compile(r"\$\([A-Za-z0-9_.-]*[^A-Za-z0-9_.)-]|`[^`]")
 _PROGRAMS: Final = frozenset(
     ("vllm", "sglang", "python", "python3", "text-generation-launcher", "trtllm-serve", "lmdeploy")
 )
-"""Programs that need arguments. A script with only such a word has lost its arguments."""
+"""Programs that need arguments. A script that is only the name of such a program has lost its arguments."""
 _NAMES_OF_SCRIPTS: Final = frozenset(("--", "_", "sh", "bash"))
 """The usual values of $0 of a script."""
 _PARAMETERS: Final = re.compile(r"\$\{?[@*0-9]|\bshift\b|\bgetopts\b")

@@ -93,7 +93,9 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_of_cloud_run(subject: Subject, pod: PodSpec) -> bool:
-    """Return whether a Service of Knative is for Cloud Run. Its service account is then an account of Google."""
+    """Return whether a Service of Knative is for Cloud Run. The service account of such a Service is an account of
+    Google.
+    """
     is_of_knative = subject.template_of is not None and subject.template_of.group == "serving.knative.dev"
     return is_of_knative and pod.service_account_name.endswith(".gserviceaccount.com")
 

@@ -1,7 +1,7 @@
 """Validates fields of pods and containers, other than resources, as Kubernetes does.
 
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions have the names of the functions
-there.
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions have the names of Kubernetes'
+functions.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Functions have the names of Kubernetes' functions.
 
 Source: k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go; k8s.io/kubernetes v1.36
-pkg/apis/core/validation/validation.go, ValidateTolerations among others.
+pkg/apis/core/validation/validation.go, such as ValidateTolerations.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def label_key_fault(key: str) -> str:
-    """Return the fault of the key of a label, a selector or a toleration; "" if it is valid."""
+    """Return the fault of the key of a label, a selector or a toleration; "" for a valid key."""
     if qualified_name_errors(key) and not is_placeholder(key):
         return f"cannot be the key of a label because {qualified_name_fault(key)}"
     return ""

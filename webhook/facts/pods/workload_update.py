@@ -1,8 +1,8 @@
 """Finds updates of pod templates that have no effect, because controllers leave running pods unchanged.
 
 The update is stored and `kubectl apply` says configured, but only pods that are created later use the new template.
-These kinds have `templates: later` in webhook/workloads/kinds.yaml. KubeRay writes this only in its log, and creates a
-new RayCluster if upgradeStrategy is Recreate (ray-project/kuberay@feeaf72f rayjob_controller.go,
+These kinds have `templates: later` in webhook/workloads/kinds.yaml. KubeRay reports such an update only in its log,
+and creates a new RayCluster if upgradeStrategy is Recreate (ray-project/kuberay@feeaf72f rayjob_controller.go,
 raycluster_controller.go); the launcher of an MPIJob is a Job, and its template never changes.
 """
 

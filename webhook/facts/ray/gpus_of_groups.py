@@ -1,8 +1,9 @@
 """Compares the GPUs that KubeRay reports to Ray for a cluster with the demands of Serve's deployments and of
 entrypoints.
 
-A replica, an actor and an entrypoint are placed in one pod. A group's `resources` override num-gpus of rayStartParams,
-which overrides the GPU limit of its first container. With Ray's autoscaler a group may have maxReplicas pods.
+A replica, an actor and an entrypoint are placed in one pod. A group's `resources` override num-gpus of
+rayStartParams, which overrides the GPU limit of the group's first container. With Ray's autoscaler a group may have
+maxReplicas pods.
 
 Source: ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go; PyPI ray 2.60.0 ray/serve/schema.py and
 ray/llm/_internal/serve/engines/vllm/vllm_models.py; ray/dashboard/modules/job/job_manager.py.

@@ -95,7 +95,7 @@ REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
     fails="pending",
 )
 ANY_POOL: Final = "*"
-"""With this poolRef the controller uses the template only to choose a Pool that fits it."""
+"""With this poolRef the controller uses the template only to choose a Pool that fits the template."""
 REFERENCE_LOOKUPS = (
     interest_in_fields(
         Pool.gvk,

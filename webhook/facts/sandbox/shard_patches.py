@@ -223,7 +223,7 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
 
 def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
     """Return the problem that the controller causes when it decodes the merged pod over the template. Another release
-    of the controller may not cause it.
+    of the controller may not cause this problem.
     """
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice_of_note(note)

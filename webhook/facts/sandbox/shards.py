@@ -410,7 +410,7 @@ def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
 
 
 def list_or_empty(value: JSON) -> list[JSON]:
-    """Return a list, or an empty one for null and any other value in a patch."""
+    """Return a list; an empty list for null and any other value in a patch."""
     return value if isinstance(value, list) else []
 
 

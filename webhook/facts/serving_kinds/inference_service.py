@@ -142,7 +142,7 @@ _FRAMEWORKS: Final = (
     *("sklearn", "xgboost", "tensorflow", "pytorch", "triton"),
     *("onnx", "huggingface", "pmml", "lightgbm", "paddle"),
 )
-"""Older fields. The defaulting webhook turns such a field into `model`."""
+"""Older fields of a predictor. The defaulting webhook turns them into `model`."""
 _SERVER: Final = "kserve-container"
 _CLASSES: Final = ("hpa", "external", "keda", "none")
 _KNATIVE_CLASS: Final = "autoscaling.knative.dev/class"
@@ -202,7 +202,7 @@ def _refusals_of_autoscaler(service: InferenceService, subject: Subject) -> Iter
 
 
 def _metrics(mode: str, autoscaler: str, knative_class: str) -> Sequence[str] | None:
-    """Return the metrics that the autoscaler accepts; None if it accepts all, or if the mode is not known."""
+    """Return the metrics that the autoscaler accepts; None if it accepts all metrics, or if the mode is not known."""
     if mode == STANDARD:
         return {"hpa": ("cpu", "memory"), "keda": ()}.get(autoscaler)
     if mode == KNATIVE:
@@ -211,7 +211,7 @@ def _metrics(mode: str, autoscaler: str, knative_class: str) -> Sequence[str] | 
 
 
 def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
-    """Yield a component without a server, or with several."""
+    """Yield a component without a server, or with several servers."""
     predictor, spec = service.spec.predictor, service.spec
     is_known = spec.has("predictor") and not spec.is_omitted("predictor") and not predictor.is_omitted("containers")
     has_model = any(predictor.has(each) for each in ("model", *_FRAMEWORKS))

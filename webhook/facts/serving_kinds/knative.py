@@ -1,11 +1,11 @@
 """How KServe deploys an InferenceService, and fields of pods that Knative refuses.
 
-KServe deploys with Knative, or as a Deployment in Standard mode.
-The mode in the status counts first, then the annotation, then the cluster's default in a ConfigMap. The ConfigMap may
-be in another namespace than `kserve`, so the default is often not known.
+KServe deploys with Knative, or as a Deployment in Standard mode. The mode in the status counts first, then the
+annotation, then the cluster's default in a ConfigMap. The ConfigMap may be in another namespace than `kserve`, so the
+default is often not known.
 
-Knative refuses most fields of a PodSpec unless a key of ConfigMap config-features turns the field on. All are off by
-default. This applies to Services of Knative and to InferenceServices. Knative never accepts a grace period. A timeout
+Knative refuses most fields of a PodSpec, in Services of Knative and in InferenceServices, unless a key of ConfigMap
+config-features turns the field on. By default all these fields are off. Knative never accepts a grace period. A timeout
 is at most max-revision-timeout-seconds, 600 by default.
 
 Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/utils/utils.go GetDeploymentMode;

@@ -1,6 +1,6 @@
 """What the webhook of LeaderWorkerSet refuses.
 
-Its defaulting webhook runs first: it sets maxUnavailable 1, maxSurge 0 and partition 0 where they are absent.
+The defaulting webhook runs first. It sets maxUnavailable to 1, maxSurge to 0 and partition to 0 if they are absent.
 
 Source: kubernetes-sigs/lws@060ab4d pkg/webhooks/leaderworkerset_webhook.go.
 """

@@ -1,9 +1,10 @@
 """The checks of values with a type that their field does not have, and of values that the CustomResourceDefinition
 refuses.
 
-No API server and no controller can decode a value of the wrong type. All other checks need a decoded object, so only
-these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An API
-server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
+No API server and no controller can decode a value of the wrong type. Other checks need a decoded object, so on an
+object that cannot be decoded only the checks of types run. values.yaml declares Trainer's kinds, and volcano.yaml
+Volcano's. An API server validates the schema after mutating webhooks, so an object of Volcano is checked with the
+defaults of Volcano's webhook.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. The name of a path or a
 volume, or an option such as --checkpoint-dir, shows what is a checkpoint. A volume that another container also mounts
 is not reported, because that container may copy the checkpoints elsewhere. The kubelet expands variables only in
-subPathExpr. If such a variable is not set, the container does not start.
+subPathExpr. If a variable of subPathExpr is not set, the container does not start.
 
 Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir and
 https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment.

@@ -2,7 +2,8 @@
 
 ReadWriteOnce and ReadWriteOncePod limit how many nodes and pods may mount a claim. A volume on the disk of one node
 exists only on that node. A ReadOnlyMany claim cannot be written. A claim that waits for a volume needs its
-StorageClass. A claim or a class counts as absent only in the view of a whole cluster; otherwise it is not known.
+StorageClass. A claim or a class counts as absent only in the view of a whole cluster. In any other view, it is not
+known whether a missing claim or class exists.
 
 The update of a Deployment of one pod may wait for the volume of the old pod. A rolling update creates the new pod
 before it removes the old pod, unless maxUnavailable, rounded down, is at least 1. A claim for one node forces the new

@@ -444,7 +444,7 @@ def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequ
 def recipe_and_config(
     model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release
 ) -> tuple[str, str]:
-    """Return the recipe and its configuration (getRecipeAndConfig); `is_single` for one device on one node."""
+    """Return the recipe and its configuration (getRecipeAndConfig). `is_single`: there is one device on one node."""
     quantized = release >= ADAPTERS and is_adapter_quantized(args, release)
     adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
     if nodes != 1:

@@ -322,9 +322,7 @@ class _UnknownFieldFinder(Struct, frozen=True):
             yield from self.find_in_object(held, shape.inner[name], path)
 
     def _other_release_problem(self, path: FieldPath, changed: ReleaseBoundField) -> Problem:
-        """Return the problem of a field that the release does not have. Undecided if another release may be
-        installed.
-        """
+        """Return the problem of a field that the release lacks; undecided if another release may be installed."""
         rule = self.rules.other_release_field
         if self.newest is None or changed.until > self.release:
             message, fix = self._message_and_fix_for_other_release(changed)

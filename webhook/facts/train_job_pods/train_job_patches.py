@@ -168,7 +168,9 @@ def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterato
 
 
 class JobOverlay(NamedTuple):
-    """The patch of one replicated job: a partial job and a partial PodSpec. The path of the PodSpec may be outside."""
+    """The patch of one replicated job: a partial job and a partial PodSpec. The path of the PodSpec may be outside
+    the partial job.
+    """
 
     job: ReplicatedJob
     pod: PodSpec

@@ -1,8 +1,9 @@
 """Rules of the API server and Trainer's webhook for a TrainJob, and for the runtime and images that it names.
 
 The rules are about the name, manager, sources, variables and patches of a TrainJob, about a missing runtime, args of
-the runtime for a new command, images, and fields that the installed release does not have. Claims are in
-train_job_claims.py. Patches that do not fit the runtime are in train_job_pods/train_job_patches.py.
+the runtime for a new command, images, and fields that the installed release does not have. train_job_claims.py has
+the rules about claims, and train_job_pods/train_job_patches.py has the rules about patches that do not fit the
+runtime.
 
 Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go, pkg/runtime/core and
 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0 to release-2.3; k8s.io/kubernetes

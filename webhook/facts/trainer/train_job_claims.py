@@ -199,7 +199,6 @@ def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedCl
 
 
 def _resolved_claims(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
-    """Return the claims of a pod, resolved."""
     pod = PodSet(name="", path=("spec",), template=template)
     return claims_of_pod_sets(Items((pod,), subject.deadline), subject.cluster_view()).claims
 
@@ -341,7 +340,7 @@ def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) 
 
 
 def claim_source_problem(claim: PodClaim, before: Mapping[str, list[str]], pods: GeneratedPods) -> Problem:
-    """Return the problem of a claim of the merged pod with several sources, or without any."""
+    """Return the problem of a claim of the merged pod with several sources, or without a source."""
     message = f"claim `{claim.name}` of {pods} has no source"
     fix = "set resourceClaimName or resourceClaimTemplateName"
     if source_fields_of(claim):

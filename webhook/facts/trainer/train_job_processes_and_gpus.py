@@ -1,7 +1,7 @@
 """Rules for nodes, processes and GPUs of a TrainJob on its runtime: lost GPUs, and numbers that do not fit together.
 
-train_job_pods/nodes_and_processes.py counts nodes and processes, and names its sources. Trainer counts extended
-resources but no claims, so a TrainJob that gets its devices by claims needs numProcPerNode.
+train_job_pods/nodes_and_processes.py counts nodes and processes, and names the sources for this. Trainer counts
+extended resources but no claims, so a TrainJob that gets its devices by claims needs numProcPerNode.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins, and pkg/runtime/runtime.go GetNumGPUPerNode;
 kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves out; NVIDIA/aicr#2280 for jobs for GPUs that train
@@ -216,7 +216,7 @@ def _has_gpu_amount(resources: Resources) -> bool:
 
 
 def _is_process_count_right(job: MergedTrainJob) -> bool:
-    explicit = job.trainer.has("numProcPerNode") and job.plugin != "xgboost"  # xgboost does not read it
+    explicit = job.trainer.has("numProcPerNode") and job.plugin != "xgboost"  # xgboost does not read numProcPerNode
     return explicit or job.processes.count == gpus_of_node_container(job) or job.plugin in NOT_READ
 
 

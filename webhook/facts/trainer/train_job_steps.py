@@ -142,7 +142,7 @@ def fields_without_container(job: MergedTrainJob) -> list[str]:
 
 
 def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
-    """Return why spec.trainer reaches no container `node`: no trainer step, or no such container in it."""
+    """Return why spec.trainer reaches no container: the trainer step or its container `node` is missing."""
     if step is None:
         reached = ""
         if job.plugin == "mpi" and job_named(job.replicated_jobs, "node") is not None:

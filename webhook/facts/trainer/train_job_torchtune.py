@@ -2,7 +2,7 @@
 
 The model is read from the runtime's name, `<anything>-<name>-<size>`; the recipe from nodes, devices and arguments.
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go and pkg/constants; adapters
-exist since 2.1, the last two rules since 2.3 (branches release-2.0 to release-2.3).
+exist since 2.1, the last two rules of this module since 2.3 (branches release-2.0 to release-2.3).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     if job.trainer.command != TUNE_RUN or job.plugin != "torch" or is_placeholder(name):
         return
     explicit = job.trainer.num_proc_per_node
-    if job.release < NUMBERS_ONLY and explicit is None:  # the plugin of these releases then checks nothing
+    if job.release < NUMBERS_ONLY and explicit is None:  # before 2.2 the plugin then checks nothing
         return
     model, args = model_of_runtime(name), job.trainer.args
     nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes

@@ -167,7 +167,9 @@ _FIRST_PLUGINS: Final = ("torch", "mpi")
 
 
 def is_ignored_by_trainer(subject: Subject) -> bool:
-    """Return whether Trainer's webhook skips a runtime: an updated TrainingRuntime, or any with the label of #3683."""
+    """Return whether Trainer's webhook skips a runtime: an updated TrainingRuntime, or a runtime with a label
+    (#3683).
+    """
     label = subject.typed(TrainingRuntime).metadata.labels.get(_SWITCH)
     return label == "disabled" or (subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime")
 
@@ -234,7 +236,7 @@ def advise_deprecated_runtime(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _deprecated_problem(runtime: str = "") -> Problem:
-    """Return the problem of a deprecated runtime, or of a TrainJob that names one."""
+    """Return the problem of a deprecated runtime, or of a TrainJob that names a deprecated runtime."""
     path: FieldPath = ("metadata", "labels", SUPPORT)
     message = "says that the runtime is deprecated, so a later release of Trainer removes it"
     fix = "use another runtime for new TrainJobs"

@@ -53,8 +53,8 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
     """Return the most pods that a job may have while its current pods wait; None if it is not known.
 
-    Waiting workers use no CPU or memory, so an autoscaler for these adds workers only up to minReplicas. With other
-    metrics, it may add workers up to maxReplicas.
+    Waiting workers use no CPU or memory, so an autoscaler for CPU or memory adds workers only up to minReplicas. With
+    other metrics, it may add workers up to maxReplicas.
     """
     pods, metrics = job.count_pods(), _metrics_of_elastic_policy(job)
     if pods is None or job.is_placeholder_at("elasticPolicy", "metrics"):
@@ -78,7 +78,9 @@ def _metrics_of_elastic_policy(job: TrainingJobOfKind) -> Items[Metric]:
 
 
 def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: int | None) -> Iterator[Problem]:
-    """Yield limits of elasticPolicy that a HorizontalPodAutoscaler rejects, if metrics make the operator create one."""
+    """Yield limits of elasticPolicy that are invalid in the HorizontalPodAutoscaler, which the operator creates for
+    metrics.
+    """
     if (
         job.value_at("elasticPolicy", "metrics") is not None
     ):  # hpa.go; autoscaling/v2: maxReplicas from 1, minReplicas from 0
@@ -99,7 +101,8 @@ def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: 
 def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> Iterator[Problem]:
     """Yield containers of workers that lack a request for a resource that the autoscaler measures.
 
-    Jobs with a fixed number of nodes are not checked: an autoscaler would add pods above --nnodes, which cannot join.
+    Jobs with a fixed number of nodes are not checked, because pods that an autoscaler adds above --nnodes cannot
+    join.
     """
     if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
         return

@@ -136,7 +136,7 @@ _VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|mu
 _NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
 _TELLS_PROCESSES: Final = re.compile(r"--?(?:n|num)?[-_]?(?:proc|gpu|device)[\w-]{0,24}[ =](?![01](?:\s|$))[0-9$]")
-"""An option of a script that says how many processes it starts: `--nproc_per_node=4`, `--num-gpus 8`."""
+"""An option that says how many processes a script starts: `--nproc_per_node=4`, `--num-gpus 8`."""
 _WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _AT: Final = ("spec", "nprocPerNode")

@@ -202,7 +202,8 @@ _V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check the name of a job.
 
-    The name begins the names of the pods' services or, with the MPI Operator, of hosts. It is a label of an MPIJob v1.
+    The name begins the names of the pods' services or, with the MPI Operator, of hosts. In an MPIJob v1, the name is
+    the value of a label.
     """
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
@@ -274,7 +275,7 @@ def _changed_controller_problem(job: TrainingJobOfKind, path: FieldPath, before:
 
 
 def check_queue_unchanged(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Refuse a change of a queue that is set, as every CRD of v1 does. The MPI Operator's CRD allows the change."""
+    """Refuse a change of a queue that is set, as the schemas of v1 do. The MPI Operator's schema allows the change."""
     now, before = job.value_at(*_QUEUE), get(job.old_spec, _QUEUE)
     if not job.is_beta and now is not None and before is not None and now != before:
         message = f"{change(before, now)} because a job keeps its queue"
@@ -285,8 +286,8 @@ def check_queue_unchanged(job: TrainingJobOfKind) -> Iterator[Problem]:
 def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Yield negative deadlines, retry counts and TTLs, and a deadline of 0.
 
-    validateRunPolicy of the MPI Operator refuses negative numbers. With the Training Operator, PastActiveDeadline and
-    PastBackoffLimit of core/job.go end such a job at once.
+    validateRunPolicy of the MPI Operator refuses negative numbers. In the Training Operator, PastActiveDeadline and
+    PastBackoffLimit of core/job.go end a job with these values at once.
     """
     # v1 only deletes a finished job at once if its ttl is negative
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))

@@ -153,7 +153,7 @@ _FIELDS: Final = (
 
 @cache_for_short_texts(128 << 10)
 def schedule_error(schedule: str) -> str:
-    """Return why a schedule is invalid; "" for a valid one."""
+    """Return why a schedule is invalid; "" for a valid schedule."""
     if len(schedule) > _LONGEST:
         return f"has more than {_LONGEST} characters"
     if schedule.startswith("@"):

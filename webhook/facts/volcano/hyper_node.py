@@ -97,7 +97,7 @@ def _check_member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[P
 
 
 def _error_of_pattern(pattern: str, deadline: Deadline) -> str:
-    """Return why a text is not a regular expression; "" for a valid one, and for a placeholder."""
+    """Return why a text is not a regular expression; "" for a regular expression, and for a placeholder."""
     if has_placeholder_variable(pattern):
         return ""
     try:

@@ -2,8 +2,8 @@
 
 A task with a NUMA policy needs whole CPUs. Functions have the names of Volcano's functions.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go, validateTaskTopoPolicy among
-others.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go, such as
+validateTaskTopoPolicy.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _check_min_success(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]:
-    """Yield a task with its own minimum, if the gang starts with fewer pods than the sum of these minimums."""
+    """Yield a task with its own minimum, if the gang starts with fewer pods than the minimums of all tasks together."""
     spec = job.spec
     if not spec.has_no_placeholders or not 0 < spec.min_available < spec.needed_pod_count:
         return

@@ -1,6 +1,6 @@
 """Rules for Pods that Volcano schedules, and for the queue that a pod or a workload of another project names.
 
-With these mistakes, pods are placed without their gang, or never. The Helm chart leaves the webhook for Pods off.
+Pods that break these rules are placed without their gang, or never. The Helm chart leaves the webhook for Pods off.
 Volcano makes a PodGroup for a Pod that names no PodGroup, and only then checks the queue. The webhook refuses a
 PodGroup with a missing or closed queue, and the pods wait. It accepts a PodGroup in a queue with children.
 

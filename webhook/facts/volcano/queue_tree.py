@@ -252,7 +252,7 @@ def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueueTree, rules
 
 
 def _children_as_text(names: Sequence[str], queues: QueueTree) -> str:
-    """Return a text with the number of children and the file of the first one."""
+    """Return a text with the number of children and the file of the first child."""
     origin = queues.describe_origin(min(names)) if names else ""
     said = counted(len(names), "child", "children")
     return f"{said}{f' (`{min(names)}`{origin})' if origin else ''}"

@@ -91,7 +91,7 @@ class VolcanoPlugin:
     tasks: Mapping[str, str] = field(default_factory=dict)
 
     def parse_arguments(self, arguments: Iterable[str]) -> ParsedFlags:
-        """Return the parsed arguments of the plugin; a plugin without options ignores them."""
+        """Return the parsed arguments of the plugin; a plugin without options ignores all arguments."""
         options: dict[str, Kind] = {**self.options, **dict.fromkeys(self.tasks, "text")}
         return read_flags(arguments, options) if options else ParsedFlags()
 
