@@ -44,7 +44,7 @@ def test_every_queue_above_has_what_the_jobs_below_would_take():
 
 def test_demand_above_the_maximum_is_shown_in_text_and_picture():
     html = queue_sections([trees(QueuedJob("Job team/a", {"nvidia.com/gpu": 32}, "is denied"))])
-    assert "1 job would take 32 nvidia.com/gpu, more than the 16 nvidia.com/gpu that could be had" in text(html)
+    assert "1 job would take 32 nvidia.com/gpu, more than the 16 nvidia.com/gpu that the queue could have" in text(html)
     assert '<rect class="over" y="0" height="10" width="1000"/>' in html
     assert '<rect class="asked" y="0" height="10" width="500"/>' in html
     assert "Job team/a: 32 nvidia.com/gpu (is denied)" in text(html)
@@ -85,7 +85,9 @@ def test_an_audit_draws_the_queues_of_its_files(tmp_path, jobs):
     told = text(file.read_text())
     assert "PyTorchJob research/finetune-large: 128 cpu, 1Ti memory, 32 nvidia.com/gpu (can never be admitted)" in told
     assert "MPIJob research/allreduce-slots: 33 cpu, 129Gi memory, 8 nvidia.com/gpu (is denied)" in told
-    assert "3 jobs would take 32 nvidia.com/gpu together, more than the 8 nvidia.com/gpu that could be had" in told
+    assert (
+        "3 jobs would take 32 nvidia.com/gpu together, more than the 8 nvidia.com/gpu that the queue could have" in told
+    )
     assert "Queue reserch was not found" in told
     Page(file.read_text())
 

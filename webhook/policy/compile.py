@@ -61,7 +61,7 @@ _UNSPECIFIED = "expression is not specified"
 _SPEC: FieldPath = ("spec",)
 _EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
 _SELECTORS: Final = {"object_selector", "namespace_selector"}
-"""Parts of a spec without references to fields in expressions, although they may contain names of fields."""
+"""Parts of a spec that are not searched for names such as `namespaceObject`."""
 
 
 def compile_policy(

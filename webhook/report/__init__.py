@@ -1,1 +1,1 @@
-"""Findings, answers and case results, and one module for each output format."""
+"""Defines findings, answers and case results, and writes them, with one module for each output format."""

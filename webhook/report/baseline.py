@@ -1,6 +1,6 @@
-"""A baseline file: fingerprints of known findings, so that a report shows only the others.
+"""Reads and writes a baseline: a file with fingerprints of known findings, which a report then leaves out.
 
-Neither line nor message counts for a fingerprint. An object that moves within its file, or a new wording, is not a new
+A fingerprint does not contain line or message, so an object that moves in its file, or a new wording, makes no new
 finding. A baseline contains no errors and no documents that could not be decoded.
 """
 
@@ -20,17 +20,19 @@ from webhook.report.writer import Totals
 from webhook.yamltext.input_files import read_whole
 
 _SHORT = 32
-"""How many hexadecimal digits a fingerprint has: 128 bits, enough for all findings of a repository to differ."""
+"""The hexadecimal digits of a fingerprint: 128 bits, so that fingerprints of a repository's findings differ."""
 
 
 class Fingerprints:
-    """The fingerprints of one run; findings that repeat at one place are numbered, so that all differ."""
+    """Makes the fingerprints of one run. Repeated findings at one place are numbered, so that all fingerprints
+    differ.
+    """
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
     def next_fingerprint(self, finding: Finding) -> str:
-        """Return the fingerprint of the next finding, in hexadecimal digits."""
+        """Return the fingerprint of the next finding as hexadecimal digits."""
         about = finding.subject
         parts = (finding.rule.id, finding.place.file, about.api_version, about.kind, str(about), finding.path)
         text = "\0".join(parts)
@@ -44,7 +46,7 @@ KNOWN: Final = frozenset((Result.FAIL, Result.WARN))
 
 
 class BaselineWriter:
-    """Writes the baseline of a run: one JSON document, a line for each finding, in the order of the report."""
+    """Writes the baseline of a run: one JSON document with a line for each finding, in the order of the report."""
 
     def __init__(self) -> None:
         self._fingerprints = Fingerprints()
@@ -55,7 +57,7 @@ class BaselineWriter:
         yield f'{{"version": {VERSION}, "findings": ['
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Yield the line of one finding; passes and undecided results are left out."""
+        """Yield the line of a finding; passes and undecided results are left out."""
         if entry.result in KNOWN and not entry.is_advice:
             about = {
                 "fingerprint": self._fingerprints.next_fingerprint(entry),

@@ -1,6 +1,6 @@
 """Applies comments `# claimgate:ignore RULE reason` of an audited file to the findings at their lines.
 
-Such a finding is an exception, as one of claimgate.yaml is, so that reports count it and show the reason.
+Such a finding becomes an exception, like those of claimgate.yaml, so that reports count it and show the reason.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from webhook.text.terminal import one_line
 from webhook.yamltext.ignore_comments import IgnoreComment
 
 OF_COMMENT: Final = "excepted by a comment in the file: "
-"""How the reason of such an exception begins."""
+"""The beginning of the reason of such an exception."""
 
 
 class CommentedFindings:
-    """The findings of an object after the comments of its file.
+    """Applies the comments of a file to the findings of an object.
 
     Args:
-        configuration: says where comments count.
-        comments: returns the comments about a line of the file.
+        configuration: says in which namespaces comments have an effect.
+        comments: returns the comments for a line of the file.
 
     Attributes:
         warnings: lines about comments without effect.
@@ -38,7 +38,7 @@ class CommentedFindings:
         self.warnings: list[str] = []
 
     def apply(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """Yield the findings; those with a comment are exceptions."""
+        """Yield the findings. A finding with a comment is an exception."""
         for finding in findings:
             comment = self._comment_about(finding)
             if comment is None or (mistake := self._mistake(finding, comment)):

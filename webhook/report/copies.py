@@ -1,4 +1,4 @@
-"""Reports a mistake in copies of an object once: one finding, with the other places.
+"""Reports a mistake in copies of an object as one finding with several places.
 
 An API version that is no longer served is one mistake of all its objects. Each overlay of kustomize repeats the
 objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template of a chart makes many objects.
@@ -27,45 +27,48 @@ from webhook.report.spool import Spool
 from webhook.report.writer import Totals, Writer
 
 _MOST_REMEMBERED: Final = 100_000
-"""How many findings and copies are remembered; every later finding is reported on its own."""
+"""The most findings and copies that are compared; every later finding is reported separately."""
 
 
 class RenderedText(Struct, frozen=True):
     """How a folder was rendered.
 
-    affixes: the prefixes and suffixes that an overlay gives to names, the longest first. templates: the lines from 1 at
-    which the text of a template begins, with the path of the template, in order.
+    affixes: the prefixes and suffixes that an overlay adds to names, the longest first. templates: for each template
+    in order, the line, from 1, where its text begins, and its path.
     """
 
     affixes: Sequence[str] = ()
     templates: Sequence[tuple[int, str]] = ()
 
     def template_of_line(self, line: int) -> str:
-        """Return the template that made a line, "" if none did."""
+        """Return the path of the template that made a line; "" if no template did."""
         number = bisect_right(self.templates, line, key=lambda each: each[0])
         return self.templates[number - 1][1] if number else ""
 
 
 RenderedTexts: TypeAlias = Mapping[str, RenderedText]
-"""How each rendered folder was rendered, by its path."""
+"""How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
-"""The path of a finding that is about the version, and about nothing else in the object."""
+"""The path of a finding about the version of an object, and about no other field."""
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
-"""A number in a name, by which the objects of a series differ."""
+"""Matches a number in a name. Objects of a series have names that differ only in such a number."""
 _TEMPLATE: Final = "emplate."
 """The end of the part of a path by which the roles of a job differ: `Master.template.`, `leaderTemplate.`."""
 _CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
-"""Rules that objects of one file break together, each with the rule that says why: pods of Kubernetes 1.30 name their
-claims in `source`, and its claims have a version that later releases do not serve.
+"""Rules that are broken as an effect of another mistake in the file, each with the rule about the cause: pods of
+Kubernetes 1.30 name their claims in `source`, and claims of this release have a version that later releases do not
+serve.
 """
 
 
 class CopiesWriter:
-    """Passes findings on to a writer at the end, those about copies as one finding, and counts them as one."""
+    """Passes findings on to another writer at the end. Findings about copies are passed on and counted as one
+    finding.
+    """
 
     def __init__(self, writer: Writer[Finding], rendered: RenderedTexts) -> None:
-        """Args: the format; how folders were rendered."""
+        """Args: the other writer; how folders were rendered."""
         self._writer = writer
         self._rendered = rendered
         self._kept: Spool[Finding] = Spool()
@@ -89,7 +92,7 @@ class CopiesWriter:
         return self._writer.begin(rules)
 
     def entry(self, entry: Finding) -> Iterable[str]:
-        """Keep a finding, or its place if it is about a copy. The findings of a file come in a row."""
+        """Keep a finding, or only its place if it is about a copy. The findings of a file must follow each other."""
         first = self._number_of_first(entry)
         number = self._next_number if first is None else first
         if entry.rule.id in _CAUSES.values():
@@ -106,7 +109,7 @@ class CopiesWriter:
         return ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the text of all entries, and the remaining text."""
+        """Yield the text of all entries, and the end."""
         self._add_effects_to_causes()
         for number, finding in enumerate(self._kept):
             if number in self._effects:
@@ -117,7 +120,7 @@ class CopiesWriter:
         yield from self._writer.end(replace(totals, counts=counts))
 
     def _add_effects_to_causes(self) -> None:
-        """Make each effect of a reported mistake, with its copies, a further place of the mistake."""
+        """Add each effect of a reported mistake, with its copies, as a place of this mistake."""
         self._effects = {number: cause for number, cause in self._effects.items() if cause in self._causes}
         for number, finding in enumerate(self._kept) if self._effects else ():
             if cause := self._effects.get(number):
@@ -126,7 +129,7 @@ class CopiesWriter:
                 self._repeated[finding.result] += 1
 
     def _number_of_first(self, finding: Finding) -> int | None:
-        """Return the number of the earlier finding that says the same; None if this is the first.
+        """Return the number of the earlier finding with the same mistake; None if this finding is the first.
 
         The second such finding of a file equals only the second one of another file: all findings of one file are
         reported, except those of objects that one template made, of objects in the same API version, of a series of
@@ -144,7 +147,7 @@ class CopiesWriter:
         rendered = self._rendered.get(finding.place.file, _AS_WRITTEN)
         template = rendered.template_of_line(finding.place.line)
         if is_of_version:
-            # the message names the kind if the fix depends on it
+            # the kind is not compared: the message names it if the fix depends on it
             mistake = _digest(*_parts_of_mistake(finding), finding.message)
         else:
             mistake = _digest_of_mistake(finding, rendered.affixes, template)
@@ -164,10 +167,10 @@ class CopiesWriter:
 
 
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
-    """Return a digest of everything by which a reader recognizes a mistake, without the file and the namespace.
+    """Return a digest of a mistake as a reader recognizes it, without file and namespace.
 
-    The line is part of the digest, so that objects with only the same name differ. A template replaces the name,
-    because it may make objects with many names.
+    The digest includes the source line, so that different objects of the same name differ. For an object from a
+    template, the template is used instead of the name, because one template may make objects with many names.
     """
     about = finding.subject
     added = (about.name, *affixes) if template else affixes
@@ -182,7 +185,9 @@ def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) 
 
 
 def _digest_of_series(finding: Finding) -> bytes:
-    """Return a digest of a mistake in a file without the number in its object's name; b"" if the name has none."""
+    """Return a digest of a mistake in a file, without the number in the object's name; b"" if the name has no
+    number.
+    """
     about = finding.subject
     name = _NUMBER.sub("#", about.name)
     if name == about.name:
@@ -194,7 +199,8 @@ def _digest_of_series(finding: Finding) -> bytes:
     return _digest(*_parts_of_mistake(finding), finding.place.file, about.kind, about.namespace, name, *texts)
 
 
-def _digest_of_template(finding: Finding) -> bytes:
+def _parts_of_mistake(finding: Finding) -> Iterator[str]:
+    """Yield the values that are equal in all findings about one mistake."""
     """Return a digest of a mistake in an object without the role of its pod template; b"" outside pod templates."""
     about = finding.subject
     path = finding.path.rpartition(_TEMPLATE)[-1]
@@ -221,7 +227,7 @@ def _digest(*parts: str) -> bytes:
 
 
 def _text_of_base(text: str, namespace: str, affixes: Sequence[str]) -> str:
-    """Return the words of a text without the namespace, and without what an overlay adds to names."""
+    """Return a text without the namespace, and without the additions of an overlay to names."""
     words = []
     for word in text.replace("`", " ").split():
         name = word.strip(",;:()").removeprefix(f"{namespace}/")

@@ -1,6 +1,6 @@
-"""Counts objects by what a run found in them, and collects what could not be evaluated.
+"""Counts objects by the results of a run, and collects the reasons why rules were not evaluated.
 
-Knows findings; knows no format. Findings of one object have the same `Subject` and follow each other.
+Findings of one object have the same `Subject` and follow each other.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from webhook.rules.problem import MissingObject
 from webhook.yamltext.source_line import Place
 
 FINDINGS: Final = frozenset((Result.FAIL, Result.WARN, Result.ERROR))
-"""The results that are findings, without passes, exceptions and rules that were not evaluated."""
+"""The results that count as findings: not passes, exceptions and rules that were not evaluated."""
 
 
 class NotEvaluated(Struct, kw_only=True):
     """Why rules could not be evaluated: an object is missing, or another reason.
 
-    why: what is missing, on one line. missing: the object, None for another reason. objects: how many objects it
-    concerns. subject and place: the first of these. rules: the rules and policies that could not be evaluated.
+    why: the reason on one line. missing: the missing object, None for another reason. objects: the number of affected
+    objects. subject and place: the first of these. rules: the rules and policies that could not be evaluated.
     """
 
     why: str
@@ -38,10 +38,10 @@ class ObjectCounts(Struct):
     """The counts of reported findings.
 
     Attributes:
-        results: findings by result, without advice.
-        with_findings: objects that have a finding.
-        unread_with_findings: objects that have a finding, and pods that are not read.
-        incomplete: objects with a rule that could not be evaluated.
+        results: the number of findings by result, without advice.
+        with_findings: the number of objects with a finding.
+        unread_with_findings: the number of objects with a finding and with pods that are not read.
+        incomplete: the number of objects with a rule that could not be evaluated.
         is_undecided: whether a rule that may deny was not evaluated.
         is_denied: whether an object is denied, also by an error.
         not_evaluated: the reasons, in the order of their first objects.
@@ -58,7 +58,7 @@ class ObjectCounts(Struct):
     _open: Subject | None = None
 
     def add_finding(self, finding: Finding) -> None:
-        """Count a finding, after the others of its object."""
+        """Count a finding. The findings of one object must follow each other."""
         self.is_undecided |= finding.is_undecided
         self.is_denied |= finding.denies and not finding.is_advice
         if not finding.is_advice:

@@ -13,10 +13,10 @@ from webhook.rules.decisions import severity_rank
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """The options of filters. `rules`: only these, all if empty. `skip`: never these. `min_severity`: the
-    lowest, "" for any.
+    """The options of filters. `rules`: the only rules to report, all if empty. `skip`: rules to leave out.
+    `min_severity`: the lowest severity to report, "" for any.
 
-    A rule is named by its id, or by its group or policy. baseline: fingerprints of known findings, each with a text.
+    A rule is named by its id, group or policy. baseline: fingerprints of known findings, each with a text.
     without_configuration: the filters of the flags, None if the configuration adds none.
     """
 
@@ -32,7 +32,7 @@ class Filters(Struct, frozen=True, kw_only=True):
         return other is not None and finding.result is not Result.PASS and other.allows_finding(finding)
 
     def allows_finding(self, finding: Finding) -> bool:
-        """Return whether a finding passes the filters without the baseline."""
+        """Return whether a finding passes the filters; the baseline is not considered."""
         name = rule_name(finding.rule, finding.decision)
         names = {name.rule, name.rule.partition("/")[0], name.policy}
         if self.rules and names.isdisjoint(self.rules):
@@ -49,8 +49,8 @@ ALL = Filters()
 class FindingFilter:
     """Filters the findings of a whole run in order, because fingerprints number repeated findings.
 
-    `known` are the fingerprints of the baseline that were found again. `hidden` is the number of findings that only the
-    configuration hides.
+    `known` has the fingerprints of the baseline that occurred in this run. `hidden` is the number of findings that
+    only the configuration hides.
     """
 
     def __init__(self, filters: Filters) -> None:
@@ -66,7 +66,9 @@ class FindingFilter:
         return is_reported
 
     def _is_in_baseline(self, finding: Finding) -> bool:
-        """Return whether the baseline contains it; checked first, so that hidden findings do not count as gone."""
+        """Return whether the baseline contains a finding. This is checked first, so that hidden findings do not count
+        as gone.
+        """
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
             return False
         fingerprint = self._fingerprints.next_fingerprint(finding)

@@ -1,7 +1,6 @@
-"""Findings: each decision with its rule, its object and its line in the input.
+"""Makes findings from decisions: each with its rule, its object and its line in the input.
 
-Knows the result words of wgpolicyk8s.io/v1alpha2 and the word for each decision; knows no output format and
-evaluates nothing.
+Knows the results of wgpolicyk8s.io/v1alpha2, and the result for each decision.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LONGEST_NAME: Final = 1_000
 
 
 class Result(StrEnum):
-    """The outcome of one policy for one object, in the words and the order of a policy report's summary."""
+    """The result of one policy for one object, with the words and in the order of a policy report's summary."""
 
     PASS = "pass"  # noqa: S105 - a report's word, no password
     FAIL = "fail"
@@ -35,9 +34,9 @@ class Result(StrEnum):
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """The object a finding is about. namespace is "" for cluster-scoped objects.
+    """The object of a finding. namespace is "" for cluster-scoped objects.
 
-    has_unread_pods: its pods come from unread parts, so an object without findings is not known to be good.
+    has_unread_pods: the object creates pods that are not read, so it may have mistakes without findings.
     """
 
     api_version: str
@@ -53,18 +52,18 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 class Copy(Struct, frozen=True):
-    """A copy of an object, and the place in the copy to which a finding about the object also applies."""
+    """A copy of an object, and the place of the same mistake in the copy."""
 
     place: Place
     subject: Subject
 
 
 class Finding(Struct, kw_only=True):
-    """One result; treat it as immutable. `rule` describes the rule; `decision` is the decision of the finding.
+    """One result of one rule for one object; treat it as immutable. `rule` describes the rule.
 
-    `problem` is the problem of the decision that the finding is about, None if there is none. `line` is the line at the
-    place, None if there is no line to show. `also_in` are the copies of the object with the same mistake; it is empty
-    unless the format reports copies together (copies.py).
+    `problem` is one problem of `decision`; None if the decision has no problems. `line` is the source line at the
+    place; None if it must not be shown. `also_in` has the copies of the object with the same mistake, if the format
+    reports copies together (copies.py).
     """
 
     result: Result
@@ -79,17 +78,17 @@ class Finding(Struct, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Return the field inside the object, "" for the object as a whole."""
+        """Return the path of the field in the object; "" for the object as a whole."""
         return self.problem.path if self.problem else self.decision.path
 
     @property
     def message(self) -> str:
-        """Return the text of the problem or the policy; it begins with the field path if there is one."""
+        """Return the text of the problem or the decision; it begins with the field path if there is one."""
         text = problem_as_sentence(self.problem) if self.problem else with_short_expression(self.decision.message)
         return f"{text} ({self.exception_reason})" if self.exception_reason else text
 
     def message_and_fix(self) -> tuple[str, str]:
-        """Return the message and the fix, for formats that show the two separately; the fix may be ""."""
+        """Return the message and the fix separately; the fix may be ""."""
         if self.problem:
             return problem_as_sentence(replace(self.problem, fix="")), self.problem.fix
         is_named = self.decision.evaluation == "deny" and "/" in self.decision.rule
@@ -98,37 +97,40 @@ class Finding(Struct, kw_only=True):
 
     @property
     def exception_reason(self) -> str:
-        """Return why a failure does not deny, "" without an exception."""
+        """Return the description of the exception because of which a failure does not deny; "" without an
+        exception.
+        """
         return self.decision.exception
 
     @property
     def is_advice(self) -> bool:
-        """Return whether it is advice: a warning that was requested and is not counted."""
+        """Return whether the finding is advice: a warning that is shown on request and not counted."""
         return self.decision.is_advice
 
     @property
     def is_undecided(self) -> bool:
-        """Return whether a policy that may deny could not be evaluated, and let the object pass."""
+        """Return whether a policy that may deny could not be evaluated, so that the object passed."""
         is_open = self.result in (Result.ERROR, Result.SKIP) and not self.denies
         return is_open and self.decision.is_enforced and not self.exception_reason
 
     @property
     def denies(self) -> bool:
-        """Return whether the request is denied: by a broken rule, or by an error under failurePolicy Fail."""
+        """Return whether the finding denies the request: a broken rule, or an error under failurePolicy Fail."""
         is_error = self.result is Result.ERROR and self.decision.action == "deny" and self.decision.is_enforced
         return self.result is Result.FAIL or is_error
 
     @property
     def missing(self) -> tuple[MissingObject, ...]:
-        """Return the objects that were needed and missing."""
+        """Return the missing objects that the rule needs."""
         return self.problem.missing if self.problem else self.decision.missing
 
 
 def result_of_decision(decision: Decision) -> Result:
-    """Return the report's result for a decision.
+    """Return the result of a report for a decision.
 
-    A failed validation is `fail` if its binding denies and `warn` if it only warns or audits; `error` means that
-    the evaluation failed. `skip` means that an object was missing and the policy does not fail closed.
+    A failed validation is `fail` if its binding denies, and `warn` if it only warns or audits. `error` means that the
+    evaluation failed. `skip` means that an object is missing and the policy lets the object pass, or that an
+    exception applies.
     """
     if decision.exception:
         return Result.SKIP
@@ -156,7 +158,7 @@ def subject_of_request(attributes: Attributes) -> Subject:
 
 
 def _cut_name(name: str) -> str:
-    """Return a name as every finding of its object repeats it; the API server accepts 253 characters."""
+    """Return a name, shortened because every finding of the object repeats it. API servers accept 253 characters."""
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
@@ -169,17 +171,17 @@ def findings_of_object(
     *,
     with_passes: bool = True,
 ) -> tuple[Finding, ...]:
-    """Return the findings of one object: every problem, every other decision that is not a pass, and passes.
+    """Return the findings of one object: one for every problem, and one for every other decision that is not a pass.
 
-    A policy without a problem has one pass.
+    Every policy without a problem has one pass.
 
     Args:
-        decisions: what was decided, with the phase it was decided in.
+        decisions: the decisions with their phases.
         about: the object.
-        locate: from a field path to its place in the input.
+        locate: returns the place of a field path in the input.
         rules: the descriptions of the rules.
-        lines: from a field path to the line at its place, for formats that show it.
-        with_passes: whether passes are returned: they are most of an audit, and few formats have rows for them.
+        lines: returns the source line of a field path, for formats that show it.
+        with_passes: whether to return passes, of which an audit has very many and few formats need.
     """
     of = _FindingContext(about, cache(locate), lines, rules)
     kept: list[Finding] = []
@@ -199,7 +201,7 @@ def findings_of_object(
 
 
 class _FindingContext(Struct, frozen=True):
-    """An object, its places in the input, and what is known of the rules."""
+    """An object, its places in the input, and the descriptions of rules."""
 
     subject: Subject
     locate: Locate
@@ -223,7 +225,9 @@ class _FindingContext(Struct, frozen=True):
 
 
 def _findings_without_repetitions(repeated: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings without repetitions: a policy may report the same in both phases, and with several params."""
+    """Yield the findings without duplicates, because a policy may report the same problem in both phases and with
+    several params.
+    """
     seen = set()
     for finding in repeated:
         key = (

@@ -1,7 +1,7 @@
 """The table of output formats. A new format is a module with its writers and a row here.
 
-A format that knows only findings writes the reports of all three verbs: it gets answers and case results as findings.
-A format that shows more of them has separate writers for them.
+A format with only a writer for findings can write the reports of all three verbs, because answers and case results
+are converted to findings. A format that shows more of answers or case results has separate writers for these.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from webhook.report.writer import FindingsAdapter, RowFilter, Writer
 
 class ReportFormat(Struct, frozen=True, kw_only=True):
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
-    test. `audience` and `content`: for whom it is, and what it has, as docs/formats.md says. `rows`: the results that a
-    report of an audit always has entries for. `shows_more`: whether it has those that `--show` names, too.
-    `draws_queues`: whether it draws the queues of the cluster with what jobs would take. `names_revision`: whether it
-    says which commit was audited. `is_by_line`: whether the text
-    of each finding depends on that finding alone. `joins_copies`: whether an audit of files reports a mistake in copies
-    of an object as one finding; a format with a place for each finding does not.
+    test. `audience` and `content`: the users and the content, as in docs/formats.md. `rows`: the results that always
+    have entries in a report of an audit. `shows_more`: whether results that `--show` names have entries, too.
+    `draws_queues`: whether it draws the queues of the cluster with the demands of jobs. `names_revision`: whether it
+    names the audited commit. `is_by_line`: whether the text of each finding depends on this finding alone.
+    `joins_copies`: whether a mistake in copies of an object is one finding in an audit of files. Formats in which
+    each finding has its own place do not join copies.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     joins_copies: bool = False
 
     def rows_with(self, shown: Collection[Result]) -> frozenset[Result]:
-        """Return the results that a report has entries for if some are to be shown."""
+        """Return the results with entries in a report. `shown` has those that `--show` names."""
         return self.rows.union(shown) if self.shows_more else self.rows
 
 
@@ -179,16 +179,15 @@ def format_names() -> tuple[str, ...]:
 
 
 def writers_of_findings(shown: Collection[Result] = (), rendered: RenderedTexts | None = None) -> Writers[Finding]:
-    """Return the writers for an audit, each with an entry for the results of its format and for those to show.
+    """Return the writers for an audit. `shown` has the results that `--show` names.
 
-    rendered: how folders were rendered, for objects of files, where copies of an object have one finding in some
-    formats; None for objects of a cluster, because these are not copies.
+    rendered: how folders were rendered, for an audit of files. None for a cluster, in which copies are not joined.
     """
     return {each.name: partial(_writer_of_rows, each, frozenset(shown), rendered) for each in FORMATS}
 
 
 def writers_of_statistics() -> Writers[Finding]:
-    """Return the writers for the counts of the rules of an audit."""
+    """Return the writers that count the findings of each rule of an audit."""
     return {
         "text": _writer("statistics", "TextStatisticsWriter"),
         "json": _writer("statistics", "JsonStatisticsWriter"),
@@ -202,7 +201,7 @@ def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], rendered: Rend
 
 
 class RequiredContents(Struct, frozen=True):
-    """The data that outputs of an audit need: passes as entries, the demands of jobs in queues, and the commit."""
+    """The data that an audit must compute for its outputs: passes, the demands of jobs in queues, and the commit."""
 
     passes: bool = True
     queues: bool = False
@@ -213,7 +212,7 @@ FINDINGS_AND_PASSES: Final = RequiredContents()
 
 
 def contents_required_by_formats(names: Collection[str], shown: Collection[Result] = ()) -> RequiredContents:
-    """Return the data that reports of an audit in some formats need, with the results to show."""
+    """Return the data that some formats need. `shown` has the results that `--show` names."""
     chosen = [each for each in FORMATS if each.name in names]
     return RequiredContents(
         passes=any(Result.PASS in each.rows_with(shown) for each in chosen),

@@ -1,8 +1,8 @@
-"""Writes annotations of GitHub Actions: a line for each finding, which GitHub shows next to the changed line.
+"""Writes annotations for GitHub Actions: a line for each finding, which GitHub shows beside the changed line.
 
-Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts): `%`, CR and LF are escaped in a
-message, `:` and `,` as well in a property. Passes are left out. All findings with missing objects are one notice at the
-end.
+Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts): `%`, CR and LF are escaped in
+a message, `:` and `,` as well in a property. Passes are left out. One notice at the end is about all findings with
+missing objects.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webhook.text.wording import counted, some_of
 from webhook.yamltext.source_line import Place
 
 _MOST_REASONS: Final = 5
-"""How many missing objects the notice names."""
+"""The most missing objects that the notice names."""
 _COMMANDS: Final = {Result.FAIL: "error", Result.WARN: "warning", Result.ERROR: "error"}
 
 
@@ -37,7 +37,9 @@ class GithubFindingsWriter:
             yield _workflow_command(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the lines of files that could not be read, and one each about what was left out and not evaluated."""
+        """Yield a line for each file that could not be read, one about findings that were left out, and one about
+        rules that were not evaluated.
+        """
         yield from (_line_about_unreadable(each) for each in totals.unreadable)
         if totals.configured:
             yield _workflow_command("notice", Place(file=""), "left out by configuration", str(totals.configured))

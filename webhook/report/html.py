@@ -1,8 +1,8 @@
-"""Writes one HTML file for people; it needs no network, and no JavaScript to be read.
+"""Writes one HTML file for people. It needs no network, and can be read without JavaScript.
 
-The sums are at the beginning, so findings are kept until the end, in a file if they are many (spool). Text comes from
-people, so all of it is escaped, and a policy in the page lets the browser run only the script in the page. The script
-only hides rows that a filter excludes.
+The sums are at the beginning, so findings are kept until the end, in a file if there are many (spool). Texts come
+from users, so all are escaped. A Content-Security-Policy allows only the script of the page, which hides rows that a
+filter excludes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
 """The most rows of a chart; the remaining rows share one more row."""
 _MOST_COPIES: Final = 100
-"""How many copies of an object are named."""
+"""The most copies of an object that are named."""
 _CLUSTER: Final = "(whole cluster)"
 _NO_SEVERITY: Final = "no severity"
 _SORTED_RESULTS: Final = (
@@ -103,8 +103,8 @@ class HtmlFindingsWriter:
 
 
 class _FindingCounts(Struct):
-    """The values of filters, each with its number of findings. Passes and rules that were not evaluated count 0, so
-    that charts leave them out. `groups` counts them as well.
+    """The number of findings for each value of the filters. Passes and rules that were not evaluated count as 0, so
+    that charts leave them out; `groups` counts them.
     """
 
     groups: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -130,7 +130,7 @@ def _rank_of_group(group: tuple[str, str]) -> tuple[int, int, str]:
 
 
 def _title_of_group(result: str, severity: str, count: int) -> str:
-    """Return `Denied, high: 2`."""
+    """Return a title such as `Denied, high: 2`."""
     of_severity = f", {_escaped_text(severity)}" if severity else ""
     return f"{result[:1].upper()}{result[1:]}{of_severity}: {count}"
 
@@ -167,7 +167,7 @@ def _result_in_number(result: Result, count: int) -> str:
 
 
 def _section_about_run(run: RunDescription) -> str:
-    """Return when and how the report was made; "" if the time is not known."""
+    """Return the section about time and command of the run; "" if the time is unknown."""
     rows = {"Command": run.command, "Policies": run.policies, "Commit": run.revision}
     terms = "".join(f"<dt>{term}</dt><dd>{_escaped_text(told)}</dd>" for term, told in rows.items() if told)
     if not run.time:
@@ -184,7 +184,7 @@ def _list_of_unreadable(totals: Totals) -> str:
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:
-    """Return the folded rules that were not evaluated; they are not findings."""
+    """Return a folded section about rules that were not evaluated, which are not findings."""
     reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""
@@ -204,7 +204,7 @@ def _charts_of_findings(counts: _FindingCounts) -> str:
 
 
 def _bar_chart(filtered: str, counts: Counter[str]) -> str:
-    """Return a chart of the findings by the values of a filter; each row is a link that sets the filter."""
+    """Return a chart of the number of findings by the values of a filter. Each row is a link that sets the filter."""
     shown = counts.most_common(_MOST_ROWS)
     rest = counts.total() - sum(count for _, count in shown)
     most = max(rest, *(count for _, count in shown))
@@ -218,13 +218,13 @@ def _bar_chart(filtered: str, counts: Counter[str]) -> str:
 
 
 def _row_of_chart(head: str, count: int, most: int) -> str:
-    """Return a row of a chart; its bar is hidden from screen readers, since the number says the same."""
+    """Return a row of a chart. The bar is hidden from screen readers, which read the number."""
     bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
     return f'<tr><th scope="row">{head}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
 def _filter_form(counts: _FindingCounts) -> str:
-    """Return the filter form, hidden until the script shows it, because it needs the script."""
+    """Return the filter form. It is hidden until the script shows it, because it needs the script."""
     if not counts.results:
         return ""
     fields = "".join(
@@ -277,7 +277,7 @@ def _item_of_finding(finding: Finding) -> str:
 
 
 def _copies_of_object(finding: Finding) -> str:
-    """Return the places of copies of the object, folded if they are many."""
+    """Return the places of copies of the object, folded if there are several."""
     if not finding.also_in:
         return ""
     places = [f"{_escaped_text(str(each.place))}" for each in finding.also_in[:_MOST_COPIES]]
@@ -288,7 +288,7 @@ def _copies_of_object(finding: Finding) -> str:
 
 
 def _source_line_with_mark(finding: Finding) -> str:
-    """Return the line of the file with the place marked; a long line can be scrolled by keyboard."""
+    """Return the source line with a mark at the place. A long line can be scrolled with the keyboard."""
     shown = finding.line
     if shown is None:
         return ""
@@ -310,7 +310,7 @@ def _result_word(finding: Finding) -> str:
 
 
 def _message_as_html(text: str) -> str:
-    """Return a line of a message as HTML; text in pairs of backticks becomes code."""
+    """Return a line of a message as HTML. Text between two backticks becomes code."""
     parts = _escaped_text(text).split("`")
     if not len(parts) % 2:
         return "`".join(parts)
@@ -326,5 +326,5 @@ def _read_page_part(name: str) -> str:
 
 
 def _csp_hash_of_text(text: str) -> str:
-    """Return the hash by which a Content-Security-Policy names one inline text (CSP Level 3, hash-source)."""
+    """Return the hash that allows one inline text in a Content-Security-Policy (CSP Level 3, hash-source)."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,9 +1,9 @@
 """Draws the queues of Kueue and Volcano in the HTML report, with the demands of jobs.
 
-Each queue is an item of a list, indented by its depth in its tree. The length of a bar is the amount that the queue
-could have: the dark part is its own quota, the light part what it could borrow, and the line in it the usage. A second
-bar is the total demand of the jobs of the report. The values of bars are also written as text, for readers who do not
-see the bars.
+Each queue is an item of a list, indented by its depth in the tree. The length of a bar is the amount that the queue
+could have. Its dark part is the queue's own quota, its light part is the amount that the queue could borrow, and the
+line inside is the usage. A second bar is the total demand of the jobs in the report. Values of bars are also written
+as text, for readers who do not see the bars.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 _DEEPEST: Final = 8
-"""How many levels are indented; report.css has a class for each."""
+"""The most levels of indentation; report.css has a class for each level."""
 _KEYS: Final = (
     ("own", "own quota"),
     ("borrowed", "can be borrowed"),
@@ -39,7 +39,7 @@ def links_to_queues(trees: Sequence[QueueTrees]) -> str:
 
 
 def queue_sections(trees: Iterable[QueueTrees]) -> str:
-    """Return a section for each scheduler that has queues."""
+    """Return a section with the queues of each scheduler."""
     return "".join(map(_section_of_scheduler, trees))
 
 
@@ -57,7 +57,7 @@ def _section_of_scheduler(trees: QueueTrees) -> str:
 
 
 def _largest_amounts_by_resource(rows: Sequence[tuple[QueueRow, Demand, Demand]]) -> Mapping[str, int]:
-    """Return the largest amount of each resource, because bars of one resource have the same scale."""
+    """Return the largest amount of each resource, which sets the scale of all bars of the resource."""
     largest: dict[str, int] = {}
     for row, _, demand in rows:
         for each in row.amounts:
@@ -95,14 +95,17 @@ def _quota_line(row: QueueRow, amount: QueueResourceAmounts, largest: int) -> st
 
 
 def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, largest: int) -> str:
-    """Return the demand of jobs for a resource, and whether the queue could ever have as much."""
+    """Return the line with the demand of jobs for a resource, which also says if the queue could never have as
+    much.
+    """
     limits = [each.most for each in row.amounts if each.resource == resource]
     most = sum(limits)
     is_over = bool(limits) and amount > most
     told = f"{counted(demand.count, 'job')} would take {format_amount_with_resource_name(resource, amount)}"
     if is_over:
         together = " together" if demand.count > 1 else ""
-        told += f"{together}, more than the {format_amount_with_resource_name(resource, most)} that could be had"
+        could_have = format_amount_with_resource_name(resource, most)
+        told += f"{together}, more than the {could_have} that the queue could have"
     fits = _BarPart("asked", min(amount, most) if limits else amount)
     bar = _bar(largest, _BarPart("over", amount), fits) if is_over else _bar(largest, fits)
     return f'<p class="quota">{bar}<span>{_escaped_text(told)}</span></p>'
@@ -127,12 +130,12 @@ def _bar(largest: int, *parts: _BarPart) -> str:
 
 
 def _bar_width(amount: int, largest: int) -> int:
-    """Return the length of a bar in thousandths; every small amount is visible."""
+    """Return the length of a bar in thousandths of the scale. Small amounts are at least visible."""
     return max(4, 1000 * amount // largest)
 
 
 def _list_of_jobs(demand: Demand) -> str:
-    """Return the first jobs by name, behind a line that opens by mouse or keyboard."""
+    """Return the first jobs by name, in a folded list."""
     if not demand.count:
         return ""
     items = "".join(f"<li>{_escaped_text(_text_of_job(each))}</li>" for each in demand.jobs)

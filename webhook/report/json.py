@@ -1,6 +1,6 @@
 """Writes one JSON document, for programs.
 
-A list of findings or answers is written piece by piece; sums come after it.
+A list of findings or answers is written piece by piece; the sums follow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _LISTS = {"failed": Result.FAIL, "skipped": Result.SKIP, "errors": Result.ERROR}
 
 
 class JsonFindingsWriter:
-    """Writes an audit: `findings`, then `notEvaluated`, what was not audited, and the sums: docs/report.schema.json."""
+    """Writes an audit: `findings`, then `notEvaluated`, files that were not audited, and the sums
+    (docs/report.schema.json).
+    """
 
     def __init__(self) -> None:
         self._comma = ""
@@ -58,7 +60,7 @@ class JsonFindingsWriter:
             "notRead": totals.not_read,
             "leftOut": totals.configured.as_json(),
             "files": totals.files,
-            # last, because it is known last: findings are dropped after they are written
+            # last, because it is known last
             "summary": {
                 **totals.objects_as_json(),
                 "findings": {str(each): totals.counts.results[each] for each in Result if each in FINDINGS},
@@ -69,7 +71,7 @@ class JsonFindingsWriter:
 
 
 class JsonAnswersWriter:
-    """Writes a replay: the list of the answers."""
+    """Writes a replay as a list of answers."""
 
     def __init__(self) -> None:
         self._comma = ""
@@ -91,7 +93,7 @@ class JsonAnswersWriter:
 class JsonCasesWriter:
     """Writes a test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
 
-    It begins with the sums: all results except passes are held.
+    The sums come first, so all results except passes are kept until the end.
     """
 
     def __init__(self) -> None:
@@ -115,5 +117,5 @@ class JsonCasesWriter:
 
 
 def _indented_json(value: dict[str, Any], depth: int) -> str:
-    """Return a value as a part of an indented document; texts inside contain no line breaks."""
+    """Return the JSON of a value as a part of an indented document."""
     return "\n".join(_INDENT * depth + line for line in indented_json(value).split("\n"))

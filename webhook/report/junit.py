@@ -1,8 +1,8 @@
 """Writes JUnit XML for CI systems: one testsuite for each file, one testcase for each case, review or finding.
 
-Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text.
-Names and texts have the form for a terminal: characters that XML 1.0 cannot contain are visible escapes.
-A document begins with its sums, so test cases are kept, in a file if they are many (spool).
+Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text. Names
+and texts are escaped as for a terminal, because XML 1.0 cannot contain some characters. A document begins with its
+sums, so test cases are kept until the end, in a file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ Entry = TypeVar("Entry")
 
 
 class _TestCase(Struct, frozen=True):
-    """One testcase element. `outcome` is the name of the element inside, "" for a pass; `text` is its text."""
+    """One testcase element. `outcome` is the name of its inner element, "" for a pass; `text` is the text of the
+    inner element.
+    """
 
     suite: str
     name: str
@@ -68,7 +70,9 @@ class _CollectingWriter(Generic[Entry]):
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole document; each unread file is an error, and a suite has what was not evaluated."""
+        """Yield the whole document. Each unreadable file is an error, and one suite is about rules that were not
+        evaluated.
+        """
         for each in totals.unreadable:
             self._add_test_case(_TestCase(each.file, "cannot be read", "error", str(each)))
         for reason in totals.counts.not_evaluated.values():
@@ -99,7 +103,9 @@ class JunitAnswersWriter(_CollectingWriter[Answer]):
     """Writes the answers to reviews; a denial is a failure."""
 
     def to_test_case(self, entry: Answer) -> _TestCase:
-        """Return a review as a test case, named by its number in its file, since two may be about one object."""
+        """Return a review as a test case. The name has the number of the review in its file, because two reviews may
+        be about one object.
+        """
         name = f"{entry.index}: {entry.operation} {entry.subject}"
         status = entry.verdict.status
         if entry.verdict.allowed or status is None:
@@ -117,9 +123,9 @@ class JunitFindingsWriter(_CollectingWriter[Finding]):
 
 
 def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[str]:
-    """Yield the document: the suites, each with as many of the cases as it has."""
+    """Yield the document. `cases` has the cases of all suites in order."""
     sums = _counts_of_outcomes(sum((suite.outcomes for suite in suites), Counter()))
-    del sums["skipped"]  # which the schema allows only in a testsuite
+    del sums["skipped"]  # the schema allows `skipped` only in a testsuite
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     if not suites:
         yield f"{_element_start('testsuites', sums, is_empty=True)}\n"
@@ -134,7 +140,7 @@ def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> 
 
 
 def _element_start(name: str, attributes: dict[str, str], *, is_empty: bool = False) -> str:
-    """Return the start of an element, or a whole one without content."""
+    """Return the start tag of an element, or an empty element."""
     from xml.etree.ElementTree import Element, tostring
 
     text = tostring(Element(name, attributes), encoding="unicode")

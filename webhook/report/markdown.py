@@ -1,8 +1,8 @@
 """Writes Markdown for a comment on a change: the sums, then each rule with its findings and their places.
 
-Follows what GitHub and GitLab render alike (GitHub Flavored Markdown), and stays below the 65,536 characters that a
-comment may have there: other findings are only counted. The same text about several objects is written once, with its
-places. The sums are at the beginning, so texts are kept until the end, as many as fit in a comment.
+Uses the Markdown that GitHub and GitLab render in the same way (GitHub Flavored Markdown). A comment may have 65,536
+characters there, so findings that do not fit are only counted. An equal text about several objects is written once,
+with all places. The sums are at the beginning, so texts are kept until the end, as many as fit in a comment.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from webhook.yamltext.source_line import Place
 
 MOST_CHARACTERS: Final = 60_000
 _MOST_TEXTS: Final = 1_000
-"""How many different texts are kept: more never fit."""
+"""The most different texts that are kept; more do not fit."""
 _MOST_PLACES: Final = 10
-"""How many places of one text are named."""
+"""The most places of one text that are named."""
 _MOST_REASONS: Final = 50
 _SYMBOLS: Final = {
     Result.FAIL: ("❌", "denied"),
@@ -40,18 +40,18 @@ _SYMBOLS: Final = {
 _ADVICE: Final = ("💡", "advice")
 _ORDER: Final = (*_SYMBOLS.values(), _ADVICE)
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@])")
-"""The characters that are special in Markdown, and `@`, with which a comment notifies people."""
+"""Matches characters that are special in Markdown, and `@`, which would notify people."""
 
 
 class _Head(NamedTuple):
-    """The common part of findings below one heading: symbol and word of the result, and the rule."""
+    """The heading of a group of findings: symbol and word of the result, and the rule."""
 
     said: tuple[str, str]
     rule: str
 
 
 class _Places(Struct):
-    """The first places of a text, and how many there are."""
+    """The first places of a text, and the number of all places."""
 
     named: list[str] = field(default_factory=list)
     count: int = 0
@@ -119,7 +119,9 @@ def _places_of_finding(finding: Finding) -> Iterator[tuple[Place, Subject]]:
 
 
 def _text_of_finding(finding: Finding) -> str:
-    """Return the problem and the fix, with the end of the path if the place has a line."""
+    """Return the problem and the fix as Markdown. If the place has a line, only the end of the field path is
+    shown.
+    """
     problem = finding.problem
     if problem is None or not finding.place.line:
         return _escaped_text(finding.message)
@@ -137,7 +139,7 @@ def _end_of_path(path: str) -> str:
 
 
 def _lines_of_text(text: str, places: _Places) -> str:
-    """Return an item with one place in the same line, or with a line for each of several."""
+    """Return a list item: one place is on the same line, several places have a line each."""
     if places.count == 1:
         return f"- {places.named[0]}: {text}\n"
     named = "".join(f"  - {each}\n" for each in places.named)
@@ -169,7 +171,7 @@ def _section_of_not_evaluated(totals: Totals) -> str:
 
 
 def _escaped_text(text: str) -> str:
-    """Return text with special characters escaped; text in pairs of backticks stays code."""
+    """Return text with special characters escaped. Text between two backticks stays code."""
     parts = one_line(text).split("`")
     if not len(parts) % 2:
         return _SPECIAL.sub(r"\\\1", "`".join(parts))

@@ -1,4 +1,4 @@
-"""Writes one compact JSON object a line, for programs. Nothing is kept in memory."""
+"""Writes one compact JSON object on each line, for programs. Nothing is kept in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from webhook.report.writer import Totals
 
 
 class NdjsonWriter:
-    """Writes a line for each answer or case, or for each finding of a suite."""
+    """Writes a line for each answer or case."""
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the format has no beginning."""

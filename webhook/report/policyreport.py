@@ -1,16 +1,16 @@
 """Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or the reports of OpenReports.
 
-OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api), with the source of
-all results also at the top; the rest is the same.
+OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). These also have
+the source of all results at the top; the other fields are the same.
 
 Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
-producers (one report per namespace when it does not belong to one object, managed-by label, strings in properties).
-No timestamp: the schema does not demand one, and the same input gives the same text. An object begins with its sums and
-has the findings of one namespace, so results are kept, in a file if they are many (spool).
+producers: one report for each namespace or object, the label managed-by, and strings in properties. There are no
+timestamps, which are optional, so that the same input gives the same text. A report begins with its sums and has the
+findings of one namespace, so results are kept until the end, in a file if there are many (spool).
 
-A report that is published in a cluster has the findings of one object, which Kubernetes deletes together with the
+A report that is published in a cluster has the findings of one object, and Kubernetes deletes it together with the
 object. Its name is the UID of the object, so that each run writes the same report. Conventions: kyverno/kyverno v1.19
-(pkg/utils/report, one report a resource, owned by it), openreports/reports-api.
+(pkg/utils/report: one report for each object, owned by the object), openreports/reports-api.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from webhook.yamltext import yamlfile
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 DIGEST: Final = "claimgate.dev/digest"
-"""The annotation with a digest, by which a run knows that a report is up to date."""
+"""The annotation with a digest of the report, from which a later run knows that the report is up to date."""
 LEFT_OUT: Final = "claimgate.dev/results-left-out"
 MOST_RESULTS: Final = 200
-"""How many results one report has at most, which then has some 200 KB: an API server accepts 1.5 MB."""
+"""The most results of one report, which then has about 200 KB; etcd accepts 1.5 MB."""
 
 
 class ReportApi(Struct, frozen=True):
@@ -53,13 +53,14 @@ OPEN_REPORTS: Final = ReportApi("openreports.io/v1alpha1", "Report", "ClusterRep
 API_VERSION: Final = POLICY_REPORT.version
 NAME: Final = "claimgate"
 _BATCH: Final = 20
-"""How many results of a namespace stay in memory: a cluster may have thousands of namespaces."""
+"""The most results of a namespace in memory, because a cluster may have thousands of namespaces."""
 
 
 class PolicyReportWriter:
-    """Writes one YAML stream for `kubectl apply -f`; empty if there are no findings.
+    """Writes one YAML stream for `kubectl apply -f`, which is empty without findings.
 
-    It has one PolicyReport for each namespace, sorted, then the ClusterPolicyReport of cluster-scoped objects.
+    It has one PolicyReport for each namespace, sorted by name, then the ClusterPolicyReport about cluster-scoped
+    objects.
     """
 
     def __init__(self, api: ReportApi = POLICY_REPORT) -> None:
@@ -83,7 +84,7 @@ class PolicyReportWriter:
         yield from ()
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """Yield all objects, result by result."""
+        """Yield all reports, result by result."""
         ordered = sorted(self._results, key=lambda name: (not name, name))
         for number, namespace in enumerate(ordered):
             head = _report_without_results(namespace, self._counts[namespace], self._api)
@@ -93,7 +94,7 @@ class PolicyReportWriter:
 
 
 class OpenReportsWriter(PolicyReportWriter):
-    """Writes the objects of OpenReports."""
+    """Writes the reports of OpenReports."""
 
     def __init__(self) -> None:
         super().__init__(OPEN_REPORTS)
@@ -118,7 +119,7 @@ def result_of_finding(finding: Finding) -> dict[str, Any]:
     optional = {
         "rule": _rule_of_finding(finding),
         "category": decision.category,
-        "severity": severity if severity in SEVERITIES else "",  # the schema's closed set
+        "severity": severity if severity in SEVERITIES else "",  # the only severities of the schema
         "message": finding.message,
     }
     return {
@@ -133,7 +134,7 @@ def result_of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def _rule_of_finding(finding: Finding) -> str:
-    """Return the id of the rule, or the part of the policy: `validations[0]`; "" for a pass, which is about the whole
+    """Return the id of the rule, or the part of the policy, such as `validations[0]`; "" for a pass of the whole
     policy.
     """
     if "/" in finding.rule.id and finding.result is not Result.PASS:
@@ -158,7 +159,7 @@ def _object_reference(finding: Finding) -> dict[str, str]:
 
 
 def _properties_of_finding(finding: Finding) -> dict[str, str]:
-    """Return the properties for which the schema has no field; all values are strings."""
+    """Return the data for which the schema has no field, as properties; all values are strings."""
     properties = {
         "binding": finding.decision.binding,
         "param": finding.decision.param,
@@ -206,7 +207,9 @@ def _scope_of_report(about: Subject) -> dict[str, str]:
 
 
 def _result_without_object(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result without the object, which its report names; the field path is in the properties."""
+    """Return a result without its object, because the report names the object. The field path is in the
+    properties.
+    """
     at = result["resources"][0].get("fieldPath", "")
     properties = {key: value for key, value in result["properties"].items() if key not in ("file", "line")}
     properties |= {"field": at} if at else {}

@@ -1,11 +1,11 @@
-"""Draws the queues of Kueue as a tree of lines, as JSON, and as SVG: an indented tree, with a bar for each flavor's
-resource.
+"""Writes the queues of Kueue as text, as JSON, and as an SVG picture: an indented tree with a bar for each resource
+of a flavor.
 
 The length of a bar is the amount that the queue could use: the dark part is the queue's own quota, the light part is
-what it could borrow, and the line below is the usage. The bar of a cohort is the quota that its members share. Bars of
-one resource have the same scale. Colours are light or dark as the reader's system asks, also if a page shows the
-picture as an image. Text comes from people: it is escaped, and cut to the available space; a browser shows all of it
-under the pointer.
+the amount that it could borrow, and the line below is the usage. The bar of a cohort is the quota that its members
+share. Bars of one resource have the same scale. Colours are light or dark as set in the reader's system, also if a
+page shows the picture as an image. Texts come from users, so they are escaped, and cut to the available space; a
+tooltip shows the whole text.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _MARGIN, _INDENT_PIXELS = 24, 26
 _LINE, _GAP = 20, 10
 _BAR_AT, _BAR, _NUMBERS_AT = 470, 330, 815
 _CHARACTERS, _LONG = 58, 150
-"""How many characters of a text are shown next to a bar, and on a separate line."""
+"""The most characters of a text beside a bar, and of a text on a separate line."""
 _LETTER: Final = 8
 """The width of the widest letter of a name, in pixels."""
 _MARKS: Final = {"Cohort": "all", "ClusterQueue": "own", "LocalQueue": "local", "Queue": "own"}
-"""The class of the square before a queue's name, by the queue's kind."""
+"""The CSS class of the square before a queue's name, by the queue's kind."""
 _STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328}.name{font-weight:600}.small{font-size:12px;fill:#57606a}"
     ".no{fill:#b42318;font-size:12px}.own{fill:#0b62a8}.all{fill:#6f42c1}.borrowed{fill:#a8cdea}.used{fill:#d9822b}"
@@ -44,7 +44,7 @@ _INDENT = "  "
 
 
 def queue_text(made: QueueOverview) -> str:
-    """Return a line for each queue with its quota below it."""
+    """Return a text with a line for each queue, and its quota below."""
     return terminal.lines([*_lines_of_overview(made)])
 
 
@@ -68,14 +68,14 @@ def _lines_of_overview(made: QueueOverview) -> Iterator[str]:
 
 
 def _source_of_usage(made: QueueOverview) -> str:
-    """Return a text that names the objects from which usage is read."""
+    """Return a text about the objects from which usage is read."""
     if made.workloads is None:
         return "as the status of the ClusterQueues says"
     return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
 
 
 def title(row: QueueRow) -> str:
-    """Return the title of a row: `LocalQueue team-a/main`, `ClusterQueue gpus`, `Cohort research`."""
+    """Return the title of a row, such as `LocalQueue team-a/main`, `ClusterQueue gpus` or `Cohort research`."""
     return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
 
 
@@ -91,7 +91,7 @@ def _quota_table_of_row(row: QueueRow) -> Iterator[str]:
 
 
 def lines_of_admissible_amounts(row: QueueRow) -> Iterator[str]:
-    """Yield what a LocalQueue can admit at most, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
+    """Yield the most that a LocalQueue can admit, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
     flavors: dict[str, list[str]] = {}
     for each in row.amounts:
         if each.most > 0:
@@ -158,7 +158,7 @@ def queue_svg(made: QueueOverview) -> str:
 
 
 class _Drawing:
-    """Draws one picture from the top, with rows as high as they have lines."""
+    """Draws one picture from the top. The height of a row depends on its lines."""
 
     def __init__(self, made: QueueOverview) -> None:
         self._made = made
@@ -170,7 +170,7 @@ class _Drawing:
             self._scale[amount.resource] = max(self._scale.get(amount.resource, 1), largest)
 
     def document(self) -> Iterator[str]:
-        """Yield the whole document; the rows decide its height."""
+        """Yield the whole document. Its height depends on the rows."""
         drawn = [part for row in self._made.rows for part in self._row_elements(row)]
         if self._made.unused_flavors:
             for line in _wrapped_lines(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
@@ -228,7 +228,7 @@ class _Drawing:
 
 
 def amounts_in_words(row: QueueRow, amount: QueueResourceAmounts) -> str:
-    """Return the numbers of a bar as a text: `8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
+    """Return the numbers of a bar as a text, such as `8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
     nominal, most = amount.format_as_quantity(amount.nominal), amount.format_as_quantity(amount.most)
     used = f" ({amount.format_as_quantity(amount.used)} in use)" if amount.used else ""
     if row.kind == "Queue":

@@ -1,4 +1,4 @@
-"""The demands of jobs in the queues that they name: the sums of each queue, and the first jobs by name."""
+"""Sums up the demands of jobs in the queues that they name, and keeps the first jobs of each queue by name."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from msgspec import Struct, field
 from webhook.facts.queue_overview import QueueOverview, QueueRow
 
 MOST_JOBS: Final = 30
-"""How many jobs of a queue are named; the other jobs only count in sums, so that memory does not grow with their
-number."""
+"""The most jobs of a queue that are kept by name. Further jobs are only added to the sums, so that memory does not
+grow with their number."""
 _NAMED: Final = ("LocalQueue", "Queue")
 """The kinds that jobs name."""
 Scheduler: TypeAlias = Literal["Kueue", "Volcano"]
 
 
 class QueueKey(Struct, frozen=True):
-    """A queue that jobs name: a LocalQueue of Kueue, or a Queue of Volcano, which has no namespace."""
+    """A queue that jobs name: a LocalQueue of Kueue, or a Queue of Volcano, which is cluster-scoped."""
 
     scheduler: Scheduler
     namespace: str
@@ -27,9 +27,9 @@ class QueueKey(Struct, frozen=True):
 
 
 class QueuedJob(Struct, frozen=True):
-    """A job and its demand: amounts by resource, in thousandths of cpu and units of everything else.
+    """A job and its demand: amounts by resource, in thousandths of a CPU and in units of other resources.
 
-    note: an additional remark about the job, such as that it can never be admitted; mostly "".
+    note: a remark about the job, such as that it can never be admitted; usually "".
     """
 
     job: str
@@ -38,7 +38,7 @@ class QueuedJob(Struct, frozen=True):
 
 
 class Demand(Struct):
-    """The demands of the jobs of a queue together. `jobs` are the first of them."""
+    """The total demand of the jobs of a queue. `jobs` has the first of them."""
 
     count: int = 0
     amounts: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Demand(Struct):
         self.add(Demand(1, Counter(job.amounts), [job]))
 
     def add(self, other: Demand) -> None:
-        """Add the jobs of another part of the input, or of a queue below."""
+        """Add the demand of another part of the input, or of a queue below."""
         self.count += other.count
         self.amounts.update(other.amounts)
         self.jobs += other.jobs[: MOST_JOBS - len(self.jobs)]
@@ -66,7 +66,9 @@ class QueueTrees(Struct, frozen=True):
     demands: Demands
 
     def rows_with_demand(self) -> Sequence[tuple[QueueRow, Demand, Demand]]:
-        """Return each queue with the demand of the jobs that name it, and with the sum of all queues below it."""
+        """Return each queue with the demand of the jobs that name it, and with the total demand including all queues
+        below.
+        """
         sums: list[Demand] = []
         named_here: list[Demand] = []
         path: list[int] = []
@@ -80,7 +82,7 @@ class QueueTrees(Struct, frozen=True):
         return tuple(zip(self.overview.rows, named_here, sums, strict=True))
 
     def find_unknown_queues(self) -> Iterator[tuple[QueueKey, Demand]]:
-        """Yield queues that jobs name and that are not among the rows, by name."""
+        """Yield the queues that jobs name and that do not exist, sorted by name."""
         shown = {(row.namespace, row.name) for row in self.overview.rows if row.kind in _NAMED}
         for key in sorted(self.demands, key=lambda each: (each.namespace, each.name)):
             if key.scheduler == self.scheduler and (key.namespace, key.name) not in shown:

@@ -1,6 +1,6 @@
-"""Converts findings, answers and case results to plain JSON values, for all formats that are JSON.
+"""Converts findings, answers and case results to plain JSON values, for all JSON formats.
 
-Only explanations have the time that a decision took; other output leaves it out, so that it is stable.
+Only explanations have the duration of a decision; without it, other output is the same in each run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def compact_json(value: JSON) -> str:
     """Return the JSON text of a value on one line without spaces, with control characters escaped."""
     try:
         text = _JSON.encode(value).decode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON input may have, is written as an escape
+    except UnicodeEncodeError:  # half of a surrogate pair in JSON input is written as an escape
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return terminal.escape_json_text(text)
 
@@ -66,12 +66,14 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def record_of_copy(copy: Copy) -> dict[str, Any]:
-    """Return a copy of an object as JSON: the copy, and the place of the same mistake."""
+    """Return a copy of an object as JSON: the copy and the place of the mistake in it."""
     return {"object": _record_of_subject(copy.subject), **record_of_place(copy.place)}
 
 
 def record_of_not_evaluated(each: NotEvaluated) -> dict[str, Any]:
-    """Return what could not be evaluated as JSON: what is missing, for how many objects, and the first of them."""
+    """Return a reason why rules were not evaluated as JSON: the reason, the number of objects, and the first
+    object.
+    """
     return {
         "why": each.why,
         "missing": record_of_missing(each.missing) if each.missing else None,
@@ -120,8 +122,8 @@ def record_of_decision(made: Decision) -> dict[str, Any]:
 
 
 def record_of_answer(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON: code 200 without reason and message when allowed; with explanations if there
-    are any.
+    """Return an answer as JSON. An allowed answer has code 200 without reason and message. Explanations are included
+    if there are any.
     """
     explained = [_record_of_explanation(phase, each) for phase, each in answer.explanations]
     verdict, status = answer.verdict, answer.verdict.status
@@ -171,7 +173,7 @@ def _full_record_of_decision(phase: Phase, made: Decision) -> dict[str, Any]:
 
 
 def record_of_case(case: CaseResult) -> dict[str, Any]:
-    """Return a case result as JSON: the suite, whether it passed, its result, and the reason."""
+    """Return a case result as JSON: the suite, whether the case passed, the result, and the reason."""
     return {
         "suite": case.suite,
         "line": case.line,

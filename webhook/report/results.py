@@ -1,6 +1,4 @@
-"""The results that a report writes besides findings: the answers of a replay, and the cases of a suite. Knows neither
-formats nor how they are computed.
-"""
+"""The results in a report besides findings: the answers of a replay, and the case results of a suite."""
 
 from __future__ import annotations
 
@@ -18,16 +16,16 @@ from webhook.rules.text import problem_as_sentence, with_short_expression
 from webhook.yamltext.source_line import Locate, Place
 
 SERVER = "claimgate"
-"""The policy of findings about a server's answer, which does not name the policies that decided."""
+"""The name of the policy in findings about the answer of a server, because such an answer does not name policies."""
 
 _OPEN: Final = "not evaluated: "
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The answer to one review. `response` is the whole AdmissionReview; `phase` is the requested one.
+    """The answer to one review. `response` is the whole AdmissionReview; `phase` is the requested phase.
 
-    `explanations` say why each policy has its result, if requested. `further` has the decisions of the validating phase
-    about a request that the mutating phase denied.
+    `explanations` say why each policy has its result, if requested. `further` has decisions that a denial in the
+    mutating phase also reports.
     """
 
     place: Place
@@ -45,11 +43,11 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def unevaluated_messages(self) -> tuple[str, ...]:
-        """Return the messages about rules that were not evaluated and did not deny, each once."""
+        """Return the different messages about rules that were not evaluated and did not deny."""
         shown = (
             (decision, with_short_expression(decision.message))
             for decision in self._unevaluated_admitted_decisions()
-            if not decision.is_told  # that is a warning
+            if not decision.is_told  # these are among the warnings
         )
         texts = (text if decision.evaluation == "unknown" else f"{_OPEN}{text}" for decision, text in shown)
         told = dict.fromkeys(texts)
@@ -58,13 +56,13 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def applied_exceptions(self) -> tuple[str, ...]:
-        """Return the exceptions of a site that applied, each once with its rule and reason."""
+        """Return the different exceptions that applied, each with its rule."""
         told = [each for _, each in self.decisions if each.exception]
         return tuple(dict.fromkeys(f"{each.rule or each.policy}: {each.exception}" for each in told))
 
     @property
     def advice_texts(self) -> tuple[str, ...]:
-        """Return the texts of advice, each once with its rule."""
+        """Return the different texts of advice, each with its rule."""
         told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
         return tuple(
             dict.fromkeys(f"{problem_as_sentence(each)} ({each.code})" for made in told for each in made.problems)
@@ -72,7 +70,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        """Return whether a rule that may deny could not be evaluated; rules that only warn do not count."""
+        """Return whether a rule that may deny could not be evaluated."""
         return any(each.is_enforced for each in self._unevaluated_admitted_decisions())
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
@@ -82,9 +80,11 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def hidden_validating_warnings(self) -> tuple[str, ...]:
-        """Return the warnings of the validating phase, which a denial in the mutating phase hides."""
+        """Return the warnings of the validating phase, which users do not get after a denial in the mutating
+        phase.
+        """
         texts = warnings_of_decisions([each for _, each in self.further])
-        # not those of the verdict, which may have links or the API server's own words
+        # warnings of the verdict may have links or the wording of API servers, so these are made anew
         shown = warnings_of_decisions([each for _, each in self.decisions])
         return tuple(text for text in texts if text not in shown)
 
@@ -94,7 +94,7 @@ class Answer(Struct, frozen=True, kw_only=True):
                 yield decision
 
     def _decisions_of_server(self) -> Iterator[tuple[Phase, Decision]]:
-        """Yield a decision for the denial and for each warning of an answer without decisions."""
+        """Yield a decision for the denial and for each warning of an answer of a server, which has no decisions."""
         status, phase = self.verdict.status, Phase.VALIDATE if self.phase == "auto" else Phase(self.phase)
         if status is not None and not self.verdict.allowed:
             denial = DenialReason(status.reason, status.code)
@@ -129,10 +129,11 @@ _EVALUATIONS: Final[Mapping[Result, _Evaluation]] = {
 
 
 class CaseResult(Struct, frozen=True, kw_only=True):
-    """The result of a case: `fail` if something differs, `skip` if it was not run, `error` if it has mistakes.
+    """The result of a case: `fail` if something differs, `skip` if the case was not run, `error` if the case has
+    mistakes.
 
-    `why` is "" for a pass. `line` is its line in the suite, from 1; 0 if it is not known. `elapsed_s` is how long it
-    took. `is_told`: a person wants to see it, even if it passes.
+    `why` is "" for a pass. `line` is its line in the suite, from 1; 0 if unknown. `elapsed_s` is the duration.
+    `is_told`: whether to list the case even if it passes.
     """
 
     id: str
@@ -150,7 +151,9 @@ class CaseResult(Struct, frozen=True, kw_only=True):
         return Place(file=self.suite, line=self.line)
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
-        """Return the case as a finding, for formats that know only findings: the suite replaces the policy."""
+        """Return the case as a finding, for formats that know only findings; the suite is the policy of the
+        finding.
+        """
         subject = Subject(api_version="", kind="Case", namespace="", name=self.id)
         outcome = Decision(
             policy=self.suite,

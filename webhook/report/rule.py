@@ -1,6 +1,6 @@
 """Descriptions of rules, for formats that list rules, such as SARIF, and for links.
 
-Knows policies; knows no format. A finding without a rule has the name of the policy.
+A finding without a rule has the policy as its rule.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from webhook.rules.rule import page_address
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A rule as its author describes it. `id` is stable; `docs` is a link and `why` a reason, "" if there is none."""
+    """A rule as its author describes it. `id` is stable. `docs` is a link and `why` the reason for the rule; both may
+    be "".
+    """
 
     id: str
     policy: str
@@ -34,12 +36,14 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 @cache
 def _ids_of_pages() -> frozenset[str]:
-    """Return the ids of shipped rules; a site declares rules for its own policies, which have no published page."""
+    """Return the ids of shipped rules, which have published pages. Rules that a site declares for its own policies
+    have none.
+    """
     return frozenset(shipped_rule_ids())
 
 
 class RuleName(NamedTuple):
-    """The names by which a person selects results: the rule, its policy, and its severity or ""."""
+    """The values by which a user filters findings: the rule, its policy, and its severity or ""."""
 
     rule: str
     policy: str
@@ -47,17 +51,17 @@ class RuleName(NamedTuple):
 
 
 Rules: TypeAlias = Mapping[str, Rule]
-"""All rules of a run by id; a policy as a whole is a rule with the policy's name."""
+"""All rules of a run by id. A policy as a whole is also a rule, with the policy's name as its id."""
 
 
 class RulesOfPolicies(Mapping[str, Rule]):
-    """The rules of policies, in the order of their names: the rules of a policy, and the policy itself.
+    """The rules of policies, sorted by policy: the rules of each policy, and the policy itself.
 
     The record of a rule of a check is read when the rule is looked up.
     """
 
     def __init__(self, policies: PolicySet, address: str = "", others: Iterable[Rule] = ()) -> None:
-        """Args: the policies; where the documentation is published, to which rules of checks link; more rules."""
+        """Args: the policies; the address of the documentation, for links of rules of checks; additional rules."""
         self._address = address
         self._policies: dict[str, tuple[Policy, str]] = {}
         self._named: dict[str, DeclaredRule] = {}
@@ -99,7 +103,7 @@ class RulesOfPolicies(Mapping[str, Rule]):
 
 
 def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) -> Rule:
-    """Return the rule that a decision is about; for an unknown one, a rule with the decision's fields."""
+    """Return the rule of a decision. For an unknown rule, return a rule with the fields of the decision."""
     name = problem.code if problem else decision.rule or decision.policy
     known = rules.get(name)
     if known is not None:
@@ -108,5 +112,5 @@ def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) ->
 
 
 def rule_name(rule: Rule, decision: Decision) -> RuleName:
-    """Return the names for a decision about a rule."""
+    """Return the filter values of a decision about a rule."""
     return RuleName(rule.id, decision.policy, rule.severity or decision.severity)

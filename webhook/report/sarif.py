@@ -1,8 +1,9 @@
-"""Writes SARIF 2.1.0 for code scanning services: rules with their help, and a result for each finding.
+"""Writes SARIF 2.1.0 for code scanning: rules with their help, and a result for each finding.
 
-Follows the OASIS standard of 2020, and the parts that GitHub reads: relative addresses of files, `partialFingerprints`,
-one location for each result. A rule that could not be evaluated is not a result but a notification of the run. The file
-has rules before results, so results are kept until the end, in a temporary file if they are many (spool).
+Follows the OASIS standard of 2020, and the parts that GitHub reads: relative addresses of files,
+`partialFingerprints`, one location for each result. A rule that could not be evaluated is not a result but a
+notification of the run. The file has rules before results, so results are kept until the end, in a temporary file if
+there are many (spool).
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from webhook.yamltext.source_line import Place, SourceLine
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
 _SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
-"""Numbers by which GitHub orders rules, in the middle of its ranges (9.0, 7.0, 4.0)."""
+"""Scores by which GitHub orders rules. Each is in the middle of a range of GitHub, which begin at 9.0, 7.0 and
+4.0."""
 _MOST_RELATED: Final = 100
-"""How many places of copies a result has."""
+"""The most places of copies in a result."""
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
-"""The placeholder for the long arrays while the rest of the log is written. A text has no line break, so no text is
-treated as one of these.
+"""Placeholders for the long arrays while the rest of the log is written. Texts have no line breaks, so no text can be
+mistaken for a placeholder line.
 """
 
 
@@ -60,7 +62,7 @@ class SarifWriter:
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole log; unreadable files and unevaluated rules are notifications."""
+        """Yield the whole log. Unreadable files and rules that were not evaluated are notifications."""
         for each in totals.unreadable:
             place = Place(file=each.file, line=each.line)
             self._unread.append(indented_json(_tool_notification("error", each.message, place)))
@@ -110,7 +112,7 @@ class SarifWriter:
 
 
 def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
-    """Yield a JSON array of texts, in a document that is indented so far."""
+    """Yield a JSON array of texts with indentation; `margin` is the indentation of the array."""
     is_empty = True
     for item in items:
         lines = item.replace("\n", f"\n{margin}  ")
@@ -120,7 +122,7 @@ def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
 
 
 def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
-    """Return a reportingDescriptor; a rule without a description is described by its id."""
+    """Return a reportingDescriptor. The description of a rule without one is its id."""
     described = rule.description or rule.id
     example = f"`claimgate explain {rule.id}` shows a bad and a good example." if rule.why else ""
     severity = _SECURITY_SEVERITIES.get(rule.severity)
@@ -156,7 +158,7 @@ def _related_locations(finding: Finding) -> list[dict[str, Any]]:
 
 
 def _physical_location(place: Place, line: SourceLine | None = None) -> dict[str, Any]:
-    """Return a physicalLocation: the region, and in a contextRegion the line without its confidential values."""
+    """Return a physicalLocation: the region, and a contextRegion with the source line without confidential values."""
     located: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.removeprefix("./"))}}
     if place.line:
         column = {"startColumn": place.column} if place.column else {}

@@ -1,6 +1,6 @@
-"""The properties of the screen that a report is printed to: its width, its colours, and its symbols.
+"""Knows the screen to which a report is printed: width, colours and symbols.
 
-Follows no-color.org (`NO_COLOR`), force-color.org (`FORCE_COLOR`) and terminfo's `dumb`. Knows no report.
+Follows no-color.org (`NO_COLOR`), force-color.org (`FORCE_COLOR`) and terminfo's `dumb`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from webhook.text import terminal
 
 _LEAST_WIDTH: Final = 40
 _CONTINUATION: Final = "  "
-"""The indentation of continuation lines of a text without indentation."""
+"""The indentation of continuation lines if the text itself is not indented."""
 _SIMPLE: Final = ("dumb", "linux")
-"""Terminals with a font that has hardly more than ASCII; the first has no colours either."""
+"""Terminals with a font that has little more than ASCII. The first also has no colours."""
 Style: TypeAlias = Literal["", "bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[Mapping[str, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 """Select Graphic Rendition (ECMA-48 8.3.117)."""
@@ -35,14 +35,14 @@ _STYLES: Final[Mapping[str, Style]] = {
 
 
 class Screen(Struct, frozen=True, kw_only=True):
-    """The properties of a screen. `width` is in characters; 0 does not limit lines, as in a file or a pipe."""
+    """The properties of a screen. `width` is in characters; 0 means no limit, as for a file or a pipe."""
 
     width: int = 0
     is_colored: bool = False
     is_unicode: bool = True
 
     def styled(self, text: str, style: Style) -> str:
-        """Return a text in a style; it must hold no control characters."""
+        """Return a text in a style. The text must have no control characters."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.is_colored and style else text
 
     def symbol_of_result(self, said: str) -> str:
@@ -57,13 +57,12 @@ class Screen(Struct, frozen=True, kw_only=True):
     def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
         """Return a text in lines that fit; words are never cut.
 
-        A word of the text never begins a line that a CI system obeys: continuation lines are indented, and each line is
-        escaped.
+        CI systems interpret some lines as commands, so continuation lines are indented and each line is escaped.
 
         Args:
             text: one line.
             indent: is written before each line.
-            hanging: follows it in all lines except the first.
+            hanging: is written after `indent` in all lines except the first.
         """
         if not self.width:
             return [terminal.one_line(indent + text)]
@@ -84,7 +83,7 @@ PLAIN: Final = Screen()
 
 @runtime_checkable
 class ScreenAwareWriter(Protocol):
-    """A writer with an output that depends on the properties of the screen."""
+    """A writer with output that depends on the screen."""
 
     def use_screen(self, screen: Screen) -> None:
         """Use this screen from now on."""
@@ -92,11 +91,11 @@ class ScreenAwareWriter(Protocol):
 
 
 def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Screen:
-    """Return the properties of the screen that a stream is connected to.
+    """Return the screen of a stream.
 
     Args:
         stream: standard output.
-        variables: of the environment: NO_COLOR, FORCE_COLOR, TERM, COLUMNS.
+        variables: the environment with NO_COLOR, FORCE_COLOR, TERM and COLUMNS.
     """
     is_terminal, term = stream.isatty(), variables.get("TERM", "")
     is_colored = is_terminal and term != "dumb"

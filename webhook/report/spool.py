@@ -1,4 +1,4 @@
-"""Keeps what a format needs as a whole: in memory while it is little, else in a temporary file without a name.
+"""Keeps values until the end of a report: in memory if they are few, otherwise in a temporary file without a name.
 
 So the memory of a report does not grow with its findings.
 """
@@ -17,18 +17,18 @@ from webhook.report.finding import Finding, Subject
 Value = TypeVar("Value")
 _BATCH: Final = 200
 _IN_MEMORY: Final = 8 << 20
-"""Bytes that are kept in memory."""
+"""The most bytes in memory."""
 
 
 class SpoolFile:
-    """A file for the values of one or several spools; it is in memory while it is small."""
+    """A file for the values of one or several spools. While it is small, it is in memory."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it lives as long as this does
         weakref.finalize(self, self._file.close)
 
     def write(self, values: Sequence[object]) -> int:
-        """Write values at the end, and return their place."""
+        """Append values, and return their place."""
         place = self._file.seek(0, SEEK_END)
         pickle.dump(values, self._file)
         return place
@@ -40,12 +40,12 @@ class SpoolFile:
 
 
 class Spool(Generic[Value]):
-    """Values in the order in which they were added; they can be read several times.
+    """Values in the order in which they were added. They can be read several times.
 
     Args:
         file: the file for the values; a new file by default. Several spools may share one.
-        batch: how many values are collected in memory and written together, so that a shared part is written once; None
-        for 200.
+        batch: how many values are collected and written together, so that parts that they share are written once;
+            None for 200.
     """
 
     def __init__(self, file: SpoolFile | None = None, batch: int | None = None) -> None:
@@ -55,14 +55,14 @@ class Spool(Generic[Value]):
         self._places: list[int] = []
 
     def append(self, value: Value) -> None:
-        """Add a value, which must not change any more."""
+        """Add a value. It must not change afterwards."""
         self._batch.append(value)
         if len(self._batch) >= self._most:
             self._places.append(self._file.write(self._batch))
             self._batch = []
 
     def __iter__(self) -> Iterator[Value]:
-        """Yield the values; two readers do not disturb each other."""
+        """Yield the values. Several readers may iterate at the same time."""
         read = 0
         while read < len(self._places):
             yield from self._file.read(self._places[read])
@@ -71,5 +71,5 @@ class Spool(Generic[Value]):
 
 
 def file_and_object_of_finding(finding: Finding) -> tuple[str, Subject]:
-    """Return the file and the object of a finding; findings of one object follow each other."""
+    """Return the file and the object of a finding, by which findings of one object are grouped."""
     return finding.place.file, finding.subject

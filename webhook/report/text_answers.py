@@ -1,7 +1,7 @@
 """Prints the answers of reviews, and with `--explain` a table of policies for each phase.
 
-Each review has one line, with the messages to the caller and the changes below it; sums follow. A sentence lists the
-policies that do not apply to the request's kind.
+Each review has a line, with the messages to the caller and the changes below. The sums are at the end. A sentence
+lists the policies that do not apply to the kind of the request.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _row_of_explanation(explained: Explanation) -> tuple[str, ...]:
 
 
 def _lines_of_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows with columns as wide as their widest cell; the last column may be longer."""
+    """Yield rows with columns as wide as their widest cell. The last column is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))
@@ -59,7 +59,7 @@ def _lines_of_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, Sequence[str]]:
-    """Return the policies that are not evaluated at all, by the reason."""
+    """Return the policies that are never evaluated, by the reason."""
     names: dict[str, list[str]] = {}
     for each in explained:
         if each.is_not_registered:
@@ -68,7 +68,7 @@ def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, 
 
 
 _VALUE_WIDTH = 160
-"""How many characters of a patch's value are shown; json and ndjson have the whole value."""
+"""The most characters of a shown value of a patch; json and ndjson have the whole value."""
 _INDENT: Final = "    "
 _STYLES: Final[Mapping[str, Style]] = {"warning": "yellow", "further warning": "yellow", "advice": "cyan"}
 
@@ -126,7 +126,7 @@ def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
 
 
 def _messages_by_kind(answer: Answer) -> Mapping[str, tuple[str, ...]]:
-    """Return the messages to users in addition to the verdict, by their kind."""
+    """Return additional messages to users, by their kind."""
     return {
         "warning": answer.verdict.warnings,
         "advice": answer.advice_texts,
@@ -136,7 +136,7 @@ def _messages_by_kind(answer: Answer) -> Mapping[str, tuple[str, ...]]:
 
 
 def patch_operation_as_text(change: Mapping[str, JSON]) -> str:
-    """Return one patch operation on one line: `add /metadata/labels = {"a":"b"}`."""
+    """Return one patch operation on one line, such as `add /metadata/labels = {"a":"b"}`."""
     shown = f"{change['op']} {change['path']}"
     if "from" in change:
         return f"{shown} from {change['from']}"

@@ -18,7 +18,7 @@ from webhook.text.wording import counted
 
 
 class TextCasesWriter:
-    """Prints one test; a suite is kept until its last case is known."""
+    """Prints one test. The results of a suite are kept until the suite ends."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
@@ -35,7 +35,7 @@ class TextCasesWriter:
         yield from ()
 
     def entry(self, entry: CaseResult) -> Iterator[str]:
-        """Keep the case; yield the previous suite when a new one begins."""
+        """Keep the case. If a new suite begins, yield the lines of the previous suite."""
         if self._suite and self._suite[0].suite != entry.suite:
             yield from self._flush_suite()
         self._suite.append(entry)
@@ -53,7 +53,7 @@ class TextCasesWriter:
             )
 
     def _flush_suite(self) -> Iterator[str]:
-        """Yield the suite that is kept."""
+        """Yield the lines of the current suite."""
         if self._suite:
             self._suites[any(case.result is not Result.SKIP for case in self._suite)] += 1
             yield "".join(f"{line}\n" for line in _lines_of_suite(self._suite, self._screen))
@@ -70,7 +70,7 @@ class TextCasesWriter:
 
 
 def _counts_of_outcomes(results: Mapping[Result, int]) -> str:
-    """Return `2 passed, 1 failed`; skipped and unreadable cases are added if there are any."""
+    """Return a text such as `2 passed, 1 failed`, with skipped and unreadable cases if there are any."""
     always = [f"{results[Result.PASS]} passed", f"{results[Result.FAIL]} failed"]
     skipped = [f"{results[Result.SKIP]} skipped"] * bool(results[Result.SKIP])
     errors = [f"{results[Result.ERROR]} not readable"] * bool(results[Result.ERROR])
@@ -92,7 +92,7 @@ def _lines_of_suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[s
 
 
 def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
-    """Yield a case with its line, its duration if wanted, and its differences."""
+    """Yield the lines of a case: its name, its duration if wanted, and its differences."""
     took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_told and result.elapsed_s else ""
     name = terminal.one_line(f"{result.id}  {result.place}{took}")
     yield f"  {screen.symbol_of_result(result.result)} {name}"
@@ -101,7 +101,7 @@ def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
 
 
 def _sentence_about_coverage(totals: Totals) -> str:
-    """Return how many rules and match conditions a case tries, and which no case tries."""
+    """Return a sentence with the number of rules and match conditions that cases try, and the names of the others."""
     untried = [part for part, is_tried in totals.coverage.items() if not is_tried]
     parts = counted(len(totals.coverage), "rule or condition", "rules and conditions")
     told = f"{len(totals.coverage) - len(untried)} of {parts} tried by a case"

@@ -1,8 +1,9 @@
-"""Prints findings as linters do: below each object its findings, and at the end the sums of the rules.
+"""Prints findings as linters do, below their objects; at the end, a table of the rules with their numbers of
+findings.
 
-A finding is a line with its sign, place and rule, then what is wrong, what to do, and the line of the file. A missing
-object is reported once, with the number of objects that need it: a folder without its cluster misses the same few
-objects hundreds of times.
+A finding has a line with symbol, place and rule, then the problem, the fix, and the source line. A missing object is
+reported once, with the number of objects that need it, because files without their cluster lack the same few objects
+hundreds of times.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from webhook.yamltext.source_line import SourceLine
 _ORDER: Final = ("fail", "warn", "error", "skip", "advice", "pass")
 _INDENT: Final = "    "
 _MOST_HELD: Final = 500
-"""How many findings of one object are sorted together; a file may have the same object thousands of times."""
+"""The most findings of one object that are sorted together. A file may have the same object thousands of times."""
 _MOST_COPIES: Final = 3
-"""How many copies of an object are named."""
+"""The most copies of an object that are named."""
 _BREAK: Final = re.compile(r"(?<!\s)\s*\n(?! \| |\* )\s*")
-"""Matches a line break of a message, unless the next line shows source or an item of a list. The pattern begins at the
-first blank: if it began at each of them, many blanks would take quadratic time."""
+"""Matches a line break of a message, unless the next line shows source or an item of a list. A match can begin only
+at the first of several blanks; otherwise many blanks would take quadratic time."""
 _MOST_RULES: Final = 20
 _WIDEST: Final = 120
-"""How many characters of a line of a file are shown if the screen has no width."""
+"""The most characters of a source line if the screen has no width."""
 
 
 class TextFindingsWriter:
-    """Prints one report; the findings of an object are kept until the next object begins."""
+    """Prints one report. The findings of an object are kept until the next object begins."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
@@ -54,7 +55,7 @@ class TextFindingsWriter:
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep the finding; yield the previous object when a new one begins."""
+        """Keep the finding. If a new object begins, yield the lines of the previous object."""
         if entry.result in FINDINGS:
             severity = entry.rule.severity or entry.decision.severity
             self._rules[_result_word_of_finding(entry), severity, rule_or_policy(entry.rule)] += 1
@@ -65,7 +66,7 @@ class TextFindingsWriter:
         self._object.append(entry)
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the last object, what was not evaluated, and the sums."""
+        """Yield the last object, the rules that were not evaluated, and the sums."""
         if self._object:
             yield self._flush_object_findings()
         if totals.counts.not_evaluated:
@@ -77,7 +78,7 @@ class TextFindingsWriter:
         yield _lines_as_text(self._screen.wrapped(terminal.one_line(summary_of_totals(totals)), ""))
 
     def _flush_object_findings(self) -> str:
-        """Return the findings of the object that is kept, the worst first."""
+        """Return the lines of the current object's findings, the worst first."""
         findings = sorted(self._object, key=lambda each: _ORDER.index(_result_word_of_finding(each)))
         self._object = []
         heading = self._screen.styled(terminal.one_line(str(findings[0].subject)), "bold")
@@ -99,7 +100,7 @@ class TextFindingsWriter:
             yield from fix_lines("name files that have what is missing with --context", self._screen)
 
     def _table_of_broken_rules(self) -> Iterator[str]:
-        """Yield each rule with how often it was broken, the worst first."""
+        """Yield a line for each rule with its number of findings, the worst first."""
         ordered = sorted(
             self._rules.items(),
             key=lambda each: (_ORDER.index(each[0][0]), severity_rank(each[0][1]), -each[1], each[0][2]),
@@ -114,7 +115,9 @@ class TextFindingsWriter:
 
 
 def lines_of_message(message: str) -> list[str]:
-    """Return a message without the breaks that only wrap it: source lines and items of a list keep separate lines."""
+    """Return a message without line breaks that only wrap the text. Source lines and items of a list stay separate
+    lines.
+    """
     return terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
 
 
@@ -138,7 +141,7 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
 
 
 def _copies_in_words(finding: Finding) -> str:
-    """Return `also in 4 places: a.yaml:7:3, b.yaml:7:3, c.yaml:9:3 and 1 more`."""
+    """Return a text such as `also in 4 places: a.yaml:7:3, b.yaml:7:3, c.yaml:9:3 and 1 more`."""
     places = [each.place.file_line_and_column for each in finding.also_in]
     number = "" if len(places) == 1 else f"{counted(len(places), 'place')}: "
     return f"also in {number}{some_of(places, _MOST_COPIES)}"
@@ -152,7 +155,7 @@ def fix_lines(fix: str, screen: Screen) -> Iterator[str]:
 
 
 def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
-    """Yield the line of the file, and below it a mark under the place."""
+    """Yield the source line, and a line with a mark under the place."""
     margin = f"{_INDENT}{number} | "
     shown = line.within((screen.width or _WIDEST) - len(margin))
     end = shown.column - 1 + shown.length
@@ -166,8 +169,8 @@ def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Ite
 
 
 def _width_in_columns(text: str) -> int:
-    """Return how many columns of a terminal a text needs: East Asian wide letters take two (Unicode Standard
-    Annex 11).
+    """Return the columns that a text needs on a terminal. East Asian wide letters need two (Unicode Standard Annex
+    11).
     """
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
@@ -193,7 +196,7 @@ def _ids_as_text(ids: Sequence[str]) -> str:
 
 
 def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
-    """Yield documents that are not objects, and with -v kinds that no policy applies to."""
+    """Yield lines about documents that are not objects and, with -v, about kinds without a policy."""
     for skipped in totals.skipped:
         if skipped.is_half or totals.is_verbose:
             yield f"{skipped.place}: not audited: {skipped.why}"
@@ -204,7 +207,7 @@ def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
 
 
 def summary_of_totals(totals: Totals) -> str:
-    """Return the sums of a report as one line."""
+    """Return the sums of a report on one line."""
     is_cluster = bool(totals.entries and not totals.files)
     where = "" if is_cluster else f" in {counted(totals.files, 'file')}"
     text = f"{counted(totals.entries, 'object')}{where}: {totals.objects_in_words}"

@@ -1,8 +1,8 @@
 """The interface of an output format: begin, then one entry after the other, then end; each returns the text that is
 ready.
 
-A format that can be written piece by piece keeps nothing. A format that begins with its sums keeps the needed part of
-each entry. Knows no format.
+A format that is written piece by piece keeps nothing. A format that begins with its sums keeps the needed parts of
+entries until the end.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from webhook.yamltext.source_line import Place
 
 Entry_contra = TypeVar("Entry_contra", contravariant=True)
 _MOST_PARAMS: Final = 5
-"""How many audited params a summary names."""
+"""The most audited params that a summary names."""
 
 
 class SkippedDocument(Struct, frozen=True, kw_only=True):
-    """A document that is not a Kubernetes object: counted, never evaluated.
+    """A document that is not a Kubernetes object. It is counted and not evaluated.
 
-    is_half: it has a part of an object, and was perhaps intended as an object.
+    is_half: whether it has parts of an object, and is perhaps meant to be an object.
     """
 
     place: Place
@@ -42,14 +42,14 @@ class SkippedDocument(Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
-    """The numbers of findings that configuration and annotations removed from a report, all 0 if nothing was removed.
+    """The numbers of findings and objects that configuration, annotations and comments removed from a report.
 
     files: the files that `.claimgateignore` lists. objects: the objects that `ignore` of the configuration names.
-    excepted: findings under its exceptions. annotated: findings that an annotation of their own object excepts.
-    commented: findings that a comment in their file excepts. granted: findings that PolicyExceptions except.
-    unreported: findings that its `report` hides. Other settings that may remove findings cannot be counted:
-    the configuration, and params: audited objects with levels of rules, such as
-    `ConfigMap claimgate-system/gpu-limits`.
+    excepted: findings with an exception of the configuration. annotated: findings with an exception in the object's
+    annotation. commented: findings with an exception in a comment of the file. granted: findings with an exception in
+    a PolicyException. unreported: findings that `report` of the configuration hides. The effect of other settings
+    cannot be counted: `settings` names those of the configuration, and `params` the audited params with levels of
+    rules, such as `ConfigMap claimgate-system/gpu-limits`.
     """
 
     files: int = 0
@@ -66,7 +66,9 @@ class LeftOut(Struct, frozen=True, kw_only=True):
         return self != LeftOut()
 
     def __str__(self) -> str:
-        """Return `left out: 2 files by .claimgateignore, 1 finding by exceptions; levels may leave out more`."""
+        """Return a text such as `left out: 2 files by .claimgateignore, 1 finding by exceptions; levels may leave out
+        more`.
+        """
         counts = (
             (self.files, "file", "by .claimgateignore"),
             (self.objects, "object", "by ignore"),
@@ -108,7 +110,7 @@ def left_out_by_configuration(
     unreported: int = 0,
     params: tuple[str, ...] = (),
 ) -> LeftOut:
-    """Return what a configuration and annotations left out; `exceptions` are the used exceptions with their counts."""
+    """Return the numbers for a configuration. `exceptions` has the used exceptions with their counts."""
     named = {each.description for each in value.exceptions}
     of_file = sum(count for description, count in exceptions.items() if description in named)
     of_comments = sum(count for description, count in exceptions.items() if description.startswith(OF_COMMENT))
@@ -131,11 +133,10 @@ def left_out_by_configuration(
 
 
 class RunDescription(Struct, frozen=True, kw_only=True):
-    """How a report was made, "" for what is not known.
+    """How a report was made; unknown values are "".
 
     time: the beginning, in RFC 3339 with the zone Z. command: the command line. policies: the names of the sets of
-    policies. revision: the commit that the work tree of the named files has checked out. docs_address: where the
-    documentation is published.
+    policies. revision: the checked-out commit of the named files. docs_address: the address of the documentation.
     """
 
     time: str = ""
@@ -146,23 +147,23 @@ class RunDescription(Struct, frozen=True, kw_only=True):
 
     @property
     def time_in_words(self) -> str:
-        """Return `2026-11-29 03:14 UTC`."""
+        """Return a text such as `2026-11-29 03:14 UTC`."""
         return f"{self.time[:16].replace('T', ' ')} UTC"
 
 
 class Totals(Struct, frozen=True, kw_only=True):
     """The totals of a run, which are known at its end.
 
-    entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
-    denied, or cases that failed. results: how many cases a test has of each kind, every kind named. counts: what was
-    found in the objects, and what could not be evaluated. unreadable: what could not be read; a suite that could not be
-    read is an entry instead. templates: files that are not manifests before they are rendered. not_read: files and
-    folders that are not read, because they are links out of the named folder or no regular files. unasked: objects
-    without a policy, by their kind. pods_not_read: objects with pods that are not read, by their kind. is_verbose:
-    whether to list everything that is otherwise only counted. configured: what configuration and annotations left out.
-    left_out: cases that the user did not choose. coverage: for the rules and match conditions of suites, whether a case
-    tries them, with --verbose. queues: the queues of the cluster with the demands of jobs, if the format draws them.
-    run: how the report was made.
+    entries: the number of audited objects, answered reviews, or cases. failures: the number of denied reviews or
+    failed cases. results: the number of cases for each result. counts: the results of objects, and reasons why rules
+    were not evaluated. unreadable: problems of input that could not be read; an unreadable suite is an entry instead.
+    templates: the number of files that are manifests only after rendering. not_read: the number of files and folders
+    that are not read, because they are links out of the named folder or no regular files. unasked: the number of
+    objects without a policy, by kind. pods_not_read: the number of objects with pods that are not read, by kind.
+    is_verbose: whether to list everything that is otherwise only counted. configured: what configuration and
+    annotations left out. left_out: the number of cases that the user did not choose. coverage: with --verbose,
+    whether a case tries each rule and match condition. queues: the queues of the cluster with the demands of jobs, if
+    the format draws them. run: how the report was made.
     """
 
     entries: int = 0
@@ -185,17 +186,17 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def unread_objects(self) -> int:
-        """Return how many objects without findings have pods that are not read."""
+        """Return the number of objects without findings that have pods that are not read."""
         return sum(self.pods_not_read.values()) - self.counts.unread_with_findings
 
     @property
     def without_findings(self) -> int:
-        """Return how many objects were read, not left out, and have no findings."""
+        """Return the number of objects that were read and not left out, and that have no findings."""
         return self.entries - self.counts.with_findings - self.unread_objects - self.configured.objects
 
     @property
     def objects_in_words(self) -> str:
-        """Return `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`."""
+        """Return a text such as `8 without findings, 3 with findings (2 fail, 1 warn), 1 not read`."""
         by_result = self.counts.results
         parts = ", ".join(f"{by_result[each]} {each}" for each in Result if each in FINDINGS and by_result[each])
         told = f"{self.without_findings} without findings, {self.counts.with_findings} with findings"
@@ -205,7 +206,9 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def files_not_read_in_words(self) -> str:
-        """Return `2 templates, 1 document without a Kubernetes object, 1 link, hidden or other file`; "" for none."""
+        """Return a text such as `2 templates, 1 document without a Kubernetes object, 1 link, hidden or other file`,
+        or "".
+        """
         counts = (
             (self.templates, "template", ""),
             (len(self.skipped), "document without a Kubernetes object", "documents without a Kubernetes object"),
@@ -232,11 +235,11 @@ class Writer(Protocol[Entry_contra]):
     """
 
     def begin(self, rules: Rules) -> Iterable[str]:
-        """Return the text before the first entry; `rules` are those of the run, or empty."""
+        """Return the text before the first entry. `rules` has the rules of the run, or is empty."""
         ...
 
     def entry(self, entry: Entry_contra) -> Iterable[str]:
-        """Return the text that can be written once this entry is known."""
+        """Return the text that can be written after this entry."""
         ...
 
     def end(self, totals: Totals) -> Iterable[str]:
@@ -248,12 +251,12 @@ class HasFindings(Protocol):
     """An entry that can be converted to findings."""
 
     def findings(self, rules: Rules) -> Iterable[Finding]:
-        """Return its findings."""
+        """Return the entry as findings."""
         ...
 
 
 class RowFilter:
-    """Passes findings of some results on to a writer; other entries are only in the totals."""
+    """Passes findings with some results on to another writer; others are only in the totals."""
 
     def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = writer
@@ -278,7 +281,7 @@ class RowFilter:
 
 
 class FindingsAdapter:
-    """Writes answers or case results in a format that has only findings, and only findings of some results."""
+    """Writes answers or case results in a format for findings, and only findings with some results."""
 
     def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = RowFilter(writer, rows)
