@@ -199,8 +199,7 @@ def _digest_of_series(finding: Finding) -> bytes:
     return _digest(*_parts_of_mistake(finding), finding.place.file, about.kind, about.namespace, name, *texts)
 
 
-def _parts_of_mistake(finding: Finding) -> Iterator[str]:
-    """Yield the values that are equal in all findings about one mistake."""
+def _digest_of_template(finding: Finding) -> bytes:
     """Return a digest of a mistake in an object without the role of its pod template; b"" outside pod templates."""
     about = finding.subject
     path = finding.path.rpartition(_TEMPLATE)[-1]
@@ -214,7 +213,7 @@ def _parts_of_mistake(finding: Finding) -> Iterator[str]:
 
 
 def _parts_of_mistake(finding: Finding, path: str | None = None) -> Iterator[str]:
-    """Yield what has to be equal of two findings about one mistake. `path` replaces the path of the finding."""
+    """Yield the values that are equal in all findings about one mistake. `path` replaces the path of the finding."""
     about, decision = finding.subject, finding.decision
     yield str(finding.result)
     yield "advice" if finding.is_advice else ""
