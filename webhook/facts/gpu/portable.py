@@ -41,7 +41,7 @@ _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
 OWN: Final = "own"
-"""The label value that selects the resource in the params of the namespace, not a vendor."""
+"""The label value that selects the resource in the params of the namespace. Every other value names a vendor."""
 AMOUNT: Final = declare_structure(
     "PortableAmount",
     path=(STRING, 'its path below the resources of the ask: `limits["nvidia.com/gpu"]`'),
@@ -95,7 +95,10 @@ PORTABLE: Final = declare_structure(
     vendors=(list_of(STRING), "vendors that the params name"),
     paths=(list_of(STRING), "places that request `gpu`"),
     asks=(list_of(ASK.type), "limits and requests that name `gpu` and are new or have changed"),
-    devices=(list_of(DEVICE.type), "devices with a quantity, as of a SparkApplication, that are named `gpu` now"),
+    devices=(
+        list_of(DEVICE.type),
+        "fields that name a device and its quantity, as in a SparkApplication, and that were changed to `gpu`",
+    ),
     mistyped=(list_of(MISTYPED.type), "values of `gpu` that are neither texts nor numbers"),
     misplaced=(list_of(MISPLACED.type), "places where a Pod requests `gpu` and Kubernetes accepts no device"),
 )
@@ -422,7 +425,7 @@ def _contradicts_count(own: JSON, number: str) -> bool:
 
 
 class _UnsetField(NamedTuple):
-    """A limit or request, and the value for an unset amount, which all places share."""
+    """The side and the name of an amount, with the JSON of an amount that is not set. All places share this JSON."""
 
     side: str
     name: str

@@ -133,7 +133,9 @@ def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
 
 
 def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
-    """Return whether all jobs of a JobSet start together: not in order, and without an annotation about members."""
+    """Return whether all jobs of a JobSet start together: they start in no order, and no annotation sets a number of
+    members.
+    """
     order = get(subject.object, ("spec", "startupPolicy", "startupPolicyOrder"))
     job = get(subject.object, podset.path[:-2]) or {}
     annotated = (subject.metadata.annotations, get(job, ("metadata", "annotations")) or {})
