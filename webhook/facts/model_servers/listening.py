@@ -20,8 +20,9 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import get
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
-from webhook.facts.model_servers.servers_of_object import ServerContainer
+from webhook.facts.model_servers.servers_of_object import ServerContainer, pods_of_template_in_group
 from webhook.facts.model_servers.services import BY_LABEL, BY_TARGET, AlphaInferencePool, InferencePool, Service
 from webhook.facts.model_servers.started_servers import (
     LLAMA,
@@ -153,6 +154,10 @@ _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
 _HANDLERS: Final = ("httpGet", "tcpSocket", "grpc")
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
+_STATEFUL_SET: Final = ("apps", "StatefulSet")
+_WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"
+_OTHER_PORT: Final = re.compile(r"(?::|-port[= ]+)([0-9]{2,5})(?![0-9])")
+"""A port in an address or of a flag in a command."""
 _PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 
@@ -162,14 +167,14 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
     view = subject.cluster_view()
     ports: dict[tuple[str, int], str] = {}
     for member in members:
-        port = _port_of_server(member)
-        services = _services_of_template(member, view)
+        port, labels = _port_of_server(member), _labels_of_pods(member, subject)
+        services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
         yield from _check_probes(member, port, has_service=bool(services))
         if port is None:
             continue
         for service in services:
             yield from _check_service(member, port, service)
-        yield from _check_pools(member, port, view)
+        yield from _check_pools(member, port, labels, view)
         key = member.pod_set.name, port
         if key in ports:
             message = f"{member.server.name} listens on {port}, where container `{ports[key]}` of the pod listens"
@@ -310,22 +315,42 @@ def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
     return next(listed, None)
 
 
-def _labels_of_pods(member: ServerContainer) -> Mapping[str, JSON]:
-    labels = get(member.pod_set.template, ("metadata", "labels"))
-    return labels if isinstance(labels, dict) else {}
+def _labels_of_pods(member: ServerContainer, subject: Subject) -> Mapping[str, JSON]:
+    """Return the labels of a template, with those that the controller gives the first pod of the template."""
+    written = get(member.pod_set.template, ("metadata", "labels"))
+    labels, name = written if isinstance(written, dict) else {}, subject.metadata.name
+    if not name:
+        return labels
+    if subject.group_kind == _STATEFUL_SET:
+        return {**labels, "statefulset.kubernetes.io/pod-name": f"{name}-0", "apps.kubernetes.io/pod-index": "0"}
+    if subject.group_kind == LEADER_WORKER_SET:
+        has_leader = pods_of_template_in_group(member.pod_set, subject) == 1
+        index = {f"{_WORKER_SET}worker-index": "0"} if has_leader else {}
+        return {**labels, f"{_WORKER_SET}name": name, f"{_WORKER_SET}group-index": "0", **index}
+    return labels
 
 
-def _services_of_template(member: ServerContainer, view: ClusterView) -> Sequence[Service]:
-    """Return the Services of the namespace that select the pods of a server, computed once for all servers of a pod."""
+def _services_of_template(member: ServerContainer, labels: Mapping[str, JSON], view: ClusterView) -> Sequence[Service]:
+    """Return the Services of the namespace that select the pods of a server, found once for all servers of a pod."""
     if not view.has_any(Service.gvk, view.namespace):
         return ()
     key = _services_of_template, IdentityKey(member.pod_set.template)
-    return view.once(key, lambda: tuple(_services_of_pods(member, view)))
+    return view.once(key, lambda: tuple(_services_of_pods(labels, view)))
 
 
-def _services_of_pods(member: ServerContainer, view: ClusterView) -> Iterator[Service]:
+def _is_for_requests(service: Service, member: ServerContainer) -> bool:
+    """Return whether a Service may be for requests, not only for ports that the command has for other uses, such as
+    Ray, or the address where the nodes of a server meet.
+    """
+    numbers = [each.target_port if each.target_port is not None else each.port for each in service.spec.ports]
+    text = member.container.command_line
+    member.container.charge_search(text)
+    others = {*_OTHER_PORT.findall(text)} - {str(_port_of_server(member))}
+    return not numbers or not all(str(number) in others for number in numbers)
+
+
+def _services_of_pods(labels: Mapping[str, JSON], view: ClusterView) -> Iterator[Service]:
     """Yield the Services of the namespace that select the pods of a server."""
-    labels = _labels_of_pods(member)
     for name, value in view.deadline.charge_for_items(list(labels.items())):
         if not isinstance(value, str):
             continue
@@ -336,6 +361,8 @@ def _services_of_pods(member: ServerContainer, view: ClusterView) -> Iterator[Se
 
 
 def _check_service(member: ServerContainer, port: int, service: Service) -> Iterator[Problem]:
+    if service.spec.cluster_ip == "None":
+        return  # clients of a headless Service connect to the pods, at any port
     numbers = list[int | None]()
     for each in service.spec.ports:
         target = each.target_port if each.target_port is not None else each.port
@@ -352,8 +379,9 @@ def _pools(view: ClusterView) -> Iterator[InferencePool | AlphaInferencePool]:
     yield from view.typed_here(AlphaInferencePool)
 
 
-def _check_pools(member: ServerContainer, port: int, view: ClusterView) -> Iterator[Problem]:
-    labels = _labels_of_pods(member)
+def _check_pools(
+    member: ServerContainer, port: int, labels: Mapping[str, JSON], view: ClusterView
+) -> Iterator[Problem]:
     for pool in _pools(view) if labels else ():
         selector, numbers = pool.selected_labels, pool.numbers
         is_selected = selector and all(labels.get(key) == wanted for key, wanted in selector.items())
