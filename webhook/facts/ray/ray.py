@@ -30,7 +30,7 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
-from webhook.typed.ray import Group, RayCluster, RayClusterSpec, RayCronJob, RayJob, RayJobSpec, RayService
+from webhook.typed.ray import Group, RayCluster, RayClusterSpec, RayCronJob, RayJob, RayService
 from webhook.yamltext.placeholders import is_placeholder_for_name
 
 NAME: Final = RAY.rule(
@@ -44,8 +44,8 @@ NAME: Final = RAY.rule(
 )
 CLUSTER_REQUIRED: Final = RAY.rule(
     "ray/cluster-required",
-    title="The RayJob has no cluster",
-    why="KubeRay sets the job to failed, and nothing runs.",
+    title="The RayJob or RayService has no cluster",
+    why="KubeRay makes no pod without a Ray cluster. It sets such a job to failed.",
     function="ValidateRayJobSpec",
 )
 SUSPEND: Final = RAY.rule(
@@ -132,10 +132,9 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
-    """Check, as ValidateRayJobSpec does, where the job runs, and whether it can be suspended."""
+    """Check, as ValidateRayJobSpec does, whether the job can be suspended."""
     spec = subject.typed(RayJob).spec
     selector = spec.cluster_selector
-    yield from _check_cluster_required(spec)
     if spec.suspend and (selector or not spec.shutdown_after_job_finishes):
         why = "runs on an existing Ray cluster" if selector else "keeps its Ray cluster"
         message = f"is not allowed for a job that {why}, because KubeRay suspends a job by deleting its Ray cluster"
@@ -143,8 +142,14 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
         yield SUSPEND.problem(spec.path("suspend"), message, fix, shown="`true`")
 
 
-def _check_cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
-    if spec.cluster_selector and not spec.cluster_selector.get(_SELECTED):
+def check_cluster_required(subject: Subject) -> Iterator[Problem]:
+    """Require a Ray cluster for a job, as ValidateRayJobSpec does, and for a service, as its CRD does."""
+    service, spec = subject.typed(RayService).spec, subject.typed(RayJob).spec
+    if subject.group_kind[1] == RayService.gvk.kind:
+        if service.json and not service.ray_cluster_config:
+            message = "has no rayClusterConfig, so the service has no Ray cluster to run on"
+            yield CLUSTER_REQUIRED.problem("spec", message, "set rayClusterConfig with a head group")
+    elif spec.cluster_selector and not spec.cluster_selector.get(_SELECTED):
         message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
         yield CLUSTER_REQUIRED.problem("spec.clusterSelector", message, f"set {_SELECTED}")
     elif not spec.cluster_selector and not spec.ray_cluster_spec:
@@ -280,6 +285,7 @@ CHECKS: Final = (
     Check(group="ray", run=validate_name, kinds=_OF_OPERATOR),
     Check(group="ray", run=validate_ray_job_spec, kinds=group_kinds_of_types(RayJob)),
     Check(group="ray", run=check_time_to_live, kinds=group_kinds_of_types(RayJob, RayCronJob)),
+    Check(group="ray", run=check_cluster_required, kinds=group_kinds_of_types(RayJob, RayService)),
     Check(group="ray", run=check_replica_bounds, kinds=_RAY),
     Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
     Check(group="ray", run=validate_num_gpus, kinds=_RAY),
