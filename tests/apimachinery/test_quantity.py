@@ -113,3 +113,27 @@ def test_cel_conversions():
     assert huge.as_approximate_float() == float("inf")
     assert Quantity(1, -400).as_approximate_float() == 0.0
     assert Quantity(1, -4000).value() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("16gb", "16G"),
+        ("16 GB", "16G"),
+        ("1.5 TiB", "1.5Ti"),
+        ("512mi", "512Mi"),
+        ("512 mb", "512M"),
+        ("100 m", "100m"),
+        (" 8K ", "8k"),
+        ("2 ", "2"),
+        ("1000i", ""),
+        ("4 cores", ""),
+        ("-1gb", ""),
+        ("1.gb", ""),
+        ("9" * 2000 + "gb", ""),
+    ],
+)
+def test_the_nearest_quantity_has_a_unit_of_kubernetes(text, expected):
+    assert quantity.nearest_quantity(text) == expected
+    if expected:
+        assert str(parse_quantity(expected))

@@ -60,9 +60,11 @@ def test_a_single_dollar_sign_names_no_variable(text: str, expected: bool) -> No
         ("ONE", False),
         ("Num_Nodes", False),
         ("_", False),
+        ("(dashboard_port)", True),
+        ("(8080)", False),
     ],
 )
-def test_an_upper_case_word_for_a_number_is_a_placeholder(text: str, expected: bool) -> None:
+def test_an_upper_case_word_or_a_word_in_parentheses_for_a_number_is_a_placeholder(text: str, expected: bool) -> None:
     assert is_placeholder_for_non_text(text) is expected
 
 

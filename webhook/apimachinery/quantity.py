@@ -34,6 +34,12 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = {exponent: suffix for suffix, exponent in _BINARY.items()}
 
+_WRITTEN: Final = re.compile(r"([0-9]++(?:\.[0-9]++)?) *+([A-Za-z]*+)", re.ASCII)
+_UNITS: Final = {
+    f"{unit}{end}".lower(): unit for unit in (*"kMGTP", "Ki", "Mi", "Gi", "Ti", "Pi") for end in ("", "b", "bytes")
+}
+"""Units by other spellings, in lower case."""
+
 _WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
@@ -181,6 +187,20 @@ def _parse_or_none(text: str) -> Quantity | None:
         return parse_quantity(text)
     except ValueError:
         return None
+
+
+def nearest_quantity(text: str) -> str:
+    """Return the quantity that a text probably means: `16G` for `16gb`, `100m` for `100 m`; "" if it is unclear.
+
+    Go accepts neither blanks nor other spellings of units. The unit of `100M` of cpu or `4m` of memory may be a mistake
+    too, but is valid.
+    """
+    parts = _WRITTEN.fullmatch(text.strip()) if len(text) <= _LIMIT else None
+    if parts is None:
+        return ""
+    unit = parts[2] if parts[2] in _DECIMAL or parts[2] in _BINARY else _UNITS.get(parts[2].lower(), "")
+    is_known = parts[2] == "" or unit != ""
+    return f"{parts[1]}{unit}" if is_known else ""
 
 
 def read_count(value: object) -> int | None:

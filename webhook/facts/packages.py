@@ -63,8 +63,8 @@ PACKAGES: Final = (
     ),
     FactPackage(
         module="webhook.facts.shapes",
-        groups=("pod-template-shape", "object-shape"),
-        rules=("object_shape", "selectors"),
+        groups=("pod-template-shape", "object-shape", "manifest-shape"),
+        rules=("object_shape", "selectors", "manifest_shape"),
         judges_types=True,
     ),
     FactPackage(

@@ -28,6 +28,8 @@ _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|ZERO)$)[A-Z]{4,}")
 """One word of capital letters, which is never a final value of a number or boolean."""
+_IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
+"""A word in single parentheses, which is never a final number, truth value or amount."""
 _WORD: Final = "PLACEHOLDER"
 _DOTS: Final = frozenset(("...", "…"))
 
@@ -43,13 +45,13 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_placeholder_for_non_text(text: str) -> bool:
-    """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`
-    and `PORT`, as sed finds them.
+    """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`,
+    `PORT` and `(port)`, as sed finds them.
 
     As a string, such a word may be a final value.
     """
-    is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
-    return is_capitals or is_placeholder(text)
+    is_word = any(each.fullmatch(text) is not None for each in (_CONSTANT, _CAPITALS, _IN_PARENTHESES))
+    return is_word or is_placeholder(text)
 
 
 def is_placeholder_for_name(text: str) -> bool:

@@ -23,12 +23,14 @@ from msgspec.structs import replace
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
 from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.quantity import nearest_quantity
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
 from webhook.text.caches import cache_for_short_texts
+from webhook.text.wording import did_you_mean
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec, Resources
 from webhook.typed.view import ReadingContext
@@ -337,7 +339,8 @@ def validate_resource_quantity_value(name: ResourceName, text: str) -> BrokenRul
     if amount is None:
         if name.is_extended:
             return BrokenRule(QUANTITY, "must be a whole number because it counts devices", "write a number such as 1")
-        return BrokenRule(QUANTITY, "must be a quantity", "write a number such as 1, 500m or 4Gi")
+        fix = did_you_mean(nearest_quantity(text), "write a number such as 1, 500m or 4Gi")
+        return BrokenRule(QUANTITY, "must be a quantity", fix)
     if amount.sign() < 0:
         return BrokenRule(NOT_NEGATIVE, "must not be negative", "set 0 or more")
     if not amounts.is_small_enough_to_compare(amount):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
+from webhook.facts.shapes.manifest_shape import check_fields_of_object, check_fields_of_pod
 from webhook.facts.shapes.object_shape import (
     POD_KIND,
     check_field_types_of_object,
@@ -36,4 +37,6 @@ CHECKS: Final = (
     Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(NAMESPACE_LOOKUP,)),
     Check(group="object-shape", run=check_labels_of_template, kinds=SELECTING_KINDS),
     Check(group="object-shape", run=check_selector_of_job, kinds=frozenset((JOB, CRON_JOB))),
+    Check(group="manifest-shape", run=check_fields_of_pod, kinds=POD_KIND),
+    Check(group="manifest-shape", run=check_fields_of_object),
 )

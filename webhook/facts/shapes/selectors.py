@@ -9,8 +9,9 @@ pkg/registry/batch/job/strategy.go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.pods.node_selection import labels_meet_requirement
 from webhook.facts.shapes.object_shape import OBJECT_SHAPE
 from webhook.facts.subject import Subject
@@ -143,46 +144,65 @@ def _is_valid(requirement: SelectorRequirement) -> bool:
     return needs_values is not None and needs_values == bool(requirement.values)
 
 
+class _Mistake(NamedTuple):
+    """What a Job sets wrongly: the place, the message, the fix, and the value that is shown."""
+
+    at: FieldPath
+    message: str
+    fix: str
+    value: str | None = None
+
+
 def check_selector_of_job(subject: Subject) -> Iterator[Problem]:
     """Report what a Job, or the Jobs of a CronJob, set in place of the API server. A stored Job has what the API server
     wrote.
     """
-    metadata = subject.object.get("metadata")
-    if subject.mismatches or (isinstance(metadata, dict) and metadata.get("uid") and subject.group_kind == JOB):
+    if subject.mismatches:
         return
     if subject.group_kind == CRON_JOB:
-        spec = subject.typed(_CronJob).spec.job_template.spec
-        for name in ("selector", "manualSelector"):
-            if spec.json.get(name) not in (None, False):
-                message = "must not be set, because the API server writes the selector of each Job"
-                yield JOB_SELECTOR.problem(spec.path(name), message, "remove the field")
-        yield from _problems_of_generated_labels(spec, "")
+        mistakes = _mistakes_in_template(subject.typed(_CronJob).spec.job_template.spec)
+    elif subject.typed(_Workload).metadata.json.get("uid"):
         return
-    spec = subject.typed(_Workload).spec
-    if not spec.manual_selector:
-        name = "" if is_placeholder(subject.typed(_Workload).metadata.name) else subject.typed(_Workload).metadata.name
-        yield from _problems_of_own_selector(spec, name)
-        if name:
-            yield from _problems_of_generated_labels(spec, name)
-    elif not spec.has("selector"):
-        yield JOB_SELECTOR.problem(
-            spec.path("selector"), "must be set, because manualSelector is true", "set it, or remove manualSelector"
-        )
+    else:
+        mistakes = _mistakes_in_job(subject.typed(_Workload))
+    for each in mistakes:
+        yield JOB_SELECTOR.problem(each.at, each.message, each.fix, each.value)
 
 
-def _problems_of_own_selector(spec: _WorkloadSpec, name: str) -> Iterator[Problem]:
-    """Yield the problem of a selector that misses the labels of the API server; an empty name is not known yet."""
+def _mistakes_in_template(spec: _WorkloadSpec) -> Iterator[_Mistake]:
+    """Yield the mistakes of the template of a CronJob's Jobs, which may have no selector at all."""
+    for name in ("selector", "manualSelector"):
+        if spec.json.get(name) not in (None, False):
+            message = "must not be set, because the API server writes the selector of each Job"
+            yield _Mistake(spec.path(name), message, "remove the field")
+    yield from _mistakes_in_labels(spec, "")
+
+
+def _mistakes_in_job(job: _Workload) -> Iterator[_Mistake]:
+    spec, name = job.spec, "" if is_placeholder(job.metadata.name) else job.metadata.name
+    if spec.manual_selector:
+        if not spec.has("selector"):
+            message = "must be set, because manualSelector is true"
+            yield _Mistake(spec.path("selector"), message, "set it, or remove manualSelector")
+        return
+    yield from _mistakes_in_own_selector(spec, name)
+    if name:
+        yield from _mistakes_in_labels(spec, name)
+
+
+def _mistakes_in_own_selector(spec: _WorkloadSpec, name: str) -> Iterator[_Mistake]:
+    """Yield the mistake of a selector that misses the labels of the API server; an empty name is not known yet."""
     generated = dict.fromkeys(_UID_LABELS, _ANY_UID) | dict.fromkeys(_NAME_LABELS, name)
     unmet = [
         f"`{key}: {value}`"
         for key, value in spec.selector.match_labels.items()
-        if generated.get(key) != value and not (key in _NAME_LABELS and not name) and not is_placeholder(value)
+        if generated.get(key) != value and (name or key not in _NAME_LABELS) and not is_placeholder(value)
     ]
     unmet += [
         f"`{requirement.key} {requirement.operator}`"
         for requirement in spec.selector.match_expressions
         if _is_valid(requirement)
-        and not (requirement.key in _NAME_LABELS and not name)
+        and (name or requirement.key not in _NAME_LABELS)
         and not any(map(is_placeholder, requirement.values))
         and not labels_meet_requirement(generated, requirement)
     ]
@@ -191,16 +211,15 @@ def _problems_of_own_selector(spec: _WorkloadSpec, name: str) -> Iterator[Proble
             f"must not ask for {unmet[0]}, because manualSelector is not true: the API server writes the selector of "
             "the Job, and refuses other labels in it"
         )
-        yield JOB_SELECTOR.problem(spec.path("selector"), message, _REMOVE_SELECTOR)
+        yield _Mistake(spec.path("selector"), message, _REMOVE_SELECTOR)
 
 
-def _problems_of_generated_labels(spec: _WorkloadSpec, name: str) -> Iterator[Problem]:
-    """Yield the problems of pod labels with other values than the API server gives them."""
+def _mistakes_in_labels(spec: _WorkloadSpec, name: str) -> Iterator[_Mistake]:
+    """Yield pod labels with other values than the API server gives them."""
     labels = spec.template.metadata.labels
     for keys, of in ((_UID_LABELS, "uid"), (_NAME_LABELS, "name")):
         for key in keys:
             value = labels.get(key)
             if value is not None and not is_placeholder(value) and not (of == "name" and value == name):
                 message = f"must be the {of} of the Job, which the API server writes, so the API server refuses the Job"
-                at = spec.path("template", "metadata", "labels", key)
-                yield JOB_SELECTOR.problem(at, message, "remove the label", value)
+                yield _Mistake(spec.path("template", "metadata", "labels", key), message, "remove the label", value)

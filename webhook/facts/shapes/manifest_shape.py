@@ -1,0 +1,160 @@
+"""The checks of what strict decoding refuses in a file: fields that Kubernetes does not have, such as `contianers`, and
+texts that are no quantities; and of values of wrong types in kinds that no other policy is about, such as ConfigMap.
+
+They read objects as a user wrote them. An API server drops an unknown field, and refuses the other mistakes, before it
+calls webhooks, and may be newer than the types here, so recorded reviews are not checked. A field of a custom kind is
+known only where the kind uses a type of Kubernetes, such as a pod template.
+
+Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict decoding, which kubectl asks for unless
+`--validate` is off) and pkg/api/resource/quantity.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind
+from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.quantity import nearest_quantity
+from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
+from webhook.facts.subject import Subject
+from webhook.patch.schema import is_builtin
+from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
+from webhook.schema import type_of
+from webhook.schema.kinds import type_at_path
+from webhook.schema.types import Fields, Type
+from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredFields
+from webhook.text.wording import counted, did_you_mean
+from webhook.typed.collections import Items
+
+MANIFEST_SHAPE: Final = RuleGroup(
+    "manifest-shape",
+    refused_by="the API server",
+    source="k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go",
+    fails="create",
+)
+"""Mistakes in files that an API server refuses, or drops, before it calls webhooks."""
+UNKNOWN: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/unknown-field",
+    title="The field does not exist in Kubernetes",
+    why=(
+        "kubectl refuses the object unless validation is off. For other clients the API server drops the field, at "
+        "most with a warning, so it has no effect."
+    ),
+    refused_by="kubectl; the API server drops the field",
+    level="warn",
+    fails="silent",
+)
+QUANTITY: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/quantity",
+    title="The value is not a quantity",
+    why="The API server cannot read the object, and refuses it before all other checks.",
+    source="k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go",
+    function="ParseQuantity",
+    level="warn",
+)
+"""Amounts of containers have a rule of their own, `pod-resources/quantity`, which also reads other kinds."""
+WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/wrong-type",
+    title="A value of the object has the wrong type",
+    why="The API server cannot read the object, and refuses it before all other checks.",
+    level="warn",
+)
+_RELEASE: Final = "1.36"
+"""The release of Kubernetes with the types of the package `schema`."""
+_AMOUNTS: Final = "core.v1.ResourceRequirements"
+_TEMPLATES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
+_REMOVED: Final = frozenset((("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims")))
+"""Fields of releases that clusters still run, by type: until Kubernetes 1.30 and 1.28."""
+_OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
+"""The groups of kinds that have fields of their own beside the fields of a PodSpec."""
+_DRA: Final = "resource.k8s.io"
+"""The group of claims, which `device-claims` and other rules read strictly."""
+_KNOWN: Final = ("status", "sops")
+"""Controllers write the status, and SOPS removes `sops` before it sends the decrypted object."""
+_SPEC: Final = ("spec",)
+_MOST_NAMED: Final = 4
+
+
+def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
+    """Report unknown fields and invalid quantities of an object outside its pod templates, and values of wrong types of
+    kinds without pods.
+    """
+    kind = subject.attributes.kind
+    of = type_of(kind) if subject.attributes.is_plain and subject.group_kind not in POD_KIND else None
+    if of is None or kind.group == _DRA:
+        return
+    has_pods = subject.table.row(kind.group, kind.kind) is not None
+    if not has_pods:
+        yield from problems_of_wrong_types(subject, WRONG_TYPE)
+    left_out = (*_TEMPLATES, _AMOUNTS) if has_pods else (_AMOUNTS,)
+    reader = StrictReader(subject.deadline, is_builtin(kind), left_out, known=_KNOWN, removed=_REMOVED)
+    yield from _problems_of_fields(reader, subject.object, of, None)
+    yield from _problems_of_quantities(reader, subject.object, of)
+
+
+def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
+    """Report unknown fields and invalid quantities of a Pod or a pod template."""
+    of, template_of = type_of(POD), subject.template_of
+    if of is None or not subject.attributes.is_plain or subject.is_patch:
+        return
+    is_open = template_of is not None and template_of.group in _OPEN_GROUPS
+    reader = StrictReader(
+        subject.deadline, open_at=_SPEC if is_open else None, known=_KNOWN, removed=_REMOVED, left_out=()
+    )
+    yield from _problems_of_fields(reader, subject.object, of, template_of)
+    without_amounts = StrictReader(subject.deadline, left_out=(_AMOUNTS,))
+    yield from _problems_of_quantities(without_amounts, subject.object, of)
+
+
+def _problems_of_quantities(reader: StrictReader, obj: JSON, of: Type) -> Iterator[Problem]:
+    for at, value in reader.invalid_quantities(obj, of):
+        fix = did_you_mean(nearest_quantity(value), "write a number such as 1, 500m or 4Gi")
+        yield QUANTITY.problem(at, "must be a quantity", fix, value)
+
+
+def _problems_of_fields(
+    reader: StrictReader, obj: JSON, of: Type, template_of: GroupVersionKind | None
+) -> Iterator[Problem]:
+    """Yield a problem for each unknown field with a similar name or another place, and one for all others of an object.
+
+    A document without metadata and with other fields is no object of Kubernetes, but has its kind, as records do.
+    """
+    for unknown in reader.undeclared_fields(obj, of):
+        others = []
+        for each in Items(unknown.fields, reader.deadline):
+            if fix := _fix(each, template_of):
+                yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown), fix)
+            else:
+                others.append(each.name)
+        if not others or (not unknown.at and "metadata" not in obj):
+            continue
+        if len(others) == 1:
+            yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown), "remove the field")
+        else:
+            message = f"{_names(others)} {_message(unknown, 'are not fields', 'they have')}"
+            yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
+
+
+def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
+    """Return the fix for a field; "" if no other name and no other place is known."""
+    if unknown.nearest:
+        return did_you_mean(unknown.nearest, "")
+    if unknown.place is not None:
+        return f"`{unknown.name}` is a field of {path_as_text(unknown.place)}: move it there"
+    spec = type_at_path(type_of(template_of), _SPEC) if template_of is not None else None
+    if template_of is not None and isinstance(spec, Fields) and unknown.name in spec.fields:
+        return f"`{unknown.name}` is a field of the spec of the {template_of.kind}: move it there"
+    return ""
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {counted(len(names) - _MOST_NAMED, 'other')}" if len(names) > _MOST_NAMED else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
+
+
+def _message(unknown: UndeclaredFields, what: str = "is not a field", effect: str = "it has") -> str:
+    kind = unknown.type_name or "this object"
+    return f"{what} of {kind} in Kubernetes {_RELEASE}, so kubectl refuses the object, or {effect} no effect"

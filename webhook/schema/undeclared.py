@@ -1,0 +1,157 @@
+"""Finds what strict decoding refuses of an object: fields that its type does not declare, and texts that are no
+quantities. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.quantity import read_quantity_or_none
+from webhook.deadline import Deadline
+from webhook.schema.types import Fields, Items, Type
+from webhook.text.similar_names import nearest_name
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
+
+_SHORTEST: Final = 5
+"""The fewest letters of a name that may be the beginning of another."""
+_INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
+"""The objects further in to which a field may belong."""
+_LEVELS: Final = 3
+"""How many objects further in a field is looked for: spec.template.spec of a Deployment."""
+
+
+class UndeclaredField(Struct, frozen=True):
+    """A field that its object does not declare.
+
+    Args:
+        name: the name.
+        nearest: a declared field with a similar name; "" if there is none.
+        place: the place of an object in which the field is declared and not set; None if there is none, or a similar
+            name.
+    """
+
+    name: str
+    nearest: str = ""
+    place: FieldPath | None = None
+
+
+class UndeclaredFields(Struct, frozen=True):
+    """The undeclared fields of one object: its place, the name of its type such as `PodSpec`, and the fields."""
+
+    at: FieldPath
+    type_name: str
+    fields: Sequence[UndeclaredField]
+
+
+class _Level(Struct, frozen=True):
+    """An object inside another: its place, its type, and its value."""
+
+    at: FieldPath
+    of: Fields
+    value: JSON
+
+    def may_have(self, name: str) -> bool:
+        """Return whether the object may get a field: its type declares the field, and it is not set."""
+        return name in self.of.fields and not (isinstance(self.value, dict) and name in self.value)
+
+    def inner_levels(self) -> Iterator[_Level]:
+        """Yield the objects in which a misplaced field is looked for."""
+        for step, inner in self.of.fields.items():
+            if isinstance(inner, Fields) and step in _INNER:
+                yield _Level((*self.at, step), inner, self.value.get(step) if isinstance(self.value, dict) else None)
+
+
+class StrictReader(Struct, frozen=True):
+    """How an object is read.
+
+    Args:
+        deadline: is charged for what is walked.
+        is_closed: whether all types declare all fields. Otherwise only types of Kubernetes inside the object do.
+        left_out: names of types whose values are not read.
+        open_at: the place of an object that may have more fields.
+        known: names of fields of the whole object that no type declares.
+        removed: pairs of a type and a field that earlier releases had.
+    """
+
+    deadline: Deadline
+    is_closed: bool = True
+    left_out: Collection[str] = ()
+    open_at: FieldPath | None = None
+    known: Collection[str] = ()
+    removed: Collection[tuple[str, str]] = field(default_factory=frozenset)
+
+    def undeclared_fields(
+        self, value: JSON, of: Type, at: FieldPath = (), holders: tuple[_Level, ...] = ()
+    ) -> Iterator[UndeclaredFields]:
+        """Yield the objects with undeclared fields, in order. `holders` are the objects that contain the value."""
+        if isinstance(of, Items):
+            if isinstance(value, list) and isinstance(of.item, Fields | Items):
+                for index, item in enumerate(self.deadline.charge_for_items(value)):
+                    yield from self.undeclared_fields(item, of.item, (*at, index), holders)
+            return
+        if not isinstance(of, Fields) or not isinstance(value, dict) or of.name in self.left_out:
+            return
+        level = _Level(at, of, value)
+        names = [name for name in self.deadline.charge_for_items(value) if self._is_undeclared(name, level)]
+        if names:
+            fields = [self._undeclared_field(name, level, holders) for name in self.deadline.charge_for_items(names)]
+            yield UndeclaredFields(at, of.name.rpartition(".")[2], fields)
+        if of.fields or isinstance(of.others, Fields | Items):
+            for name, inner in self.deadline.charge_for_items(value.items()):
+                wanted = of.fields.get(name, of.others or "any")
+                yield from self.undeclared_fields(inner, wanted, (*at, name), (*holders, level))
+
+    def invalid_quantities(self, value: JSON, of: Type, at: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
+        """Yield the places and the texts that are no quantities, in order."""
+        if of == "quantity":
+            is_final = isinstance(value, str) and not is_placeholder_for_non_text(value)
+            if is_final and read_quantity_or_none(value) is None:
+                yield at, value
+        elif isinstance(of, Items) and isinstance(value, list) and isinstance(of.item, Fields | Items):
+            for index, item in enumerate(self.deadline.charge_for_items(value)):
+                yield from self.invalid_quantities(item, of.item, (*at, index))
+        elif isinstance(of, Fields) and isinstance(value, dict) and of.name not in self.left_out:
+            for name, inner in self.deadline.charge_for_items(value.items()):
+                yield from self.invalid_quantities(inner, of.fields.get(name, of.others or "any"), (*at, name))
+
+    def _is_undeclared(self, name: str, level: _Level) -> bool:
+        of = level.of
+        is_closed = of.fields and of.others is None and (self.is_closed or of.name) and level.at != self.open_at
+        if not is_closed or name in of.fields or (not level.at and name in self.known):
+            return False
+        is_directive = name.startswith("$")  # of a strategic merge
+        return not (is_directive or is_placeholder(name) or (of.name, name) in self.removed)
+
+    def _undeclared_field(self, name: str, level: _Level, holders: Sequence[_Level]) -> UndeclaredField:
+        self.deadline.spend(len(level.of.fields))
+        nearest = nearest_name(name, level.of.fields) or _only_longer_name(name, level.of.fields)
+        return (
+            UndeclaredField(name, nearest)
+            if nearest
+            else UndeclaredField(name, place=self._place(name, level, holders))
+        )
+
+    def _place(self, name: str, level: _Level, holders: Sequence[_Level]) -> FieldPath | None:
+        """Return the place of the nearest holder that may get a field, or of an object further in."""
+        for holder in reversed(holders):
+            self.deadline.spend(1)
+            if holder.at and holder.may_have(name):
+                return holder.at
+        levels = [level]
+        for _ in range(_LEVELS):
+            levels = [inner for each in levels for inner in self.deadline.charge_for_items([*each.inner_levels()])]
+            for each in levels:
+                if each.may_have(name):
+                    return each.at
+        return None
+
+
+def _only_longer_name(name: str, known: Iterable[str]) -> str:
+    """Return the only field that begins with a name, as priorityClassName does with priorityClass; "" otherwise."""
+    longer = [each for each in known if len(name) >= _SHORTEST and each.startswith(name)]
+    return longer[0] if len(longer) == 1 else ""
