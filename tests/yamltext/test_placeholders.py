@@ -62,9 +62,11 @@ def test_a_single_dollar_sign_names_no_variable(text: str, expected: bool) -> No
         ("_", False),
         ("(dashboard_port)", True),
         ("(8080)", False),
+        ("ref+op://kubernetes/a", True),
+        ("a ref+op", False),
     ],
 )
-def test_an_upper_case_word_or_a_word_in_parentheses_for_a_number_is_a_placeholder(text: str, expected: bool) -> None:
+def test_a_word_that_is_replaced_by_a_number_is_a_placeholder(text: str, expected: bool) -> None:
     assert is_placeholder_for_non_text(text) is expected
 
 

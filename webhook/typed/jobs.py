@@ -24,6 +24,7 @@ class PodFailurePolicy(Typed):
 class JobSpec(Typed):
     """batch/v1 JobSpec."""
 
+    active_deadline_seconds = OptionalNumber()
     backoff_limit = OptionalNumber()
     backoff_limit_per_index = OptionalNumber()
     completion_mode = Text()

@@ -30,6 +30,8 @@ _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|Z
 """One word of capital letters, which is never a final value of a number or boolean."""
 _IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
 """A word in single parentheses, which is never a final number, truth value or amount."""
+_OF_VALS: Final = "ref+"
+"""How a reference begins that vals replaces by a secret: `ref+vault://...`."""
 _WORD: Final = "PLACEHOLDER"
 _DOTS: Final = frozenset(("...", "…"))
 
@@ -46,12 +48,12 @@ def is_placeholder(text: str) -> bool:
 
 def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text instead of a number or another value that is not text is a placeholder: also `NUM_NODES`,
-    `PORT` and `(port)`, as sed finds them.
+    `PORT` and `(port)`, as sed finds them, and `ref+vault://a` of vals.
 
     As a string, such a word may be a final value.
     """
     is_word = any(each.fullmatch(text) is not None for each in (_CONSTANT, _CAPITALS, _IN_PARENTHESES))
-    return is_word or is_placeholder(text)
+    return is_word or text.startswith(_OF_VALS) or is_placeholder(text)
 
 
 def is_placeholder_for_name(text: str) -> bool:

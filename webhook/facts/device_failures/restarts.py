@@ -113,6 +113,8 @@ lessons. A second run costs nothing.
 """
 _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
 """An argument that ends a training after less than a hundred steps. Such a run only shows that the program works."""
+_SHORT_S: Final = 3600
+"""The most seconds of a job that is short: an eviction costs at most this time."""
 _BACKOFF_LIMIT: Final = 6
 """pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
@@ -256,11 +258,16 @@ def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Warn of a job that survives few evictions, unless it allows more failures than the default."""
+    """Warn of a job that survives few evictions, unless it allows more failures than the default, or an eviction costs
+    little, because the job may run only for a short time.
+    """
     allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
     is_one_pod = max(pods.pod_count, job.completions or 0) <= 1
     if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_failure_costly(pods, subject):
         return  # a single pod is created again after an eviction, up to the number of allowed failures
+    deadline = job.active_deadline_seconds or pods.spec.active_deadline_seconds
+    if deadline and deadline <= _SHORT_S:
+        return
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first failure ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
