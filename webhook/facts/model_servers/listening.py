@@ -153,6 +153,7 @@ _SCALED: Final = ("cpu", "memory")
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
 _HANDLERS: Final = ("httpGet", "tcpSocket", "grpc")
+_PORT_FLAG: Final = {LMDEPLOY: "--server-port"}
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
 _WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"
@@ -178,7 +179,7 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
         key = member.pod_set.name, port
         if key in ports:
             message = f"{member.server.name} listens on {port}, where container `{ports[key]}` of the pod listens"
-            yield PORT_TWICE.problem(member.path, message, "set another port with --port")
+            yield PORT_TWICE.problem(member.path, message, f"set another port with {_port_flag(member)}")
         ports.setdefault(key, member.container.name)
     yield from _check_autoscalers(members, view, subject)
     for member in members:
@@ -204,6 +205,11 @@ def _port_of_server(member: ServerContainer) -> int | None:
     if server.name == TGI:
         return _TGI_IMAGE_PORT if server.by_image else None
     return default.port
+
+
+def _port_flag(member: ServerContainer) -> str:
+    """Return the flag that sets the port of a server."""
+    return _PORT_FLAG.get(member.server.name, "--port")
 
 
 def _loopback_of_server(member: ServerContainer) -> str:
@@ -370,7 +376,7 @@ def _check_service(member: ServerContainer, port: int, service: Service) -> Iter
     known = [number for number in numbers if number is not None]
     if known and None not in numbers and port not in numbers and not _may_be_elsewhere(member, *known):
         message = f"{member.server.name} listens on {port}, but Service `{service.name}` sends requests to {numbers[0]}"
-        fix = f"set targetPort {port}, or --port {numbers[0]}"
+        fix = f"set targetPort {port}, or {_port_flag(member)} {numbers[0]}"
         yield SERVICE_PORT.problem(member.path, message, fix, words=member.server.arguments.written("port"))
 
 
@@ -388,7 +394,8 @@ def _check_pools(
         if is_selected and numbers and port not in numbers and not _may_be_elsewhere(member, *numbers):
             message = f"{member.server.name} listens on {port}, but targetPorts of InferencePool `{pool.name}` "
             message += f"is {numbers[0]}"
-            yield POOL_PORT.problem(member.path, message, f"set targetPorts {port}, or --port {numbers[0]}")
+            fix = f"set targetPorts {port}, or {_port_flag(member)} {numbers[0]}"
+            yield POOL_PORT.problem(member.path, message, fix)
         wrong = [(key, wanted) for key, wanted in selector.items() if labels.get(key) != wanted]
         if len(wrong) == 1 and (held := labels.get(wrong[0][0])) and _is_misspelt(wrong[0][1], held):
             key, wanted = wrong[0]
