@@ -52,6 +52,8 @@ PLACED: Final = WORKLOADS | frozenset(
         *(("orchestration.aibrix.ai", kind) for kind in ("StormService", "RoleSet", "RayClusterFleet")),
         ("workload.serving.volcano.sh", "ModelServing"),
         ("workloads.x-k8s.io", "RoleBasedGroup"),
+        ("agents.x-k8s.io", "Sandbox"),
+        *(("sandbox.opensandbox.io", kind) for kind in ("BatchSandbox", "Pool")),
         ("grove.io", "PodCliqueSet"),
         ("argoproj.io", "Rollout"),
         *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet", "BroadcastJob")),

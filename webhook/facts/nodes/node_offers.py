@@ -17,6 +17,7 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
 from webhook.facts.gpu.devices import device_of_resource_name
+from webhook.facts.nodes.types import NodePool
 from webhook.facts.pods.node_selection import first_untolerated, labels_meet_requirement
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_requests import (
@@ -291,10 +292,15 @@ def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
     view = subject.cluster_view()
     using = tuple(pods_with_extended_resources(subject))
     nodes = view.list_visible_json(Node.gvk) if using else ()
-    if not nodes or first_node_without_amounts(IdentityKey(nodes)):
+    if not (nodes or (using and _has_only_node_pools(view))) or first_node_without_amounts(IdentityKey(nodes)):
         return ()
     offers = known_offers(view)
     return tuple(PodsAndNodes(pods, needs_of_pod(pods.spec, view), offers, view) for pods in using)
+
+
+def _has_only_node_pools(view: ClusterView) -> bool:
+    """Return whether a whole cluster has NodePools and no node. Without both, its nodes were probably left out."""
+    return view.is_whole(Node.gvk) and bool(view.list_visible_json(NodePool.gvk))
 
 
 def pods_with_extended_resources(subject: Subject) -> Iterator[DevicePods]:

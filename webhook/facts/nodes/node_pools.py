@@ -119,8 +119,11 @@ class NewNodes:
 
 
 def judge_new_nodes(each: PodsAndNodes) -> NewNodes | None:
-    """Return what may add a node for a pod, None if nothing adds nodes."""
-    pools = known_node_pools(each.view) or ()
+    """Return what may add a node for a pod, None if nothing adds any."""
+    pools = known_node_pools(each.view)
+    if pools is None and (named := next(iter(each.view.list_visible(NodePool)), None)) is not None:
+        return NewNodes(f"NodePool {named.name}")  # a NodeOverlay may change its instance types
+    pools = pools or Items((), each.view.deadline)
     if source := other_source_of_nodes(each.pods.spec, each.view, has_node_pools=bool(pools)):
         return NewNodes(source)
     excluded = []
