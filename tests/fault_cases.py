@@ -49,11 +49,11 @@ def read_cases(path: Path) -> list[dict[str, Any]]:
 
 def judge(files: Mapping[str, str], context: Mapping[str, str], *, is_whole: bool = False) -> Judged:
     """The findings about all objects of some files."""
-    own = [obj for text in files.values() for obj in _objects(text)]
-    others = (obj for text in context.values() for obj in _objects(text))
+    own = [each for text in files.values() for each in _documents(text)]
+    others = (each for text in context.values() for each in _documents(text))
     cluster = ClusterWithAssumedNamespaces(FilesCluster([*own, *others], is_whole=is_whole))
     findings, answers = list[str](), set[str]()
-    for obj in own:
+    for obj in (each.value for each in own):
         findings += (f"{each.rule.id} {each.message}" for each in _findings(obj, cluster, _OPTIONS))
         group, kind = obj["apiVersion"].rpartition("/")[0], obj["kind"]
         row = TABLE.row(group, kind)
@@ -62,10 +62,11 @@ def judge(files: Mapping[str, str], context: Mapping[str, str], *, is_whole: boo
     return Judged(findings, frozenset(answers))
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
+def _documents(text: str) -> Iterator[yamlfile.Document]:
+    """The objects of a text, with their file: an object of a file has no status that counts."""
     for document in yamlfile.load(text, "app.yaml"):
         if isinstance(document.value, dict):
-            yield document.value
+            yield document
 
 
 def _findings(obj: JSON, cluster: Cluster, options: ReviewOptions) -> Iterable[Finding]:
