@@ -7,7 +7,7 @@ CustomResourceDefinitions are read from apiextensions.k8s.io/v1, and from v1beta
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import CRD, GroupVersionKind
-from webhook.typed.fields import Amounts, Labels, OptionalNumber, Part, Parts, Raw, Text, Truth
+from webhook.typed.fields import Amounts, Labels, OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import Object, Status
 from webhook.typed.pods import LabelSelector, PodTemplate, Taint
 from webhook.typed.view import Typed
@@ -152,10 +152,35 @@ class CustomResourceNames(Typed):
     kind = Text()
 
 
+class SpecSchema(Typed):
+    """apiextensions/v1 JSONSchemaProps of spec."""
+
+    properties = ValueMap()
+
+
+class ObjectProperties(Typed):
+    """The properties of the schema of an object."""
+
+    spec = Part(SpecSchema)
+
+
+class ObjectSchema(Typed):
+    """apiextensions/v1 JSONSchemaProps of an object."""
+
+    properties = Part(ObjectProperties)
+
+
+class CustomResourceValidation(Typed):
+    """apiextensions/v1 CustomResourceValidation."""
+
+    root = Part(ObjectSchema, name="openAPIV3Schema")
+
+
 class CustomResourceVersion(Typed):
     """apiextensions/v1 CustomResourceDefinitionVersion."""
 
     name = Text()
+    schema = Part(CustomResourceValidation)
     served = Truth()
 
 

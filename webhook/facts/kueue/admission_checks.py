@@ -66,7 +66,8 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
 def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:
     """Yield the conflicts of AdmissionChecks of MultiKueue with each other and with ProvisioningRequests."""
     if len(remote) > 1:
-        yield "it has several AdmissionChecks of MultiKueue (MultipleMultiKueueAdmissionChecks)"
+        checks = named(remote, "AdmissionCheck")
+        yield f"its {checks} are all of MultiKueue, but one is allowed (MultipleMultiKueueAdmissionChecks)"
     if per_flavor:
         checks = named(per_flavor, "AdmissionCheck")
         yield f"its {checks} of MultiKueue must be for all of its flavors (MultiKueueAdmissionCheckAppliedPerFlavor)"
@@ -81,6 +82,11 @@ def may_run_in_other_cluster(queue: QueueFields, view: ClusterView) -> bool:
     return any(
         _controller_of_check(name, view) in ("", _MULTI_KUEUE) for name in _admission_checks_of_queue(queue, view)
     )
+
+
+def runs_in_other_cluster(queue: QueueFields, view: ClusterView) -> bool:
+    """Return whether a ClusterQueue has an AdmissionCheck of MultiKueue."""
+    return any(_controller_of_check(name, view) == _MULTI_KUEUE for name in _admission_checks_of_queue(queue, view))
 
 
 def may_run_on_future_nodes(queue: QueueFields, flavor: str, view: ClusterView) -> bool:

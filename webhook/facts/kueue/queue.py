@@ -29,7 +29,7 @@ from webhook.apimachinery.names import (
     subdomain_fault,
 )
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.kueue.admission_checks import why_checks_keep_queue_inactive
+from webhook.facts.kueue.admission_checks import runs_in_other_cluster, why_checks_keep_queue_inactive
 from webhook.facts.kueue.configuration import (
     CONCURRENT_ADMISSION_GATE,
     is_gate_on,
@@ -38,11 +38,11 @@ from webhook.facts.kueue.configuration import (
 )
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
-from webhook.facts.kueue.objects import GROUP, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
+from webhook.facts.kueue.objects import GROUP, MULTI_KUEUE_CLUSTER, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
 from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
-from webhook.facts.kueue.releases import find_kueue_release, is_kueue_release_known
+from webhook.facts.kueue.releases import find_kueue_release, is_kueue_release_known, is_kueue_release_stated
 from webhook.facts.kueue.types import (
     AdmissionCheck,
     AdmissionChecksStrategy,
@@ -50,13 +50,15 @@ from webhook.facts.kueue.types import (
     ClusterQueueSpec,
     FlavorFungibility,
     LocalQueue,
+    MultiKueueConfig,
     Preemption,
     ResourceFlavor,
     Topology,
 )
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
-from webhook.text.wording import change, did_you_mean, either
+from webhook.text.wording import change, did_you_mean, either, named
 from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
@@ -171,6 +173,7 @@ _PREFERRED: Final = "TryPreferredFlavors"
 _MOST_FLAVORS: Final = 16
 _BOTH: Final = "MultiKueueWithProvisioningRequest"
 _BOTH_FROM: Final = (0, 16)
+_BOTH_TOPOLOGY_FROM: Final = (0, 15)
 _KINDS: Final[Mapping[str, GroupVersionKind]] = {
     f"{GROUP}/provisioning-request": PROVISIONING_CONFIG,
     f"{GROUP}/multikueue": MULTI_KUEUE_CONFIG,
@@ -397,6 +400,27 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
             message = f"the ClusterQueue is inactive: {cause.text}"
             fix = f"create {cause.missing}, or remove it" if cause.missing else "remove or correct the AdmissionCheck"
             yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
+    yield from _check_topology_of_old_kueue(queue, subject)
+
+
+def _check_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) -> Iterator[Problem]:
+    """Yield a flavor with a topology in a ClusterQueue of MultiKueue, which Kueue accepts from 0.15."""
+    fields, view = read_cluster_queue(queue), subject.cluster_view()
+    if not is_kueue_release_stated(subject) or find_kueue_release(subject) >= _BOTH_TOPOLOGY_FROM:
+        return
+    if not runs_in_other_cluster(fields, view):
+        return
+    for name in sorted(fields.flavor_names()):
+        topology = view.find(ResourceFlavor, name, namespaced=False).spec.topology_name
+        if topology:
+            message = (
+                f"the ClusterQueue is inactive: before 0.15 Kueue allows no Topology such as `{topology}` of its "
+                f"ResourceFlavor `{name}` with an AdmissionCheck of MultiKueue "
+                "(NotSupportedWithTopologyAwareScheduling)"
+            )
+            fix = "upgrade Kueue, or remove topologyName from the flavor"
+            yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
+            return
 
 
 def check_check_parameters(subject: Subject) -> Iterator[Problem]:
@@ -409,6 +433,19 @@ def check_check_parameters(subject: Subject) -> Iterator[Problem]:
     if view.lacks(kind._replace(version=version), parameters.name):
         message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
         yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
+    elif kind == MULTI_KUEUE_CONFIG:
+        yield from _check_clusters(parameters.name, parameters.path("name"), view)
+
+
+def _check_clusters(name: str, path: FieldPath, view: ClusterView) -> Iterator[Problem]:
+    """Yield a MultiKueueConfig with clusters that all do not exist; a live view does not hold clusters."""
+    clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
+    absent = [each for each in clusters if view.get_without_noting(MULTI_KUEUE_CLUSTER, "", each) is None]
+    if absent and len(absent) == len(clusters) and view.is_whole(MULTI_KUEUE_CLUSTER):
+        clusters_text = named([f"`{each}`" for each in absent], "MultiKueueCluster")
+        message = f"is a MultiKueueConfig with {clusters_text}, and no such cluster exists"
+        why = "so the AdmissionCheck and its ClusterQueues are inactive (NoUsableClusters)"
+        yield PARAMETERS.problem(path, f"{message}, {why}", "create a cluster, or name one that exists", name)
 
 
 def check_flavor_topology(subject: Subject) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """Releases of Kueue that change the results of the checks, and releases of Trainer that do not work with them.
 
-Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know. The
-checks of Trainer leave out Kueue 0.14, because 0.14.0 to 0.14.4 cannot be distinguished from 0.14.5.
+Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know: up to
+0.14.4 podSpecOverrides, then podTemplateOverrides, from 0.17 runtimePatches.
 
 Source: kubernetes-sigs/kueue@ff69552e config/components and pkg with their history, such as
 pkg/controller/jobs/trainjob; kubeflow/trainer branches release-2.0 to release-2.3.
@@ -9,6 +9,7 @@ pkg/controller/jobs/trainjob; kubeflow/trainer branches release-2.0 to release-2
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,8 +20,11 @@ from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.kueue.groups import KUEUE_ADVICE, KUEUE_NEVER
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods import releases as trainer_releases
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES, read_trainer_installation
+from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.cluster_objects import CustomResourceDefinition, Deployment
 
 NEVER_RESUMED: Final = KUEUE_NEVER.rule(
     "kueue-never/trainer-release",
@@ -50,6 +54,12 @@ UNKNOWN: Final = MissingObject(
 )
 _RUNTIME_PATCHES: Final[Release] = (0, 17)
 _POD_TEMPLATE_OVERRIDES: Final[Release] = (0, 15)
+_TWO_FIELDS: Final[Release] = (0, 14)
+_FIRST_PATCH_WITH_TEMPLATES: Final = 5
+_PATCH: Final = re.compile(r"v?[0-9]{1,4}\.[0-9]{1,4}\.([0-9]{1,4})(?:[-+].*)?")
+_LONGEST_TAG: Final = 128
+_PATCHES_FIELD: Final = "runtimePatches"
+_TRAIN_JOBS: Final = "trainjobs.trainer.kubeflow.org"
 
 
 def find_kueue_release(subject: Subject) -> Release:
@@ -91,23 +101,72 @@ def max_pod_sets_per_workload(release: Release) -> int:
 def check_resumed(subject: Subject) -> Iterator[Problem]:
     """Report a queued TrainJob if Trainer never resumes it."""
     kueue, trainer = _releases_of_kueue_and_trainer(subject)
-    if kueue >= _RUNTIME_PATCHES and (0, 0) < trainer < PATCHES:
-        message = (
-            f"Kueue {release_as_text(kueue)} needs Trainer 2.2 or later, but Trainer {release_as_text(trainer)} is "
-            "installed, so the TrainJob is admitted and never starts"
-        )
-        yield NEVER_RESUMED.problem("", message, "upgrade Trainer, or use Kueue 0.16 with Trainer 2.1")
+    if kueue < _RUNTIME_PATCHES:
+        return
+    has = f"Trainer {release_as_text(trainer)} is installed"
+    if trainer == (0, 0) and _lacks_runtime_patches(subject.cluster_view()):
+        has = "the CustomResourceDefinition of TrainJobs has no runtimePatches"
+    elif not (0, 0) < trainer < PATCHES:
+        return
+    needs = f"Kueue {release_as_text(kueue)} needs Trainer 2.2 or later"
+    message = f"{needs}, but {has}, so the TrainJob is admitted and never starts"
+    yield NEVER_RESUMED.problem("", message, "upgrade Trainer, or use Kueue 0.16 with Trainer 2.1")
+
+
+def _lacks_runtime_patches(view: ClusterView) -> bool:
+    """Return whether files define TrainJobs without the field that Kueue writes; a live view holds no definitions."""
+    for definition in view.copy_without_missing_objects().list_typed(CustomResourceDefinition):
+        if definition.name == _TRAIN_JOBS:
+            schemas = [each.schema.root.properties.spec.properties for each in definition.spec.versions]
+            return all(schemas) and not any(_PATCHES_FIELD in each for each in schemas)
+    return False
 
 
 def check_flavor_of_pods(subject: Subject) -> Iterator[Problem]:
     """Report a queued TrainJob if its pods start without the node labels of their flavor."""
     kueue, trainer = _releases_of_kueue_and_trainer(subject)
-    if _POD_TEMPLATE_OVERRIDES <= kueue < _RUNTIME_PATCHES and trainer > (0, 0) and trainer != TEMPLATES:
+    field, known_by = _field_of_patches(kueue, subject)
+    if field and trainer > (0, 0) and trainer not in known_by:
         message = (
-            f"Kueue {release_as_text(kueue)} writes podTemplateOverrides, but Trainer {release_as_text(trainer)} "
-            "has no such field, so the pods run without the node labels and tolerations of their flavor"
+            f"Kueue {_shown_release(kueue, subject)} writes {field}, but Trainer {release_as_text(trainer)} has no "
+            "such field, so the pods run without the node labels and tolerations of their flavor"
         )
         yield WITHOUT_FLAVOR.problem("", message, "use Kueue 0.17 or later with Trainer 2.2 or later")
+
+
+def _field_of_patches(kueue: Release, subject: Subject) -> tuple[str, tuple[Release, ...]]:
+    """Return the field that Kueue writes, and the releases of Trainer with it; "" if it is not known or is a later one.
+
+    Without its patch number, Kueue 0.14 may write one of two fields.
+    """
+    if kueue == _TWO_FIELDS:
+        patch = _patch_of_kueue(subject)
+        if patch is None:
+            return "podSpecOverrides or podTemplateOverrides", (trainer_releases.OLDEST, TEMPLATES)
+        if patch < _FIRST_PATCH_WITH_TEMPLATES:
+            return "podSpecOverrides", (trainer_releases.OLDEST,)
+    elif not _POD_TEMPLATE_OVERRIDES <= kueue < _RUNTIME_PATCHES:
+        return "", ()
+    return "podTemplateOverrides", (TEMPLATES,)
+
+
+def _patch_of_kueue(subject: Subject) -> int | None:
+    """Return the patch number in the tag of Kueue's image; None if a parameter states the release, or without a tag."""
+    if subject.assumptions.knows_kueue:
+        return None
+    place, view = controllers.KUEUE.place, subject.cluster_view()
+    held = Deployment.of(view.get_without_noting(Deployment.gvk, place.namespace, place.name))
+    for container in held.spec.template.spec.containers:
+        tag = container.image.partition("@")[0].rpartition(":")[2]
+        match = _PATCH.fullmatch(tag) if len(tag) < _LONGEST_TAG else None
+        if match is not None and controllers.release_of_image(container.image, controllers.KUEUE):
+            return int(match[1])
+    return None
+
+
+def _shown_release(kueue: Release, subject: Subject) -> str:
+    patch = _patch_of_kueue(subject) if kueue == _TWO_FIELDS else None
+    return release_as_text(kueue) if patch is None else f"{release_as_text(kueue)}.{patch}"
 
 
 def _releases_of_kueue_and_trainer(subject: Subject) -> tuple[Release, Release]:

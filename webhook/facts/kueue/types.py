@@ -241,6 +241,19 @@ class AdmissionCheck(Object):
     status = Part(Status)
 
 
+class MultiKueueConfigSpec(Typed):
+    """kueue.x-k8s.io MultiKueueConfigSpec."""
+
+    clusters = Texts()
+
+
+class MultiKueueConfig(Object):
+    """kueue.x-k8s.io MultiKueueConfig."""
+
+    gvk = objects.MULTI_KUEUE_CONFIG
+    spec = Part(MultiKueueConfigSpec)
+
+
 class PodStatus(Typed):
     """core/v1 PodStatus."""
 
