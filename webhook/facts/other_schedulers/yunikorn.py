@@ -58,7 +58,7 @@ MORE_MEMBERS: Final = YUNIKORN.rule(
 )
 SELECTOR: Final = YUNIKORN.rule(
     "yunikorn/placeholder-selector",
-    title="Placeholders of a task group may run on nodes that the pods do not select",
+    title="Placeholders of a task group are not placed as its pods are",
     why=(
         "Placeholders get nodeSelector, tolerations and affinity from the task group, not from the pod. A pod cannot "
         "replace a placeholder on another node."
@@ -71,7 +71,12 @@ _GROUPS: Final = "yunikorn.apache.org/task-groups"
 _NAME: Final = "yunikorn.apache.org/task-group-name"
 TASK_GROUPS: Final = frozenset((_GROUPS, _NAME))
 """The annotations of pods about task groups."""
-_PLACEMENT: Final = ("nodeSelector", "affinity")
+_PLACEMENT: Final = {
+    "nodeSelector": "may run where the pods cannot",
+    "affinity": "may run where the pods cannot",
+    "tolerations": "may fit no node",
+}
+"""Fields of a pod that its placeholders lack unless the task group has them, with the effect."""
 _LONGEST: Final = 100_000
 
 
@@ -158,7 +163,7 @@ def _check_group_of_pods(
             yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
     missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
     if missing:
-        message = f"group {name} has no {missing[0]}, so its placeholders may run where the pods cannot"
+        message = f"group {name} has no {missing[0]}, so its placeholders {_PLACEMENT[missing[0]]}"
         yield SELECTOR.problem(pods.annotation(_NAME), message, f"write {missing[0]} of the pod into the task group")
     counts = [each.podset.pods for each in everyone if each.template.metadata.annotations.get(_NAME) == name]
     total = sum(each or 0 for each in counts)

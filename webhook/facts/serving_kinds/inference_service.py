@@ -120,7 +120,7 @@ def _advise_scheme(uri: str, path: FieldPath, subject: Subject) -> Iterator[Prob
     scheme, colon, _ = uri[:200].partition("://")
     is_known = scheme in _SCHEMES or is_placeholder(scheme) or "{" in scheme
     if colon and not is_known and not _is_read_by_known_container(uri, subject):
-        message = f"has the scheme {scheme}, which no storage container that KServe ships reads"
+        message = f"has the scheme {scheme}://, which no storage container that KServe ships reads"
         fix = "write hf://" if scheme.startswith("hugging") else "use another scheme, or add a ClusterStorageContainer"
         yield STORAGE_SCHEME.problem(path, message, fix)
 

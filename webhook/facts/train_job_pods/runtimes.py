@@ -22,6 +22,8 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
 
 _RELEASES: Final[tuple[Release, ...]] = (OLDEST, TEMPLATES, FLUX_AND_MORE, WHOLE_JOBSET)
+NEWEST_WITH_RUNTIMES: Final = WHOLE_JOBSET
+"""The newest release with known runtimes; later releases count as this one."""
 _STEP: Final = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}
 
 
@@ -89,16 +91,23 @@ _ROWS: Final = (
 )
 
 
+_NOT_ASSUMED: Final[Mapping[str, tuple[Release, ...]]] = {
+    "mpi-distributed": (OLDEST,),
+    "torchtune-llama3.2-1b": _RELEASES,
+    "torchtune-llama3.2-3b": _RELEASES,
+    "torchtune-qwen2.5-1.5b": (TEMPLATES, FLUX_AND_MORE, WHOLE_JOBSET),
+}
+"""Shipped runtimes whose pods are not assumed, with their releases."""
+
+
 def shipped_runtime(name: str, release: Release) -> JSON | None:
-    """Return the runtime that a release ships under a name, or None. Later releases than the newest count as the
-    newest.
-    """
-    return _RUNTIMES.get((name, min(release, WHOLE_JOBSET)))
+    """Return the runtime that a release ships under a name, None for none. Later releases count as the newest."""
+    return _RUNTIMES.get((name, min(release, NEWEST_WITH_RUNTIMES)))
 
 
-def first_release_with_runtime(name: str) -> Release | None:
-    """Return the first release that ships a runtime, None if no release ships it."""
-    return next((row.releases[0] for row in _ROWS if row.name == name), None)
+def releases_with_runtime(name: str) -> tuple[Release, ...]:
+    """Return the releases that ship a runtime, in order; () if no release ships it."""
+    return _NOT_ASSUMED.get(name) or next((row.releases for row in _ROWS if row.name == name), ())
 
 
 def _runtime(row: ShippedRuntime, release: Release) -> JSON:

@@ -31,7 +31,7 @@ from webhook.facts.train_job_pods.releases import (
     TEMPLATES,
     read_trainer_installation,
 )
-from webhook.facts.train_job_pods.runtimes import first_release_with_runtime
+from webhook.facts.train_job_pods.runtimes import NEWEST_WITH_RUNTIMES, releases_with_runtime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules
 from webhook.facts.train_job_pods.train_job_patches import check_patched_env
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE, ClusterTrainingRuntime
@@ -98,8 +98,8 @@ RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
 )
 RUNTIME_RELEASE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-release",
-    title="The runtime ships with a later release of Trainer",
-    why="The installed Trainer does not ship this runtime, so the TrainJob is refused unless you create the runtime.",
+    title="The runtime ships with another release of Trainer",
+    why="The installed Trainer does not ship this runtime, so the TrainJob is refused unless you created it.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     source="kubeflow/trainer@8c0f5059b manifests/base/runtimes",
     level="advice",
@@ -267,18 +267,23 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
         yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", message, fix)
         return
     yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
-    if later := _later_release_with_runtime(job, subject):
+    if shipped := _other_releases_with_runtime(job, subject):
+        first, last = shipped[0], shipped[-1]
         has = f"but Trainer {release_as_text(job.release)} is installed"
-        message = f"names {job.runtime}, which ships with Trainer {release_as_text(later)}, {has}"
-        yield RUNTIME_RELEASE.problem("spec.runtimeRef.name", message, "upgrade Trainer, or create the runtime first")
+        if first > job.release:
+            ships, fix = f"ships with Trainer {release_as_text(first)}", "upgrade Trainer, or create the runtime first"
+        else:
+            ships, fix = f"ships last with Trainer {release_as_text(last)}", "create the runtime first"
+        yield RUNTIME_RELEASE.problem("spec.runtimeRef.name", f"names {job.runtime}, which {ships}, {has}", fix)
 
 
-def _later_release_with_runtime(job: MergedTrainJob, subject: Subject) -> Release | None:
-    """Return the first release that ships the missing runtime, if the installed release is older; otherwise None."""
-    is_of_cluster = isinstance(job.runtime.object, ClusterTrainingRuntime)
-    first = first_release_with_runtime(job.runtime.name) if is_of_cluster else None
-    is_later = first is not None and first > job.release and subject.once(read_trainer_installation).is_named
-    return first if is_later else None
+def _other_releases_with_runtime(job: MergedTrainJob, subject: Subject) -> tuple[Release, ...]:
+    """Return the releases that ship the missing runtime, if all are older or newer than the installed one."""
+    if not isinstance(job.runtime.object, ClusterTrainingRuntime):
+        return ()
+    shipped = releases_with_runtime(job.runtime.name)
+    is_shipped = min(job.release, NEWEST_WITH_RUNTIMES) in shipped
+    return () if is_shipped or not subject.once(read_trainer_installation).is_named else shipped
 
 
 def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Problem]:
