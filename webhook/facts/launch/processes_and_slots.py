@@ -149,7 +149,7 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
     if pods is None or nodes == pods or (together.is_alone and pods < 2):
         return
     if nodes > pods or together.is_one:
-        outcome = "so the trainer waits for the others" if nodes > pods else "so the data is divided wrongly"
+        outcome = "so the trainer waits for nodes that never come" if nodes > pods else "so the data is divided wrongly"
         message = f"passes {counted(nodes, 'node')} to the trainer, but there {_pod_count_with_verb(pods)}, {outcome}"
         words = ("trainer.num_nodes", "--num_nodes")
         yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}", words=words)

@@ -439,7 +439,7 @@ def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator
     if "VLLM_PORT" in container.environment.names:
         written = member.server.variables.get("VLLM_PORT", "")
         if written and written == str(_port_of_server(member)):
-            message = f"sets VLLM_PORT to {written}, the port of the API, but vLLM uses it between its processes"
+            message = f"sets VLLM_PORT to {written}, the port of the API, but vLLM uses VLLM_PORT between its processes"
             yield API_PORT_VARIABLE.problem(
                 member.path, message, "remove VLLM_PORT, or set another port", words=("VLLM_PORT",)
             )

@@ -43,8 +43,8 @@ POD_SET: Final = declare_structure(
     change=(
         STRING,
         (
-            "the effect of a changed PodSpec: `mutable` (the controller applies it), `later` (running pods keep "
-            "theirs) or `immutable` (refused). A suspended object that can be changed is `mutable`"
+            "the effect of a changed PodSpec: `mutable` (the controller applies the change), `later` (running pods "
+            "stay unchanged) or `immutable` (refused). A suspended object that can be changed is `mutable`"
         ),
     ),
     changed=(BOOL, "whether the update changes the PodSpec"),
@@ -183,6 +183,6 @@ FACTS: Final = (
         structures=(POD_SET,),
         compute=_compute_pods_fact,
         lookups=RUNTIMES,
-        expanded={"": "a list of one template, that of the virtual Pod"},
+        expanded={"": "a list with the template of the virtual Pod"},
     ),
 )

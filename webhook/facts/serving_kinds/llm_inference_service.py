@@ -184,7 +184,7 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
     if data and local and data > local and data % local:
         pods = max(data // local, 1)
         message = f"is not a multiple of dataLocal {local}, so KServe makes {counted(pods, 'pod')} with "
-        message += f"{pods * local} of {data} ranks, and vLLM waits for the others"
+        message += f"{pods * local} of {data} ranks, and vLLM waits for the missing ranks"
         yield LLM_RANKS.problem(sizes.path("data"), message, f"set data to a multiple of {local}", data)
     if (sizes.pipeline or 1) > 1:
         message = "is read by no preset that KServe ships"
@@ -303,7 +303,7 @@ def _refusals_of_service(subject: Subject) -> Iterator[Refusal]:
 def _refusals_of_configuration(subject: Subject) -> Iterator[Refusal]:
     spec = subject.typed(LlmInferenceService).spec
     if spec.base_refs:
-        message = "is not a field of a configuration, because configurations do not name others"
+        message = "is not a field of a configuration, because a configuration cannot name other configurations"
         yield Refusal(spec.path("baseRefs"), message, "name all of them in the LLMInferenceService")
     yield from _refusals_of_model(spec)
     for workload in (spec, spec.prefill):

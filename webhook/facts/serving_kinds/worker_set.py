@@ -107,8 +107,8 @@ def _refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount:
     else:
         is_valid = not isinstance(amount, int) or amount >= 0
     if not is_valid:
-        message = "must be a number from 0 on, or a percentage such as 25% of at most 100%"
-        yield Refusal(settings.path(name), message, "write such a value", amount)
+        message = "must be a number of at least 0, or a percentage of at most 100%"
+        yield Refusal(settings.path(name), message, "write a value such as 1 or 25%", amount)
 
 
 def _groups_of_amount(amount: Any, replicas: int, *, rounds_up: bool = False) -> int | None:

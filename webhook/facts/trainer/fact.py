@@ -39,7 +39,7 @@ NODE: Final = declare_structure(
     "TrainerNode",
     claims=(
         list_of(NODE_CLAIM.type),
-        "device claims that the container `node` uses; if it uses none, the claims of the pod that no container uses",
+        "device claims that the container `node` uses; if `node` uses no claim, the claims that no container uses",
     ),
 )
 PROCESSES: Final = declare_structure(

@@ -175,7 +175,7 @@ def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield SLOTS_NOT_NEGATIVE.problem(("spec", "slotsPerWorker"), "must not be negative", fix, slots)
     implementation = job.value_at("mpiImplementation")
     if job.is_beta and implementation not in (None, *_IMPLEMENTATIONS):
-        message = f"must be {either(_IMPLEMENTATIONS)}, in this spelling, because the MPI Operator refuses others"
+        message = f"must be {either(_IMPLEMENTATIONS)}, in this spelling, because the MPI Operator refuses other values"
         yield MPI_IMPLEMENTATION.problem(("spec", "mpiImplementation"), message, "set one of them", implementation)
     creation = job.value_at("launcherCreationPolicy")
     if job.is_beta and creation not in (None, *_CREATIONS):

@@ -322,7 +322,7 @@ def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     """
     if job.is_beta:
         if (value := job.value_at("runPolicy", "cleanPodPolicy")) not in (None, *_CLEANING):
-            message = f"must be {either(_CLEANING)}, in this spelling, because the MPI Operator refuses others"
+            message = f"must be {either(_CLEANING)}, in this spelling, because the MPI Operator refuses other values"
             yield CLEAN_POD_POLICY.problem((*_POLICY, "cleanPodPolicy"), message, "set one of them", value)
         return
     for path in (("cleanPodPolicy",), ("runPolicy", "cleanPodPolicy")):
@@ -340,7 +340,7 @@ def validate_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator
     """
     choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
     if role.restart_policy and role.restart_policy not in choices:
-        who = "the MPI Operator refuses others" if job.is_beta else "Kubernetes refuses pods with another"
+        who = "the MPI Operator refuses other values" if job.is_beta else "Kubernetes refuses pods with another"
         message = f"must be {either(choices)} because {who}"
         yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
 
