@@ -1,1 +1,1 @@
-"""Rules as data: the catalogue of possible mistakes, and the form of problems in CEL."""
+"""Defines rules as data: the catalogue of rules, levels and their effects, and problems in CEL and as text."""

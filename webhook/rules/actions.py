@@ -1,11 +1,11 @@
-"""The effects of a rule (`EFFECTS`), and their sources.
+"""Defines the levels of rules and their effects (`EFFECTS`), and reads the level of a rule from several sources.
 
 A later source overrides an earlier source:
 
 1. The catalogue: the level of the rule's record.
 2. The binding: its validationActions limit every rule of its policy. With [Warn] no rule denies.
 3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
-   separated by spaces, commas or line ends. If several lists name a rule, the strictest list counts.
+   separated by spaces, commas or line ends. If several lists name a rule, the strictest list is used.
 
 4. The configuration file: `levels` of groups and rules; the level of a rule overrides the level of its group.
 
@@ -31,15 +31,15 @@ from webhook.rules.decisions import ValidationAction
 from webhook.text.caches import TwoGenerationCache
 
 Action: TypeAlias = Literal["Deny", "Warn", "Audit", "Advice", "Off"]
-"""The action for a problem, as expressions name it."""
+"""The action for a problem, with its name in expressions."""
 Level: TypeAlias = Literal["deny", "warn", "audit", "advice", "off"]
-"""The action for a problem, as records and params name it."""
+"""The action for a problem, with its name in records and params."""
 Chosen: TypeAlias = Mapping[str, Action]
-"""The chosen levels of some rules, by their ids."""
+"""The chosen actions of some rules, by their ids."""
 
 
 class LevelEffect(Struct, frozen=True):
-    """The effect of a level: the action that expressions see, and texts about its effect on requests and reports."""
+    """The effect of a level: the action in expressions, and texts about its effect on requests and reports."""
 
     action: Action
     at_admission: str
@@ -70,20 +70,20 @@ REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
 
 OFF_IN_QUOTES: Final = 'write `"off"` in quotes, because YAML reads off as false'
 OTHER_LISTS: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
-"""Wrong names of lists that people write, each with the fix: `ignore` is the old name of `off`."""
+"""Wrong names of lists that users write, with the fixes. `ignore` is the former name of `off`."""
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
 _CHARACTER_S: Final = 2e-7
-"""Seconds to split a character of a list into ids; the lists of a ConfigMap may have a megabyte."""
+"""Seconds for each character of a list when it is split into ids; the lists of a ConfigMap may have a megabyte."""
 _ID_BYTES: Final = 150
 _KEPT: Final[TwoGenerationCache[tuple[str, ...], Chosen | None]] = TwoGenerationCache(2 << 20)
 
 
 def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
-    """Return the rules that a param names, each with its action.
+    """Return the actions of the rules that a param names.
 
     Raises:
-        Exception: the deadline's, if there is no time to read them.
+        Exception: that of the deadline, if there is no time to read the lists.
     """
     data = _data_of_param(param)
     lists = tuple([str(data.get(level) or "") for level in reversed(LEVELS)])
@@ -104,7 +104,7 @@ def _data_of_param(param: JSON) -> Mapping[str, JSON]:
 
 def _actions_of_lists(lists: tuple[str, ...]) -> Chosen:
     actions: dict[str, Action] = {}
-    for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest last
+    for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest list last, so that it wins
         actions.update(dict.fromkeys(_rule_ids_in_text(text), EFFECTS[level].action))
     return actions
 
@@ -114,8 +114,8 @@ def _rule_ids_in_text(text: str) -> Iterator[str]:
 
 
 def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
-    """Return the action for a problem of a rule: that of the last decider that names the rule, otherwise that of its
-    level.
+    """Return the action for a problem of a rule: from the last of `deciders` that names the rule, otherwise that of
+    its level.
     """
     for decided in reversed(deciders):
         if rule in decided:
@@ -124,7 +124,7 @@ def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
 
 
 def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """Return the actions for a problem with this decided action, as far as the actions of the binding allow them."""
+    """Return the actions for a problem with the decided action, limited by the actions of the binding."""
     if decided == "Deny":
         return allowed
     if decided == "Warn":
@@ -138,7 +138,7 @@ def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[Valid
 
 
 def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
-    """Yield the mistakes in the lists of a param with their fields: unknown rules, and lists that name no action."""
+    """Yield field and text of mistakes in the lists of a param: unknown rules, and unknown names of lists."""
     data = _data_of_param(param)
     yield from (
         (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in OTHER_LISTS.items() if name in data

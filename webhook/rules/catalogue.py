@@ -1,9 +1,8 @@
-"""The catalogue of rules: the meaning of each problem code, the component that refuses such objects, and the
-explanation.
+"""Collects rules in a catalogue.
 
-A rule of checks is a record in the module of its function (rule.py). The row of a package in webhook/facts/packages.py
-names the modules with its rules. Policies that have only CEL declare the rules of their validations in `rules.yaml`
-(policy_rules.py). Rules are in the order of their modules, the most important first.
+A rule of checks is a record (rule.py) in the module with its check. webhook/facts/packages.py names the modules with
+the rules of each package. Policies that have only CEL declare the rules of their validations in `rules.yaml`
+(policy_rules.py). Rules have the order of their modules, the most important first.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Catalogue: TypeAlias = Mapping[str, Rule]
 
 
 def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
-    """Return the rules that some modules define, or import from a module of the same folder, in the order of the
+    """Return the rules that some modules define or import from a module of the same folder, in the order of the
     modules.
     """
     records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
@@ -29,7 +28,7 @@ def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
 
 
 class UnlistedRuleError(KeyError):
-    """A check reports a rule that no listed module has. The text says how to fix this in the sources."""
+    """The error for a rule that a check reports and that no listed module has. The text says how to fix this."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(
@@ -39,11 +38,11 @@ class UnlistedRuleError(KeyError):
 
 
 class LazyCatalogue(Mapping[str, Rule]):
-    """A catalogue of some groups, which is read on the first look-up of a rule. It is never empty.
+    """A catalogue that is read on the first look-up of a rule. It is never empty.
 
     Args:
         read: reads the catalogue.
-        ids: the ids of its rules if they are known in advance, in the same order.
+        ids: the ids of the rules, in the same order, if they are known in advance.
     """
 
     def __init__(self, read: Callable[[], Catalogue], ids: Sequence[str] | None = None) -> None:

@@ -1,8 +1,8 @@
-"""Decisions, verdicts and explanations, in the API server's closed vocabularies.
+"""Defines decisions, verdicts and explanations, with the terms of API servers.
 
-A Decision is the answer of one policy; a Verdict is enforced. Audit reads decisions, the server reads the verdict. The
-evaluation itself records an Explanation (evaluation/trace.py), so that it cannot differ from the decision. `claimgate
-replay --explain` prints it.
+A Decision is the answer of one policy, and a Verdict is the enforced answer to a request. Audit reads decisions, and
+the server reads the verdict. The evaluation records Explanations (evaluation/trace.py), so that they agree with the
+decisions. `claimgate replay --explain` prints them.
 """
 
 from __future__ import annotations
@@ -47,20 +47,19 @@ REASON_CODES: Mapping[str, int] = {
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The explanation for one policy, with one binding and parameter, for one object or pod template.
+    """The explanation of the outcome of one policy, with one binding and parameter, for one object or pod template.
 
     Args:
-        policy: its name.
+        policy: the name of the policy.
         kind: the kind of the policy.
         binding: "" if no binding was reached.
         param: `namespace/name`, "" for none.
         place: the path of the pod template, "" for the object itself.
         outcome: the outcome.
-        reason: the cause of the outcome in the policy or the request: the part that did not match, the condition, the
-            rules.
-        unmet_condition: the name of the matchCondition that is false, "" if none is.
-        elapsed_s: the time of its evaluation. A value that several policies need is computed for the first of them.
-        cost: the cost of its expressions, in the units of the API server's cost model.
+        reason: the cause of the outcome, such as the part that did not match, the condition, or the rules.
+        unmet_condition: the name of the matchCondition that is false; "" if no condition is false.
+        elapsed_s: the time of the evaluation. A value that several policies need counts for the first of them.
+        cost: the cost of the expressions, in units of the API server's cost model.
     """
 
     policy: str
@@ -76,7 +75,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_not_registered(self) -> bool:
-        """Return whether the policy does not apply to such requests at all."""
+        """Return whether the policy is not registered for such requests."""
         return self.outcome == "not registered"
 
 
@@ -93,7 +92,7 @@ class ValidationAction(StrEnum):
 
 
 def severity_rank(severity: str) -> int:
-    """Return the position of a severity in SEVERITIES; unknown ones are last."""
+    """Return the position of a severity in SEVERITIES; an unknown severity is last."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
@@ -106,7 +105,7 @@ class DenialReason(NamedTuple):
 
 NO_REASON: Final = DenialReason("", 0)
 INVALID: Final = DenialReason("Invalid", REASON_CODES["Invalid"])
-"""The reason if a validation names no reason, or if its evaluation failed."""
+"""The reason of a denial if the validation names no reason, or if its evaluation failed."""
 
 
 class Decision(Struct, kw_only=True):
@@ -115,22 +114,22 @@ class Decision(Struct, kw_only=True):
     Treat a decision as immutable.
 
     `rule` is the stable id of the broken rule: `group/rule` of a problem, or of a validation that rules.yaml names;
-    otherwise the policy's name. `problems` are all problems of the validation, with paths from the root of the object.
-    `missing` are the objects that were needed and not found.
+    otherwise the policy's name. `problems` has all problems of the validation, with paths from the root of the
+    object. `missing` has the objects that were needed and not found.
 
     `evaluation` is the result of the expression: admit, deny, error, or unknown (it admits, but an object that it
     needed was not found; `message` names it). `lets_pass`: a failure does not deny, because of the policy's
-    failurePolicy or `missing`, an exception of the site, or the enforcement action. `denial` is the reason and the code
-    if the decision denies. `actions` are the actions of the binding.
+    failurePolicy or `missing`, an exception of the site, or the enforcement action. `denial` has reason and code of a
+    denial. `actions` has the actions of the binding.
 
     `param` is `namespace/name` or "". `index` is the index of the validation or mutation, None for the whole policy.
-    `path` is the field path that the message is about: the template's path joined with the path at the start of the
-    message; "" is the object itself. `message` is the policy's text without a prefix, with paths from the root of the
-    object. `audit_annotations` are the auditAnnotations of the policy, without its name; they are in a separate
-    decision. `withheld` is the stronger action that the limit of the installation prevents: deny or warn; "" if none.
-    `is_told`: users get a warning although the failurePolicy lets the object pass, because an API server could have
-    evaluated what claimgate could not. `exception` is the reason of the exception that allows a failure, or "".
-    `changes` are the fields that the mutation changed, as JSON Pointers, if the site warns of mutations.
+    `path` is the field path of the message: the template's path joined with the path at the beginning of the message;
+    "" means the object itself. `message` is the policy's text without a prefix, with paths from the root of the
+    object. `audit_annotations` has the auditAnnotations of the policy, with keys without its name; they are in a
+    separate decision. `withheld` is the stronger action that the limit of the installation prevents: deny, warn, or
+    "". `is_told`: users get a warning if the failurePolicy lets the object pass, because an API server can evaluate
+    the policy although claimgate cannot. `exception` is the reason of the exception that allows a failure, or "".
+    `changes` has the fields that the mutation changed, as JSON Pointers, if the site warns of mutations.
     """
 
     policy: str
@@ -158,7 +157,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def action(self) -> Literal["admit", "deny"]:
-        """Return the result of the evaluation. The actions of the binding decide whether a denial is enforced."""
+        """Return whether the decision admits or denies. A denial is enforced only with the binding's action Deny."""
         return "admit" if self.evaluation == "admit" or self.lets_pass else "deny"
 
     @property
@@ -173,19 +172,19 @@ class Decision(Struct, kw_only=True):
 
     @property
     def is_enforced(self) -> bool:
-        """Return whether the decision may deny. A decision of a binding that only warns or audits does not change the
-        verdict.
+        """Return whether a denial of this decision denies the request. With a binding that only warns or audits, it
+        does not.
         """
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
 
     @property
     def broken_rules(self) -> tuple[str, ...]:
-        """Return the ids of the broken rules; the policy's name if a rule has no id."""
+        """Return the ids of the broken rules; the policy's name for a rule without id."""
         return tuple(each.code for each in self.problems) or (self.rule or self.policy,)
 
     @property
     def is_excepted(self) -> bool:
-        """Return whether an exception of a site lets a broken rule pass."""
+        """Return whether an exception of the site applies."""
         return self.evaluation == "deny" and bool(self.exception)
 
     @property
@@ -212,7 +211,7 @@ class DenialDetails(Struct, frozen=True, kw_only=True):
 
 
 class DenialStatus(Struct, frozen=True, kw_only=True):
-    """The metav1.Status of a denial, always with a code and a reason that fit each other."""
+    """The metav1.Status of a denial. Code and reason always fit each other."""
 
     code: int
     reason: str
@@ -223,7 +222,7 @@ class DenialStatus(Struct, frozen=True, kw_only=True):
 class EvaluationFault(Struct, frozen=True, kw_only=True):
     """An unexpected error during the evaluation of a policy: its type and place, never its text.
 
-    `checks` is the group of checks in which it happened, "" outside of checks.
+    `checks` is the group of checks in which the error occurred, "" outside of checks.
     """
 
     policy: str
@@ -235,10 +234,10 @@ class EvaluationFault(Struct, frozen=True, kw_only=True):
 class Verdict(Struct, kw_only=True):
     """The enforced result of a review. Treat it as immutable.
 
-    `patch` is a minimal RFC 6902 list for the sent object, or () without a change. `faults` are internal errors that
-    prevented the evaluation of a policy. `explanations` are those that were requested. `further` explains a denial in
-    the mutating phase, and changes no verdict: the decisions of the validating phase about the object, with the
-    mutations that could be made.
+    `patch` is a minimal list of RFC 6902 operations for the sent object, or () without a change. `faults` has
+    internal errors that prevented the evaluation of a policy. `explanations` is empty unless requested. `further` has
+    the decisions that a denial in the mutating phase also reports: those of the validating phase about the mutated
+    object. They do not change the verdict.
     """
 
     allowed: bool

@@ -1,11 +1,11 @@
-"""Problems in CEL: the structure `claimgate.Problem`, the type of a code, and the function `code`.
+"""Declares problems in CEL: the structure `claimgate.Problem`, the type of a code, and the function `code`.
 
     problems.size() == 0
     problems.filter(p, p.code == code("pod-resources/limit-required"))
 
-code(string) -> claimgate.Code
-    The code of a rule. Its argument is a literal, and the rule must be in the catalogue of the policy's checks: a
-    misspelt rule is found when the policy is loaded. A code can only be compared with codes.
+code(string) -> claimgate.Code The code of a rule. The argument must be a literal with a rule in the catalogue of the
+    policy's checks, so that a misspelt rule is an error when the policy is loaded. A code can only be compared with
+    codes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RuleCode:
 
 
 def code_function(known: Collection[str]) -> Overload:
-    """Return the CEL function `code` for the rules of some groups."""
+    """Return the CEL function `code` for some rules."""
 
     def code(rule: str) -> RuleCode:
         if rule not in known:
@@ -68,7 +68,7 @@ def code_function(known: Collection[str]) -> Overload:
 
 
 def problem_as_cel_value(problem: Problem, action: str) -> JSON:
-    """Return a problem as CEL sees it."""
+    """Return a problem as a CEL value."""
     return {
         "code": RuleCode(problem.code),
         "path": problem.path,
@@ -80,7 +80,7 @@ def problem_as_cel_value(problem: Problem, action: str) -> JSON:
 
 
 def problems_of_cel_value(values: Iterable[JSON]) -> tuple[Listed, ...]:
-    """Return the problems that an expression returns."""
+    """Convert the value of an expression to problems."""
     return tuple(
         (
             Problem(code=str(each["code"]), **{name: each[name] for name in ("path", "message", "fix", "found")}),

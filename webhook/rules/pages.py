@@ -1,6 +1,7 @@
-"""The pages about shipped rules, which are generated in advance: the section about one rule, and the ids of all rules.
+"""Reads the pages about shipped rules, which are generated in advance: the section about each rule, and the ids of
+all rules.
 
-Sections of a site's own rules are looked up in the same way.
+Sections about a site's own rules are found in the same way.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _HEADING: Final = re.compile(r"(?m)^## (\S+/\S+)$")
 
 
 def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = None) -> str:
-    """Return the text about rules: the section about each rule, or the titles of a group's rules.
+    """Return a text about rules: the section about each rule, or the titles of a group's rules.
 
     Args:
-        asked: ids (`ray/num-gpus`), names without their group (`num-gpus`), groups (`ray`), or the words of a pasted
+        asked: ids (`ray/num-gpus`), names without a group (`num-gpus`), groups (`ray`), or the words of a pasted
             message, which has ids in parentheses.
-        own: the sections of a site's own rules and policies, by id and name; None for shipped rules alone.
+        own: the sections about a site's own rules and policies, by id or name; None for only shipped rules.
 
     Raises:
-        ConfigurationError: the rule does not exist, or there are no pages.
+        ConfigurationError: a rule does not exist, or there are no pages.
     """
     sections = {**shipped_sections(), **(own or {})}
     are_names = all(_rules_of_name(name.strip("()"), sections) for name in asked)
@@ -40,7 +41,7 @@ def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = N
 
 
 def shipped_sections() -> Mapping[str, str]:
-    """Return the section about each shipped rule by its id: the id, the title and the rest, separated by blank lines.
+    """Return the section about each shipped rule by its id: id, title and text, separated by blank lines.
 
     Raises:
         ConfigurationError: there are no pages.
@@ -49,7 +50,7 @@ def shipped_sections() -> Mapping[str, str]:
 
 
 def names_in_message(text: str, sections: Container[str]) -> Sequence[str]:
-    """Return the rules and policies with a section that a message names, in the order of the message."""
+    """Return the rules and policies that a message names and that have a section, in the order of the message."""
     return [name for name in dict.fromkeys(_ids_among_words(_words_of_ids(text))) if name in sections]
 
 
@@ -63,27 +64,27 @@ def shipped_rule_ids() -> Iterator[str]:
 
 
 def _words_of_ids(text: str) -> Sequence[str]:
-    """Return the longest parts of a text that have only characters of ids."""
+    """Split a text into words with only characters of ids."""
     return [word.strip("/") for word in "".join(each if each in _OF_IDS else " " for each in text).split()]
 
 
 def _ids_among_words(words: Sequence[str]) -> Iterator[str]:
-    """Yield the ids in a message, and the names after the word `policy`; other words may look like names."""
+    """Yield the ids among words, and the names after the word `policy`. Other words only look like names."""
     yield from (name for before, name in pairwise(("", *words)) if "/" in name or before == "policy")
 
 
 def _rules_of_name(name: str, sections: Mapping[str, str]) -> Sequence[str]:
-    """Return the ids that a name means: an id itself, a name without its group, or a group."""
+    """Return the ids that an id, a name without a group, or a group means."""
     if name in sections:
         return (name,)
     return [each for each in sections if name in each.split("/")]
 
 
 def _text_about_name(name: str, sections: Mapping[str, str], of: str) -> str:
-    """Return the section about one rule, or a line about each of several.
+    """Return the section about a rule; for several rules, a line about each.
 
     Raises:
-        ConfigurationError: the name means no rule.
+        ConfigurationError: no rule has the name.
     """
     rules = _rules_of_name(name, sections)
     if not rules:
@@ -97,7 +98,7 @@ def _text_about_name(name: str, sections: Mapping[str, str], of: str) -> str:
 
 
 def _sections(folder: Path) -> Mapping[str, str]:
-    """Return the section about each rule, headed by its id."""
+    """Return the section about each rule by its id."""
     texts: dict[str, str] = {}
     for page in sorted(folder.glob("*.md")):
         parts = _HEADING.split(page.read_text(encoding="utf-8"))

@@ -1,4 +1,5 @@
-"""The rules of policies that have only CEL: `rules.yaml` in the folder of a policy names each of its validations.
+"""Reads rules of policies that have only CEL: `rules.yaml` in the folder of a policy names a rule for each
+validation.
 
 group: gpu-portable
 policies:
@@ -20,17 +21,17 @@ from webhook.yamltext import yamlfile
 
 FILE: Final = "rules.yaml"
 OWN: Final = (*TEXTS, "fails", "issues")
-"""The fields that every rule may have."""
+"""The fields that each rule may have."""
 _SHARED: Final = ("group", "refused_by", "source", "fails")
 _FIELDS: Final = (*_SHARED, "policies")
 _RULE: Final = ("rule", *OWN)
 
 
 def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, ...]]:
-    """Return policies with their rules.
+    """Return the rules of policies, by the name of the policy.
 
     Raises:
-        InputError: all mistakes, each with line and column.
+        InputError: with all mistakes, each with line and column.
     """
     reading = RuleReader()
     value = reading.read_known_fields(document, (), document.value, _FIELDS)

@@ -1,6 +1,6 @@
-"""One mistake in an object, as data: the rule that it breaks, the place, the reason, and the fix.
+"""Defines a mistake in an object as data: the broken rule, the place, the reason, and the fix.
 
-Only the code that shows a problem makes a text of it; nothing parses this text.
+Only code that shows problems makes texts of them; no code parses these texts.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from msgspec import Struct
 
 
 class MissingObject(Struct, frozen=True, kw_only=True):
-    """An object that was needed and not found. `why` is `not found`, `not looked up` with a reason, or the unknown part
-    of the object. `is_absent`: a file with the object would help; False for an object that was read.
+    """An object that was needed and not found. `why` is `not found`, `not looked up` with a reason, or the unknown
+    part of the object. `is_absent`: whether the object was not found, so that adding a file with it would help; False
+    for an object that was read.
     """
 
     kind: str
@@ -27,18 +28,20 @@ class Problem(Struct, frozen=True, kw_only=True):
     """A problem that one check found: `path: found message: fix`.
 
     Args:
-        code: the rule that is broken, `group/rule`, as a catalogue declares it.
-        path: the rendered path of the field, from the root of the object that was checked; "" is the object itself.
-        message: the mistake and its reason, a predicate of `found` or of the field: `must be a whole number because …`.
-        fix: the fix, an imperative: `set 2`; "" if the message says it already.
-        found: the value in the short form for messages: "`500m`", "a list"; "" if the field itself is the subject.
+        code: the id of the broken rule, `group/rule`, from the catalogue.
+        path: the printed path of the field from the root of the checked object; "" means the object itself.
+        message: the mistake and its reason. Its subject is `found` or the field: `must be a whole number because …`.
+        fix: the fix as an imperative, such as `set 2`; "" if the message has the fix.
+        found: the value in short form, such as "`500m`" or "a list"; "" if the field itself is the subject of
+            `message`.
         also: paths of other places with the same mistake.
-        missing: the objects that were needed and not found. Then the rule could not be checked, and no mistake is
-            known.
-        excess: the amount by which a number is too large or too small; 0 if the rule compares no numbers. An update
-            that does not increase it does not make a stored object worse.
-        is_for_administrators: only an administrator can apply the fix. Problems that users can fix are listed first.
-        words: the wrong words of the field, such as a flag of its command. Reports of files mark the first of them.
+        missing: the objects that were needed and not found. If there are any, the rule could not be checked.
+        excess: the amount by which a number is too large or too small; 0 if the rule compares no numbers. For a
+            stored object, an update that does not increase the excess may pass.
+        is_for_administrators: whether only an administrator can apply the fix. Problems that users can fix are listed
+            first.
+        words: the wrong words in the field, such as a flag of a command. Reports about files mark the first of
+            them.
     """
 
     code: str
@@ -54,10 +57,10 @@ class Problem(Struct, frozen=True, kw_only=True):
 
     @property
     def found_and_message(self) -> str:
-        """Return the value and what is wrong with it: "`500m` must be a whole number"."""
+        """Return the value and the mistake, such as "`500m` must be a whole number"."""
         return " ".join(filter(None, (self.found, self.message)))
 
     @property
     def code_found_and_message(self) -> tuple[str, str, str]:
-        """Return the problem without its path, to compare an object with an object that was built from it."""
+        """Return the problem without its path, for comparing problems in different places."""
         return self.code, self.found, self.message

@@ -1,4 +1,5 @@
-"""A rule is one record with its texts and its source, in the module of the function that finds objects that break it.
+"""Defines a rule: one record with its texts and its source, in the module of the function that finds objects that
+break it.
 
     VOLCANO_JOB = RuleGroup("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", …)
     TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="The Job has no task", why="…")
@@ -7,9 +8,9 @@
         if not job.tasks:
             yield TASK_REQUIRED.problem(("spec", "tasks"), "must have a task", "add a task")
 
-The id is written in full, so that a search for the id in a message finds the record and its one function. Users name
-ids in params and reports, so an id never changes. catalogue.py collects the records. A rule also has the moment when an
-object that breaks it would fail without this webhook.
+The id is written in full, so that a search for an id finds the record and its function. Users name ids in params, so
+an id never changes. catalogue.py collects the records. A rule also has the moment at which an object that breaks it
+fails without claimgate.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from webhook.rules.decisions import SEVERITIES
 from webhook.rules.problem import MissingObject, Problem
 
 Moment: TypeAlias = Literal["", "create", "controller", "pending", "start", "waiting", "silent", "disruption"]
-"""One of MOMENTS, or "" if a rule sets none."""
+"""One of MOMENTS, or "" for a rule without a moment."""
 AT_ONCE: Final = "create"
 MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -42,7 +43,7 @@ MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "disruption": "Loses work or devices when something fails",
     }
 )
-"""The moments in order of time, with the titles that users see."""
+"""The moments in order of time, with their titles for users."""
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
 TEXTS: Final = ("title", "why", "refused_by", "source", "function")
@@ -56,20 +57,21 @@ class Rule(Struct, frozen=True, kw_only=True):
     """One rule.
 
     Args:
-        id: `group/rule`, as users see it.
-        title: the mistake, as a finding names it, without a full stop.
+        id: `group/rule`.
+        title: the mistake as the title of a finding, without a full stop.
         why: the effect on an object that breaks the rule, in one or two sentences.
-        refused_by: the component that refuses such an object, or fails on it, without this webhook; "" for rules that
-        only this project has.
+        refused_by: the component that refuses such an object, or fails on it, without claimgate; "" for a rule that
+            only claimgate has.
         source: the source of the rule: repository, version and file, or a page.
         function: the function in that file; "" if the source is enough.
-        level: the action unless a site sets another (actions.py). For a rule of a CEL policy, the bindings decide.
+        level: the level unless a site sets another level (actions.py). For a rule of a CEL policy, the bindings
+            decide.
         severity: the severity of a violation; "" if the policy gives the severity of all its rules.
-        fails: the moment when an object that breaks it fails, without this webhook.
+        fails: the moment at which an object that breaks it fails without claimgate.
         refused_on_updates: the upstream file and function with which the webhook of the API, or the API server, refuses
             updates that leave the rule broken; "" if it accepts them. The API server accepts an unchanged value that a
             CustomResourceDefinition refuses (CRDValidationRatcheting), unless a rule compares it with oldSelf.
-        updates_of: the kinds whose updates that function reads; () means all kinds of the rule.
+        updates_of: the kinds for which `refused_on_updates` applies; () means all kinds of the rule.
         yields_to: ids of rules that have a better text about the same field, and at least the same level.
         issues: links to issues and pull requests on GitHub about the problem.
     """
@@ -89,7 +91,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     yields_to: tuple[str, ...] = ()
 
     def refuses_updates_of(self, kind: str) -> bool:
-        """Return whether another component refuses updates of a kind that leave the rule broken."""
+        """Return whether another component also refuses updates of this kind that leave the rule broken."""
         return bool(self.refused_on_updates) and kind in (self.updates_of or (kind,))
 
     @property
@@ -99,8 +101,8 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def issue_links_by_name(self) -> Mapping[str, str]:
-        """Return links to issues and pull requests by their short names, `owner/repository#number`, perhaps with the
-        source.
+        """Return links to issues and pull requests by their short names `owner/repository#number`, including the
+        source if it is one.
         """
         return github_issue_links((self.source, *self.issues))
 
@@ -117,9 +119,10 @@ class Rule(Struct, frozen=True, kw_only=True):
         for_administrators: bool = False,
         words: tuple[str, ...] = (),
     ) -> Problem:
-        """Return the problem of a field that breaks the rule. The path may be a text. `shown` replaces the value.
+        """Return the problem of a field that breaks the rule. `path` may be a text. `shown` replaces the value
+        `found` in the message.
 
-        `for_administrators`: only administrators can apply the fix. `words`: the wrong words of the field.
+        `for_administrators`: whether only administrators can apply the fix. `words`: the wrong words in the field.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -137,7 +140,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class RuleGroup(Struct, frozen=True):
-    """A group of rules, with the defaults for texts that its rules do not set. The fields are those of Rule."""
+    """A group of rules, with defaults for fields that its rules do not set. The fields are those of Rule."""
 
     name: str
     refused_by: str = ""
@@ -163,12 +166,12 @@ class RuleGroup(Struct, frozen=True):
         issues: tuple[str, ...] = (),
         yields_to: tuple[str, ...] = (),
     ) -> Rule:
-        """Return a rule of the group; a rule that never denies has medium severity by default.
+        """Return a rule of the group. A rule that never denies has medium severity by default.
 
         A rule with the group's `refused_by` also has the group's `refused_on_updates` by default.
 
         Raises:
-            InputError: all mistakes in the rule.
+            InputError: with all mistakes in the rule.
         """
         moment = self.fails if fails is None else fails
         if refused_on_updates is None:
@@ -208,12 +211,12 @@ def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
 
 
 def default_severity_of_level(level: str) -> str:
-    """Return the severity of a rule that sets none; "" if the policy has the severity."""
+    """Return the default severity of a rule with this level; "" means the severity of the policy."""
     return "" if level == "deny" else "medium"
 
 
 def rule_errors(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the wrong fields of a rule, each with the mistake."""
+    """Yield each wrong field of a rule with the mistake."""
     texts = {name: fields.get(name) or "" for name in TEXTS}
     yield from ((name, "must be a text") for name, text in texts.items() if not isinstance(text, str))
     yield from ((name, "is required") for name in _REQUIRED if texts[name] == "")
@@ -243,5 +246,5 @@ def denials_address(docs_address: str) -> str:
 
 
 def page_address(docs_address: str, rule: str) -> str:
-    """Return the address of a rule's page in the published documentation. It changes only with the rule's id."""
+    """Return the address of a rule's page in the published documentation."""
     return f"{docs_address.rstrip('/')}/rules/{rule.partition('/')[0]}/#{rule.replace('/', '')}"

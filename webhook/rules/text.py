@@ -1,6 +1,7 @@
-"""The text of problems for people at a terminal, with one sentence for each problem.
+"""Makes the texts of problems for people at a terminal, with one sentence for each problem.
 
-Long lists are cut only between sentences. All texts for `kubectl` are built here; other formats build their own texts.
+Long lists are cut only between sentences. All texts for `kubectl` are made here; other formats make their own
+texts.
 """
 
 from __future__ import annotations
@@ -15,29 +16,30 @@ from webhook.apimachinery import paths
 from webhook.rules.problem import Problem
 
 MOST_LISTED: Final = 8
-"""The most problems that the message of a validation names; users do not read more."""
+"""The most problems in the message of a validation; users do not read more."""
 MOST_PLACES: Final = MOST_LISTED - 1
-"""The most further places that the sentence of a problem names."""
+"""The most additional places in the sentence of a problem."""
 _LONGEST_PATH: Final = 500
-"""The most characters of a path that are shown, because the keys of a map may have any length."""
+"""The most characters of a shown path, because keys of a map may have any length."""
 _LAST: Final = len("; and 1000000 more")
 _ITEM: Final = "\n* "
 _COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
-"""A colon that ends a part of a sentence, or a quoted part, which may contain other colons."""
+"""Matches a colon that ends a part of a sentence, or a quoted part, because this may contain colons."""
 _NOTE: Final = 100
-"""The most characters of the text about a list as a whole."""
+"""The most characters of the note about a list."""
 
 
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "
 _LONGEST_EXPRESSION: Final = 120
-"""Characters of a failed expression that are shown: enough to recognize it, and the error is still seen."""
+"""The most characters of a shown expression that failed: enough to recognize it, and short enough to see the
+error."""
 
 
 def with_short_expression(message: str) -> str:
-    """Return the message of an error with its expression on one line and cut, so that the error is seen.
+    """Return the message of an error with its expression shortened to one line, so that users see the error.
 
-    An API server quotes the whole expression (`--api-server-text`).
+    An API server quotes the whole expression, and so does claimgate with `--api-server-text`.
     """
     before, opened, rest = message.partition(_EXPRESSION)
     source, closed, error = rest.partition(_RESULTED)
@@ -50,7 +52,7 @@ def with_short_expression(message: str) -> str:
 
 
 def problem_as_sentence(problem: Problem) -> str:
-    """Write a problem as `path (likewise path): found message: fix`, without absent parts."""
+    """Return a problem as `path (likewise path): found message: fix`; absent parts are left out."""
     where = (
         f"{_shortened_path(problem.path)} (likewise {_paths_as_text(problem.also)})"
         if problem.also
@@ -64,7 +66,7 @@ def problem_as_sentence(problem: Problem) -> str:
 
 
 def sentence_without_path(problem: Problem) -> str:
-    """Return the sentence without the path at its beginning, for formats that show the path separately."""
+    """Return the sentence of a problem without the path, for formats that show the path separately."""
     return problem_as_sentence(replace(problem, path="")).strip()
 
 
@@ -93,7 +95,7 @@ def _shortened_path(path: str) -> str:
 
 
 def _paths_as_text(paths: Sequence[str]) -> str:
-    """Return some of the paths as a list, and the number of the others."""
+    """Return a text with some of the paths and the number of the others."""
     left = len(paths) - MOST_PLACES
     named = [_shortened_path(path) for path in paths[:MOST_PLACES]]
     *others, last = [*named, f"{left} more"] if left > 0 else named
@@ -101,12 +103,14 @@ def _paths_as_text(paths: Sequence[str]) -> str:
 
 
 def not_evaluated_sentence(missing: Iterable[str]) -> str:
-    """Return that a rule needed an object that was not found."""
+    """Return the sentence about a rule that needed objects that were not found."""
     return f"not evaluated: {', '.join(dict.fromkeys(missing))}"
 
 
 def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
-    """Write the problems of one validation in at most this number of characters. Equal problems are written once."""
+    """Return a text with the problems of one validation in at most `longest` characters. Equal problems are written
+    once.
+    """
     different = list(_group_similar_problems(problems))
     listed = [problem_as_sentence(problem) for problem in different[:MOST_LISTED]]
     return join_fitting_texts(listed, longest, len(different) - len(listed))
@@ -124,7 +128,7 @@ def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
-    """Return the first texts, as many as fit in a list of this length, but at least one."""
+    """Return the first texts that fit in a list of `longest` characters, but at least one."""
     if len(texts) == 1:
         return [shorten_text(texts[0], longest)]
     remaining = longest - len(itemized_text((), len(texts))) - _NOTE
@@ -140,7 +144,7 @@ def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
 
 def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
     """Return a single text unchanged, or a list with a line for each text. `left` is the number of texts that are not
-    listed, and `note` describes the problems.
+    listed, and `note` is a remark about all problems.
 
     A list looks like kubectl's own lists of problems.
     """
@@ -151,8 +155,8 @@ def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
 
 
 def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> str:
-    """Join the first texts that fit, and add the number of the rest, which includes `others`. The first text is always
-    there, and is cut if it is too long.
+    """Join the first texts that fit, and add the number of the remaining texts plus `others`. The first text is
+    always included, shortened if necessary.
     """
     whole = "; ".join(texts)
     if not others and len(whole) <= longest:
@@ -169,5 +173,7 @@ def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> s
 
 
 def shorten_text(text: str, longest: int) -> str:
-    """Cut a text to at most this number of characters; only texts of users and of other policies are too long."""
+    """Return a text of at most `longest` characters. Only texts of users and of policies of other authors are too
+    long.
+    """
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -1,8 +1,8 @@
-"""The types of all values of an object, and the mistakes in values that have another type.
+"""Knows the types of all values in objects, and finds values of other types.
 
-Two levels. Types, for a decoder: object, list, text, number, truth, quantity, and the like. Values, for a validation:
-forms of names, ranges, choices, fields that do not exist. The declarations are data: those of Kubernetes' own kinds
-come from the table of patch/, those of custom kinds are in `data/`. Knows no rule of any API.
+There are two levels. A decoder checks types: object, list, text, number, truth, quantity and others. A validation
+checks values: forms of names, ranges, choices, and unknown fields. The declarations are data: those of built-in kinds
+are in the table of patch/, those of custom kinds in `data/`.
 """
 
 from webhook.schema.decode import DecodedValue, Mismatch, decode, has_undeclared_field

@@ -1,9 +1,9 @@
-"""The defaults that an API server sets in objects of its own kinds before webhooks and policies see them.
+"""Sets the defaults that API servers set in built-in objects before webhooks and policies get them.
 
-The object is encoded as an API server sends it (sent.py), so a field that is not set is absent. A type has its
-defaults here under its name. The defaults of an object are set before the defaults of its parts. Values that an API
-server fills in later, such as names, selectors and labels of Jobs and the tolerations of its admission plugins, are not
-here. Source: kubernetes v1.36 pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py,
+The object must have the form in which API servers send it (sent.py), so an unset field is absent. The defaults of a
+type are here under its name. The defaults of an object are set before those of its parts. Values that API servers
+fill in later are not here, such as names, selectors and labels of Jobs, and tolerations from admission plugins.
+Source: kubernetes v1.36 pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py,
 test_api_defaults.py and test_hand_written.py compare with kube-apiserver 1.36.
 """
 
@@ -26,14 +26,14 @@ Fill: TypeAlias = Callable[[JSON, Deadline], JSON]
 
 
 def with_api_defaults(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON:
-    """Return an encoded object of a kind of Kubernetes with its defaults."""
+    """Return an object of a built-in kind, in the form of sent.py, with its defaults."""
     fill = _fill_of_type(type_of(kind) or "any")
     return obj if fill is None else fill(obj, deadline or Deadline())
 
 
 @cache
 def _fill_of_type(of: Type) -> Fill | None:
-    """Return the function that fills in the defaults of a type and of its parts; None if there are none."""
+    """Return the function that sets the defaults of a type and of its parts; None if it has no defaults."""
     if isinstance(of, Items):
         return _fill_of_list(of)
     if not isinstance(of, Fields):
@@ -68,7 +68,7 @@ def _fill_of_map(of: Type) -> Fill | None:
 def _fill_of_object(of: Fields) -> Fill | None:
     own, constants = _FUNCTIONS.get(of.name), _CONSTANTS.get(of.name)
     parts = [(name, inner) for name, each in of.fields.items() if (inner := _fill_of_type(each)) is not None]
-    # Go writes some fields always; such a zero value is not set
+    # Go always writes some fields, so a zero value here is not set
     unset = [(name, of.always[name], each) for name, each in (constants or {}).items() if name in of.always]
     if own is None and constants is None and not parts:
         return None
@@ -100,7 +100,7 @@ def _fill_in(value: Parts, **defaults: JSON) -> None:
 
 
 def _fill_pod(pod: Parts) -> None:
-    """Set the defaults of a Pod that a pod template does not have."""
+    """Set the defaults that a Pod has and a pod template does not."""
     spec = pod["spec"] = {"enableServiceLinks": True, **(pod.get("spec") or {})}
     for name in ("containers", "initContainers"):
         if spec.get(name):
@@ -127,7 +127,7 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def _pod_level_resources(resources: Parts, spec: JSON) -> JSON:
-    """Return the resources of a Pod as a whole, completed from the resources of its containers."""
+    """Return the pod-level resources, completed from the resources of the containers."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     if not limits and not requests:
         return resources
@@ -146,7 +146,7 @@ def _pod_level_resources(resources: Parts, spec: JSON) -> JSON:
 
 
 def _total_of_containers(spec: JSON, of: str) -> Mapping[str, str]:
-    """Return what the containers of a Pod need together: the sum of containers that run at the same time, or the
+    """Return the total resources of a Pod's containers: the sum of containers that run at the same time, or the
     largest init container.
     """
     running: dict[str, Quantity] = {}
@@ -191,7 +191,7 @@ def _fill_container(container: Parts) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """Return the imagePullPolicy of an image: Always for the tag `latest` or none, else IfNotPresent."""
+    """Return the imagePullPolicy of an image: Always for the tag `latest` or without a tag, else IfNotPresent."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "Always" if (tag == "latest") or (not tag and not digest) else "IfNotPresent"
@@ -214,7 +214,7 @@ def _fill_namespace(namespace: Parts) -> None:
 
 
 def _fill_secret(secret: Parts) -> None:
-    """Write texts as bytes, which the conversion of a Secret does."""
+    """Convert `stringData` to `data`, as the conversion of a Secret does."""
     texts = secret.pop("stringData", None)
     if texts:
         encoded = {key: b64encode(text.encode(errors="replace")).decode() for key, text in texts.items()}
@@ -298,7 +298,7 @@ def _fill_stateful_set(spec: Parts) -> None:
 
 
 def _claim_template(claim: JSON) -> JSON:
-    """Return a claim with its kind, which the conversion of a StatefulSet writes, and with its first phase."""
+    """Return a claim of a StatefulSet with its kind, which the conversion writes, and with the phase Pending."""
     status = {"phase": "Pending", **(claim.get("status") or {})}
     return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": status}
 
@@ -329,7 +329,7 @@ def _fill_subject(subject: Parts) -> None:
 
 
 def _fill_device_request(request: Parts) -> None:
-    if request.get("deviceClassName"):  # empty together with firstAvailable: Go writes the field always
+    if request.get("deviceClassName"):  # with firstAvailable it is empty, because Go always writes the field
         _fill_exact_request(request)
 
 
@@ -470,7 +470,7 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, JSON]]] = {
     "admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
     "admissionregistration.v1.MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
 }
-"""By the name of a type, the defaults that do not depend on other fields."""
+"""The defaults that do not depend on other fields, by the name of the type."""
 _FUNCTIONS: Final[Mapping[str, Callable[[Parts], None]]] = {
     "core.v1.Pod": _fill_pod,
     "core.v1.PodSpec": _fill_pod_spec,
@@ -502,4 +502,4 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Parts], None]]] = {
     "discovery.v1.EndpointPort": _fill_endpoint_port,
     "admissionregistration.v1.ServiceReference": _fill_webhook_service,
 }
-"""By the name of a type, the function that fills the defaults into an object of the type, in place."""
+"""The functions that set defaults in an object of a type in place, by the name of the type."""

@@ -1,16 +1,16 @@
-"""Decodes an object by its type: removes nulls, and removes and lists values of a wrong type.
+"""Decodes an object by its type: removes nulls, and removes and lists values of wrong types.
 
-A null is as good as absent, as a field and in a map. In a list it is an empty value, as in Go, so that the other items
-keep their numbers; so is an entry of a wrong type. Only an amount may be null: Kubernetes reads it as 0 in its own
-kinds, and drops it from custom ones. Undeclared fields are kept. Nothing is copied that need not change: a valid object
-is returned as the same value.
+A null field, or a null in a map, counts as absent. In a list, a null or an item of a wrong type becomes an empty
+value, as in Go, so that the other items keep their indexes. A null amount stays: Kubernetes reads it as 0 in built-in
+kinds, and drops it from custom kinds. Undeclared fields are kept. Only changed parts are copied: a valid object is
+returned as the same value.
 
-A text with a placeholder (`$`, `{{`, `NUM_NODES`), or the value of `[[name]]` in YAML, may become a value of any type;
-it is left out if its type is wrong, and its path is noted, but it is not reported as wrong. Source: encoding/json
-and sigs.k8s.io/json, which Kubernetes decodes with.
+A placeholder (`$`, `{{`, `NUM_NODES`, or `[[name]]` in YAML) may stand for a value of any type. A placeholder of a
+wrong type is removed and its path is returned, but it is not a mistake. Source: encoding/json and sigs.k8s.io/json,
+with which Kubernetes decodes.
 
-msgspec tests first whether a value has its type already, some ten times as fast as decoding. A value that does not fit
-is examined: there may be a null, an undeclared field, or a value of another type.
+msgspec first checks whether a value already has its type, about ten times faster than decoding. Other values are
+walked: they may have nulls, undeclared fields, or values of other types.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from webhook.yamltext.unread import NO_FIELD, Unread
 
 
 class Mismatch(Struct, frozen=True, kw_only=True):
-    """A value of a wrong type. `at` is the path from the root of the object, `expected` describes the type: `a
-    list`.
+    """A value of a wrong type. `at` is the path from the root of the object, and `expected` a description of the
+    type, such as `a list`.
     """
 
     at: FieldPath
@@ -46,7 +46,7 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Return the path as users know it."""
+        """Return the printed path."""
         return path_as_text(self.at)
 
     @property
@@ -61,7 +61,7 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
     @property
     def fix(self) -> str:
-        """Return the fix if only quotes are wrong, else "": YAML reads some texts as other types."""
+        """Return the fix if only quotes are wrong, because YAML reads some texts as other types; otherwise ""."""
         if self.expected == "a string":
             if isinstance(self.value, bool):
                 return "put it in quotes, because YAML reads words such as yes, no, on and off as true or false"
@@ -77,7 +77,7 @@ _UNQUOTED: Final = {
     "a whole number of 32 bits": _WHOLE_NUMBER,
     "true or false": re.compile("true|false"),
 }
-"""Matches texts that have the expected type once their quotes are removed (schema/types.py)."""
+"""Patterns of texts that would have the expected type (schema/types.py) without quotes."""
 
 
 def described(value: JSON) -> str:
@@ -98,8 +98,9 @@ INT32: Final = range(-(1 << 31), 1 << 31)
 INT64: Final = range(-(1 << 63), 1 << 63)
 
 _BUILDING: Final = Lock()
-"""msgspec stores its knowledge of a class on the class before it is complete: another thread that uses the class at
-that moment reads uninitialized memory, and the process ends (msgspec 0.21, `StructInfo_Convert`)."""
+"""Only one thread may build a type: msgspec stores its data about a class on the class before they are complete, and
+another thread that uses the class at that moment would read uninitialized memory and crash (msgspec 0.21,
+`StructInfo_Convert`)."""
 _NOTHING: Final = Annotated[int, msgspec.Meta(ge=1, le=0)] | msgspec.UnsetType
 """The type of a field that must be absent."""
 _ANY: Final = bool | int | float | str | list | dict
@@ -119,10 +120,10 @@ _SCALARS: Final[dict[Scalar, Any]] = {
 
 @cache
 def create_type_check(of: Type) -> Fit:
-    """Return a function that checks whether a value has a type. Any thread may call it; one of them builds the type."""
+    """Return a function that checks whether a value has a type. Any thread may call it."""
     with _BUILDING:
         wanted = _msgspec_type(of)
-        msgspec.json.Decoder(wanted)  # builds the type and all within it
+        msgspec.json.Decoder(wanted)  # this builds the type and all types in it
 
     def fits(value: JSON) -> bool:
         try:
@@ -136,7 +137,7 @@ def create_type_check(of: Type) -> Fit:
 
 @cache
 def _msgspec_type(of: Type) -> Any:
-    """Return the type as msgspec declares it, built once."""
+    """Return the type for msgspec, built once."""
     if isinstance(of, Items):
         return list[_msgspec_type(of.item)]  # type: ignore[misc]
     if not isinstance(of, Fields):
@@ -151,13 +152,15 @@ def _msgspec_type(of: Type) -> Any:
 
 
 def _attribute_names(of: Fields) -> Iterator[tuple[str, str]]:
-    """Yield an attribute name for each field, because a field's name may be a keyword of Python."""
+    """Yield an attribute name for each field, because the name of a field may be a keyword of Python."""
     yield "unread", NO_FIELD
     yield from ((f"f{number}", name) for number, name in enumerate(of.fields))
 
 
 def _msgspec_fields(of: Fields) -> list[tuple[str, Any, Any]]:
-    """Return the fields of an object, and one first that an `Unread` has, so that it is no object."""
+    """Return the fields of an object type. The first is a field that only an `Unread` has, so that an `Unread` never
+    fits.
+    """
     types = [_NOTHING, *(_msgspec_type(inner) | msgspec.UnsetType for inner in of.fields.values())]
     return [(called, each, msgspec.UNSET) for (called, _), each in zip(_attribute_names(of), types, strict=True)]
 
@@ -166,14 +169,14 @@ _ABSENT: Final = object()
 _CUSTOM: Final = frozenset(("int64", "int32"))
 _WHOLE: Final[Mapping[str, str]] = {"int32": "number"}
 _LONG: Final = 8
-"""From how many entries on a list is first tested as a whole before each entry is decoded."""
+"""A list with at least this many entries is first checked as a whole."""
 _WORK_OF_MISMATCH: Final = 3
-"""Units of work to note a value of a wrong type with its path, some 1.5 microseconds."""
+"""Units of work for noting a value of a wrong type with its path, about 1.5 microseconds."""
 _EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
 
 
 class DecodedValue(NamedTuple):
-    """The decoded object, its values of a wrong type, and the paths of placeholders for values that are not texts."""
+    """The decoded object, its values of wrong types, and the paths of removed placeholders."""
 
     value: JSON
     mismatches: tuple[Mismatch, ...] = ()
@@ -181,13 +184,13 @@ class DecodedValue(NamedTuple):
 
 
 def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None = None) -> DecodedValue:
-    """Decode a value by a type; the result is None if the value does not have that type at all.
+    """Decode a value by a type; the result is None if the value itself has another type.
 
     Args:
         value: the value.
         of: the type.
-        at: its place, with which every path begins.
-        deadline: is charged for what is walked.
+        at: the path of the value, with which all paths begin.
+        deadline: is charged for walked values.
     """
     until = deadline or Deadline()
     until.check_clock()  # msgspec cannot be interrupted; it takes a third of the time that decoding JSON took
@@ -204,7 +207,7 @@ def has_undeclared_field(value: JSON, of: Type, deadline: Deadline) -> bool:
     Args:
         value: the value.
         of: its type; an object without declared fields may have any.
-        deadline: is charged for what is walked.
+        deadline: is charged for walked values.
     """
     if isinstance(of, Items):
         items = value if isinstance(value, list) else []

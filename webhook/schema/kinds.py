@@ -1,4 +1,5 @@
-"""The type of the objects of each kind: custom kinds from the files of `data/`, Kubernetes' own from its table.
+"""Knows the type of the objects of each kind: of custom kinds from the files of `data/`, of built-in kinds from the
+table of patch/.
 
 A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` if it is another one) and `types`, which
 all files share. A type is written as
@@ -10,7 +11,7 @@ all files share. A type is written as
     {name: TYPE}                                             an object, whose other fields are kept
     {"*": TYPE}                                              a map
 
-Every object has metadata. Its status is not checked: controllers write it.
+Every object has metadata. The status is not checked, because controllers write it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SCALARS: Final = get_args(Scalar)
 
 
 class Declarations(Struct):
-    """The declarations of the files: kinds, and the types that they name, each built when it is first needed."""
+    """The declarations of the files: kinds, and the types that they name. Each type is built on first use."""
 
     written: dict[str, Any] = field(default_factory=dict)
     kinds: dict[GroupVersionKind, Type] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Declarations(Struct):
         """Return the type of a declaration.
 
         Raises:
-            KeyError: it names an undeclared type.
+            KeyError: the declaration names an undeclared type.
         """
         if isinstance(written, list):
             return Items(self.resolve_type(written[0]))
@@ -87,7 +88,7 @@ def _type_of_object_with_spec(spec: Type) -> Type:
 
 
 def type_of(kind: GroupVersionKind) -> Type | None:
-    """Return the type of the objects of a kind; None if it is not known."""
+    """Return the type of the objects of a kind; None for an unknown kind."""
     return _type_of_builtin_kind(kind) if kubernetes.is_builtin(kind) else declarations().kinds.get(kind)
 
 
@@ -109,7 +110,7 @@ def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None =
 
 
 def type_at_path(of: Type | None, path: tuple[str | int, ...]) -> Type | None:
-    """Return the type of the value at a path inside a type; None if nothing is declared."""
+    """Return the type of the value at a path inside a type; None if it is not declared."""
     for step in path:
         if isinstance(of, Items) and isinstance(step, int):
             of = of.item

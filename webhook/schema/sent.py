@@ -1,9 +1,10 @@
-"""Rewrites an object of a kind of Kubernetes as an API server sends it: decoded into Go's types, and encoded again.
+"""Converts an object of a built-in kind to the form in which API servers send it: decoded into Go's types, and
+encoded again.
 
-A field that is not set, or is empty, is left out, unless Go always writes it (go_encoding.json). A null among the texts
-of a map becomes an empty text, a null among bytes stays, a null among amounts becomes 0, and an amount gets its
-canonical form. api_defaults.py fills in defaults. Source: encoding/json on the types of k8s.io/api v0.36,
-k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
+A field that is unset or empty is left out, unless Go always writes it (go_encoding.json). A null in a map becomes an
+empty text in a map of texts, 0 in a map of amounts, and stays in a map of bytes. An amount gets its canonical form.
+api_defaults.py fills in defaults. Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery v0.36
+pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ from webhook.schema.types import Fields, Items, Scalar, Type
 _ABSENT: Final = object()
 _SCALARS: Final = ("text", "number", "truth")
 _UNCHANGED: Final = frozenset(get_args(Scalar)) - {"quantity"}
-"""The types of values that Go writes as they are, null aside."""
+"""The types of values that Go writes unchanged, except null."""
 _UNJUDGED: Final = "status"
-"""The field that controllers write; types of kinds leave it out (kinds.py)."""
+"""The field that controllers write. It is not part of the types of kinds (kinds.py)."""
 _BYTES: Final = {("core.v1.ConfigMap", "binaryData"), ("core.v1.Secret", "data")}
-"""The maps of bytes, by type and field: a null among bytes stays null."""
+"""The maps of bytes, by type and field; a null in them stays."""
 
 
 def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
-    """Return a user's object in the form in which an API server sends it; None if it cannot be decoded.
+    """Return a user's object in the form in which API servers send it; None if it cannot be decoded.
 
     Args:
         obj: the written object.
-        kind: its kind.
-        deadline: is charged for what is walked.
+        kind: the kind of the object.
+        deadline: is charged for walked values.
 
     Returns:
-        The object, the same value if nothing changes. None if an API server refuses it: a value is of another type,
-        as in a template with placeholders, or a field does not exist. None, too, for a kind that is not Kubernetes'
-        own: the form of an API server is not known here.
+        The object; the same value if nothing changes. None if API servers refuse it, because a value has a wrong
+        type, as in a template with placeholders, or because a field does not exist. None also for custom kinds, whose
+        form is unknown here.
     """
     of = type_of(kind) if is_builtin(kind) else None
     if of is None:
@@ -54,23 +55,23 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
         return None
     try:
         return _ApiServerEncoder(until).encode_value(obj, of)
-    except ValueError:  # an invalid quantity, a field that does not exist
+    except ValueError:  # an invalid quantity, or an unknown field
         return None
 
 
 def pod_as_sent(pod: JSON, deadline: Deadline | None = None, *, is_whole: bool = True) -> JSON:
-    """Return a decoded Pod as an API server sends it.
+    """Return a decoded Pod in the form in which API servers send it.
 
-    Unknown fields stay, because a newer Kubernetes may have them, and so do invalid quantities. Unless the Pod
-    `is_whole`, nothing is added.
+    Unknown fields stay, because a newer Kubernetes may have them. Invalid quantities stay, too. Fields that Go always
+    writes are added only if the Pod `is_whole`.
     """
     of = type_of(POD) or "any"
     return _ApiServerEncoder(deadline or Deadline(), is_strict=False, is_whole=is_whole).encode_value(pod, of)
 
 
 class _ApiServerEncoder(Struct, frozen=True):
-    """Encodes values that have their types. `is_strict`: it refuses invalid quantities and unknown fields. `is_whole`:
-    it adds what Go writes always.
+    """Encodes values of the right types. `is_strict`: invalid quantities and unknown fields are refused. `is_whole`:
+    fields that Go always writes are added.
     """
 
     deadline: Deadline
@@ -78,7 +79,7 @@ class _ApiServerEncoder(Struct, frozen=True):
     is_whole: bool = True
 
     def encode_value(self, value: JSON, of: Type) -> JSON:
-        """Return a value that is set, encoded. Raises ValueError for what is refused."""
+        """Return a value that is set in encoded form. Raises ValueError if it is refused."""
         if of == "quantity":
             return self._canonical_quantity(value)
         if isinstance(of, Items):
@@ -154,12 +155,14 @@ def _unchanged_fields(of: Fields) -> frozenset[str]:
 
 
 def _same_value_or_new(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
-    """Return the value itself if all its parts are unchanged, else `made`."""
+    """Return `value` itself if all its parts are unchanged, otherwise `made`."""
     return value if all(before is after for before, after in pairs) else made
 
 
 def _is_omitted(empty: JSON, of: Type | None) -> bool:
-    """Return whether Go leaves out an empty value of the type: a scalar, a list, or a map without declared fields."""
+    """Return whether Go leaves out an empty value of a type: it does for a scalar, a list, or a map without declared
+    fields.
+    """
     if isinstance(of, Fields):
         return not of.fields
     return isinstance(of, Items) or (of in _SCALARS and empty is not None)

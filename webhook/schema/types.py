@@ -1,8 +1,8 @@
-"""Types of JSON values, from declarations and from Kubernetes' own table.
+"""Defines types of JSON values, from declarations and from the table of built-in types.
 
-A type is a scalar's name, `Items` or `Fields`. Kubernetes' own are named as in its OpenAPI documents without the
-prefix, `core.v1.PodTemplateSpec`, and come from the table of the patch package (k8s.io/client-go v0.36.1
-applyconfigurations/internal), each on first use. No type contains itself.
+A type is the name of a scalar, `Items` or `Fields`. Built-in types have their names in OpenAPI documents of
+Kubernetes without the prefix, such as `core.v1.PodTemplateSpec`. They come from the table of the patch package
+(k8s.io/client-go v0.36.1 applyconfigurations/internal), each on first use. No type contains itself.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from webhook.apimachinery.attributes import JSON
 from webhook.patch import schema as kubernetes
 
 Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", "quantity", "intOrText"]
-"""`number` is a whole number as Go decodes it, `int64` and `int32` as in a CustomResourceDefinition, where 2.0 is the
-same as 2; `intOrText` is a whole number or a text.
+"""`number` is a whole number as Go decodes it. `int64` and `int32` are whole numbers as in a
+CustomResourceDefinition, where 2.0 is the same as 2. `intOrText` is a whole number or a text.
 
-A `quantity` may be anything: Kubernetes reads an amount with a separate decoder, which reports every other value as an
-invalid quantity, and reads null as 0. That is a rule about values.
+A `quantity` may be any value here. Kubernetes reads amounts with a separate decoder, which reports every value that
+is not an amount as an invalid quantity, and reads null as 0; a rule checks this.
 """
 Type: TypeAlias = "Scalar | Items | Fields"
 
@@ -36,10 +36,11 @@ EXPECTED: Final[Mapping[str, str]] = {
     "truth": "true or false",
     "intOrText": "a whole number or a string",
 }
-"""The description of each scalar type; `any` and `quantity` accept everything."""
+"""The description of each scalar type; `any` and `quantity` accept all values and have none."""
 _GO_ENCODING: Final = Path(__file__).with_name("go_encoding.json")
-"""By the name of a type of k8s.io/api v0.36: `always` are fields without `omitempty`, and structures, which it never
-leaves out, with their empty values; `kept` are pointers to scalars, which are left out only if they are not set.
+"""Encoding of Go by the name of a type of k8s.io/api v0.36. `always` has the fields that Go always writes, with their
+empty values: those without `omitempty`, and structures. `kept` has pointers to scalars, which Go writes if they are
+set, even if they are empty.
 """
 _SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
 _SPECIAL: Final[Mapping[str, Scalar]] = {
@@ -59,9 +60,9 @@ class Items(Struct, frozen=True, eq=False):
 class Fields(Struct, frozen=True, eq=False):
     """An object with the types of its fields, and the type of all other entries if it is a map.
 
-    An entry without a type is kept unchanged. `name` is the name of a type of Kubernetes, such as `core.v1.Pod`. An API
-    server writes the fields of `always` with these values if they are not set, and the fields of `kept` even if they
-    are empty.
+    An entry without a type is kept unchanged. `name` is the name of a type of Kubernetes, such as `core.v1.Pod`.
+    `always` has the fields that an API server writes even if they are not set, with the values that it writes. `kept`
+    has the fields that it writes even if they are set to empty values.
     """
 
     fields: Mapping[str, Type]
@@ -75,7 +76,7 @@ def kubernetes_type(name: str) -> Type:
     """Return a type of Kubernetes by its name, such as `core.v1.PodTemplateSpec`.
 
     Raises:
-        KeyError: Kubernetes has no such type.
+        KeyError: Kubernetes has no type of this name.
     """
     return type_of_node(f"#{name}")
 
@@ -92,13 +93,13 @@ def _type_of_name(name: str) -> Type:
 
 @cache
 def _encoding_by_type() -> Mapping[str, Any]:
-    """Return Go's encoding of unset and of empty fields, by the names of types."""
+    """Return the data of go_encoding.json by the names of types."""
     encoding: Mapping[str, Any] = json.loads(_GO_ENCODING.read_text())
     return encoding
 
 
 def type_of_node(node: kubernetes.Node) -> Type:
-    """Return the type that a node of the patch package's table describes; `any` if it describes none."""
+    """Return the type of a node in the table of the patch package; `any` for a node without a type."""
     if isinstance(node, str):
         return _SPECIAL.get(node) or _type_of_name(node)
     return _type_of_shape(kubernetes.shape_of_node(node)) if node else "any"

@@ -1,6 +1,6 @@
 """Checks the values of an object by the declarations of a file: forms, ranges, choices, and unknown fields.
 
-A file has `objects`. Of each, a field is declared by one key, which is its type as well:
+A file has `objects` with their fields. One key of a field's declaration is its type:
 
     text: FORM       one of `FORMS`; `one: [A, B]` instead for a closed set, both with `empty: true` where "" is none;
                      `longest`, in bytes
@@ -15,8 +15,8 @@ A file has `objects`. Of each, a field is declared by one key, which is its type
 
 and besides `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
 another choice excludes. For an object, `moved: {NAME: PLACE}` is the place of an unknown field, as a path from the
-object, and `open: true` allows other fields. An object is first decoded by these types (decode.py), unless this was
-already done. A value of a wrong type, or a placeholder, is not checked further. Knows no API.
+object, and `open: true` allows other fields. An object is first decoded by these types (decode.py), unless it is
+already decoded. Values of wrong types and placeholders are not checked further. Knows no API.
 
 Sources of the forms: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go (validateQualifiedName,
 validatePoolName), pkg/apis/core/validation ValidateCSIDriverName, pkg/apis/core/v1/helper IsExtendedResourceName, and
@@ -58,7 +58,7 @@ from webhook.yamltext.placeholders import is_placeholder
 _LONGEST_DRIVER, _LONGEST_ID = 63, 32
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DURATION = re.compile(r"[-+]?(0|(([0-9]++[.]?[0-9]*+|[.][0-9]++)(ns|us|µs|μs|ms|s|m|h))++)")
-"""Possessive: otherwise every part of a text of 100,000 digits would be tried, which takes minutes."""
+"""The quantifiers are possessive, because backtracking over a text of 100,000 digits would take minutes."""
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 _DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
 
@@ -69,7 +69,7 @@ def is_dns_label(value: str) -> bool:
 
 
 def is_subdomain(value: str) -> bool:
-    """Return whether a text is a DNS subdomain, as the names of most objects are."""
+    """Return whether a text is a DNS subdomain, the form of most objects' names."""
     return not dns1123_subdomain_errors(value)
 
 
@@ -81,7 +81,7 @@ def is_driver(value: str) -> bool:
 
 
 def is_identifier(value: str) -> bool:
-    """Return whether a text may be the last part of an attribute's or a capacity's name."""
+    """Return whether a text can be the part after the domain in the name of an attribute or a capacity."""
     return len(value) <= _LONGEST_ID and _IDENTIFIER.fullmatch(value) is not None
 
 
@@ -92,14 +92,14 @@ def is_capacity_name(value: str) -> bool:
 
 
 def is_qualified_attribute_name(value: str) -> bool:
-    """Return whether a text is an attribute's name with its domain; one with several slashes passes, as in
-    Kubernetes.
+    """Return whether a text is the name of an attribute with its domain. As in Kubernetes, several slashes are
+    accepted.
     """
     return value.count("/") > 1 or ("/" in value and is_capacity_name(value))
 
 
 def is_extended_resource(value: str) -> bool:
-    """Return whether a text is the name of an extended resource that a quota can name with `requests.`."""
+    """Return whether a text is the name of an extended resource to which a quota can refer with `requests.`."""
     if "/" not in value or "kubernetes.io/" in value or value.startswith("requests."):
         return False
     return not qualified_name_errors(f"requests.{value}")
@@ -138,7 +138,7 @@ def is_pool(value: str) -> bool:
 
 
 def is_duration(value: str) -> bool:
-    """Return whether a text is a duration as Go writes it (time.ParseDuration)."""
+    """Return whether a text is a duration that Go can parse (time.ParseDuration)."""
     return _DURATION.fullmatch(value) is not None
 
 
@@ -188,7 +188,7 @@ _FAULT_OF: Final = {FORMS[form][1]: fault for form, fault in _FAULTS.items()}
 
 
 def fault_of_name(value: str, expected: str) -> str:
-    """Return the fault of a name of an expected form: `it contains `-``; "" if the form is not a name."""
+    """Return the fault of a name of an expected form, such as `it contains `-``; "" for a form that is not a name."""
     return _FAULT_OF[expected](value) if expected in _FAULT_OF else ""
 
 
@@ -205,14 +205,15 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 }
 Field: TypeAlias = Mapping[str, Any]
 Judge: TypeAlias = "Callable[[_BreachCollector, JSON, FieldPath, JSON], None]"
-"""Notes the breaches of a value that is set and has its type; the last argument is the object that contains it."""
+"""Collects the breaches of a value that is set and has the right type. The last argument is the object that contains
+it."""
 
 
 class Breach(Struct, frozen=True, kw_only=True):
-    """One breach; `what` is its kind, the other fields fill the message.
+    """One breach of a declaration. `what` is its kind, and the other fields are for the message.
 
-    `what` is wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName or what `otherwise` says
-    instead, notOneOf, outOfRange, forbidden, excluded or unknownField.
+    `what` is wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName, notOneOf, outOfRange,
+    forbidden, excluded or unknownField. A declaration can replace badName by its key `otherwise`.
     """
 
     what: str
@@ -231,13 +232,13 @@ class ValueDeclarations(Struct, frozen=True):
     judges: dict[str, Judge] = field(default_factory=dict)
 
     def breaches(self, value: JSON, name: str, at: FieldPath, deadline: Deadline) -> Iterator[Breach]:
-        """Yield all breaches of an object: wrong types first, then the others in the order of fields.
+        """Yield all breaches of an object: first wrong types, then other breaches in the order of fields.
 
         Args:
             value: the object.
             name: the entry of `objects` that declares it.
-            at: its place.
-            deadline: is charged for what is walked.
+            at: the path of the object.
+            deadline: is charged for walked values.
         """
         decoded = decode(value, _type_of_declaration(self, {"object": name}), at, deadline)
         for each in deadline.charge_for_items(decoded.mismatches):
@@ -249,7 +250,7 @@ class ValueDeclarations(Struct, frozen=True):
     def breaches_of_decoded(
         self, value: JSON, name: str, at: FieldPath, deadline: Deadline, settled: Collection[FieldPath] = ()
     ) -> Sequence[Breach]:
-        """Return the breaches of an object with values of the right types; `settled` places are skipped."""
+        """Return the breaches of an object with values of the right types. Values at `settled` paths are skipped."""
         walk = _BreachCollector(deadline, settled)
         self.judge_of_entry(name)(walk, value, at, None)
         return walk.breaches
@@ -267,7 +268,7 @@ class ValueDeclarations(Struct, frozen=True):
 
 
 class _BreachCollector(Struct, frozen=True):
-    """Collects the breaches of one object. `settled` are the places that are skipped."""
+    """Collects the breaches of one object. `settled` has the paths that are skipped."""
 
     deadline: Deadline
     settled: Collection[FieldPath]
@@ -292,7 +293,7 @@ def declarations_of_file(file: Path, version: str = "") -> ValueDeclarations:
 
 
 def _type_of_declaration(known: ValueDeclarations, declaration: Field) -> Type:
-    """Return the type of a declaration; the note of an entry of `objects` is created once."""
+    """Return the type of a declaration; the type of an entry of `objects` is created once."""
     if "object" in declaration:
         name = known.name_of_entry(declaration["object"])
         if name not in known.types:
@@ -309,7 +310,7 @@ def _type_of_declaration(known: ValueDeclarations, declaration: Field) -> Type:
 
 
 def _judge_of_declaration(known: ValueDeclarations, declaration: Field) -> Judge | None:
-    """Return the function that checks the values of a field; None if every value is valid."""
+    """Return the function that checks values by a declaration; None if every value is valid."""
     if "object" in declaration:
         return known.judge_of_entry(declaration["object"])
     return next((make(known, declaration) for kind, make in _KINDS.items() if kind in declaration), None)
@@ -337,7 +338,7 @@ def _judge_of_object(known: ValueDeclarations, declared: Mapping[str, Any]) -> J
 
 
 def _judge_of_field(known: ValueDeclarations, declaration: Field) -> Judge | None:
-    """Return the function that checks a field of an object, including fields that exclude it."""
+    """Return the function that checks a field of an object, also whether another field excludes it."""
     forbidden, others, inner = (
         declaration.get("forbidden"),
         declaration.get("with"),
@@ -388,8 +389,8 @@ def _judge_of_list(known: ValueDeclarations, declaration: Field) -> Judge:
 
 
 def _all_differ_under_key(entries: Sequence[JSON], key: str, deadline: Deadline) -> bool:
-    """Return whether all entries have different values under a key; False also if that is not certain."""
-    deadline.spend(len(entries) // 10)  # of what is done in C
+    """Return whether all entries certainly have different values under a key."""
+    deadline.spend(len(entries) // 10)  # most of the work is in C
     try:
         return len({each[key] for each in entries}) == len(entries)
     except (KeyError, TypeError):
@@ -473,7 +474,7 @@ def _quantity_or_none(value: JSON) -> Quantity | None:
 
 
 def _expected_value_as_text(declaration: Field) -> str:
-    """Return a description of the value that a field expects."""
+    """Return a description of the expected value of a field."""
     if "expected" in declaration:
         return str(declaration["expected"])
     if "one" in declaration:

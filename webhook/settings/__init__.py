@@ -1,1 +1,1 @@
-"""Settings: each flag, its environment variable, default and help declared once, and read in one way."""
+"""Declares settings, each with its flag, environment variable, default and help, and reads their values."""

@@ -1,4 +1,4 @@
-"""Settings combined with the configuration file: flags win, then variables, then the file, then defaults.
+"""Combines settings with the configuration file. Flags take precedence, then variables, then the file, then defaults.
 
 For settings with several values, such as folders of policies, values of flags and variables are added to those of the
 file.
@@ -21,7 +21,8 @@ from webhook.yamltext.input_files import InputFile
 
 S = TypeVar("S", bound=Settings)
 _ALIKE: Final = 0.8
-"""How similar a variable must be to a setting to count as misspelt: SERVICE_PORT does not count as PROBE_PORT."""
+"""The least similarity between a variable and a setting for a misspelling; SERVICE_PORT is less similar to
+PROBE_PORT."""
 _FOUND: Final = "the working directory"
 
 
@@ -29,8 +30,8 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
     """Return settings from flags, the environment, the configuration file, and defaults.
 
     Raises:
-        ConfigurationError: a value that cannot be used, naming the flag or variable.
-        InputError: every mistake of the configuration file.
+        ConfigurationError: a value cannot be used; the message names the flag or variable.
+        InputError: with all mistakes in the configuration file.
     """
     _refuse_misspelt_variables(kind, environment)
     chosen = setting.read_settings(kind, flags, environment)
@@ -50,9 +51,10 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def _refuse_misspelt_variables(kind: type[Settings], environment: Mapping[str, str]) -> None:
-    """Raise an error about a variable with a name similar to a setting of any verb.
+    """Refuse a variable with a name that is similar to that of a setting of any verb.
 
-    Others are not ours: For a Service `claimgate`, Kubernetes sets CLAIMGATE_SERVICE_HOST and similar variables.
+    Other variables are allowed, because Kubernetes sets variables such as CLAIMGATE_SERVICE_HOST for a Service
+    `claimgate`.
     """
     given = {name for name, value in environment.items() if value and name.startswith(setting.PREFIX)}
     if not given - _variables_of(kind):
@@ -80,7 +82,9 @@ def _refuse_several_configurations(chosen: Settings) -> None:
 
 
 def settings_from_changed_file(chosen: S) -> S:
-    """Return the same settings, with the current file; `chosen` must be as flags and variables gave it."""
+    """Return the settings with the current configuration file. `chosen` must be the settings of flags and variables
+    alone.
+    """
     path = chosen.configuration.path
     if path is None:
         return chosen
@@ -88,7 +92,7 @@ def settings_from_changed_file(chosen: S) -> S:
 
 
 def settings_under_configuration(chosen: S, file: ConfigurationFile) -> S:
-    """Return the settings with what a configuration adds to them."""
+    """Return the settings with the values of a configuration file."""
     value, origin = file.value, str(file.path)
     folders: dict[str, tuple[Path, ...]] = {
         name: tuple(map(file.resolve_relative_path, getattr(value, name)))

@@ -1,4 +1,4 @@
-"""Settings that only the server has. The server's own classes take their defaults from here."""
+"""Declares the settings of the server. Other classes of the server use these defaults."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ DENIAL_LEVELS: Final[tuple[DenialLevel, ...]] = get_args(DenialLevel)
 class ServerSettings(ReportSettings):
     """The address of the server, its clients, the limits of one review, and its start and stop.
 
-    max_body_bytes: an UPDATE of a 2.9 MB object was seen at 17.4 MB, HTML-escaped twice. max_inflight_body_bytes: one
-    largest body together with smaller ones. max_connections: an API server opens a connection for each call in flight;
-    three API servers with 600 requests each need 900, if half of the requests call a webhook at the same time.
-    server/memory_bounds.py adds it all up.
+    max_body_bytes: the review of an UPDATE of a 2.9 MB object had 17.4 MB, because it has both objects with HTML
+    escapes. max_inflight_body_bytes: enough for one largest body and smaller ones. max_connections: an API server
+    opens a connection for each call at the same time. Three API servers with 600 requests each need 900 connections
+    if half of the requests call a webhook. server/memory_bounds.py adds up the memory.
     """
 
     host: str = declare_setting(
@@ -137,7 +137,7 @@ class ServerSettings(ReportSettings):
 
     @property
     def is_live(self) -> bool:
-        """Return whether a cluster is read, and not only files."""
+        """Return whether the server reads a cluster."""
         return self.live or self.kubeconfig is not None or self.kube_context is not None
 
 

@@ -1,7 +1,7 @@
-"""One setting, declared as a field of a frozen dataclass; and all of them read from flags and the environment.
+"""Declares a setting as a field of a frozen dataclass, and reads settings from flags and the environment.
 
-Flags win over the environment, which wins over the defaults. Knows neither Typer nor the command line: a flag is a name
-and what a person wrote after it.
+Flags take precedence over the environment, and the environment over defaults. Does not know Typer: a flag here is a
+name with a text.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from webhook.yamltext import input_files
 PREFIX: Final = "CLAIMGATE_"
 _FORMER_PREFIX: Final = "WEBHOOK_"
 _LINK: Final = "tcp://"
-"""The form of CLAIMGATE_PORT that Kubernetes sets in the Pods of a namespace with a Service `claimgate`
+"""The beginning of CLAIMGATE_PORT if Kubernetes sets it for a Service `claimgate` in the same namespace
 (enableServiceLinks)."""
 REQUIRED: Final = "required"
-"""What the help shows for a setting without a default that a command needs."""
+"""The default in help texts for a required setting."""
 _KEY: Final = "setting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The texts about a setting for users. `unset` is the effect of an absent value without a default, and
-    `has_variable` whether the environment may set it.
+    """A setting with its texts for users. `unset` is the effect if a setting without a default is not given.
+    `has_variable`: whether it has an environment variable.
     """
 
     name: str
@@ -51,14 +51,14 @@ class Setting:
 
     @property
     def shown_default(self) -> str:
-        """Return the default as a person would write it, or what happens without a value; "" is nothing."""
+        """Return the default in the form of a flag's value, or the effect without a value; "" if there is neither."""
         return self.unset if self.default in (None, ()) else self.type.show(self.default)
 
     def read(self, value: str, origin: str) -> Any:
         """Return the value of a text.
 
         Raises:
-            ConfigurationError: it cannot be used; `origin` is the flag or variable that it names.
+            ConfigurationError: the text cannot be used. `origin` is the flag or variable for the message.
         """
         try:
             return self.type.read(value.strip())
@@ -67,18 +67,20 @@ class Setting:
 
 
 def declare_setting(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
-    """Declare a field of a class of settings: its default, its allowed values, and one sentence for help and README."""
+    """Declare a field of a class of settings: default, type, and a sentence for the help."""
     return dataclasses.field(default=default, metadata={_KEY: (type, help, unset, True)})
 
 
 def declare_option(default: Any, type: ValueType, help: str, *, unset: str = "") -> Any:  # noqa: A002 - the field's words
-    """Declare a setting of one run: it has a flag and no variable."""
+    """Declare a setting that has a flag and no variable."""
     return dataclasses.field(default=default, metadata={_KEY: (type, help, unset, False)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsBase:
-    """A class of settings. origins: the flag or variable of each that was given; the others are defaults."""
+    """The base of classes of settings. origins: the flag or variable of each given setting; the others have
+    defaults.
+    """
 
     origins: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
@@ -105,8 +107,9 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
     Args:
         kind: the class of the settings.
-        flags: by name: a text, a list of texts or paths, or True; None and an empty list are flags that were not given.
-        environment: `CLAIMGATE_POLICIES` and so on; an empty value counts as not set.
+        flags: values by name of the setting: a text, a list of texts or paths, or True. None and an empty list mean
+            that the flag is not given.
+        environment: variables such as `CLAIMGATE_POLICIES`; an empty value counts as not set.
 
     Raises:
         ConfigurationError: a value that cannot be used, naming the flag or variable.
@@ -126,7 +129,7 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
-    """Return the text of the variable; "" if it is not set, or set to "" as manifests do to mean so."""
+    """Return the text of the variable; "" if it is not set."""
     former = _FORMER_PREFIX + each.environment_variable.removeprefix(PREFIX)
     values = {name: environment.get(name, "") for name in (each.environment_variable, former)}
     named = {name: "" if value.startswith(_LINK) else value for name, value in values.items()}
@@ -138,10 +141,10 @@ def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
 
 
 def _value_of_flag(each: Setting, value: Any) -> Any:
-    """Return the value of a flag: of a repeated one, each value unchanged."""
+    """Return the value of a flag. The values of a repeated flag are not split."""
     if isinstance(value, str | Path):
         return each.read(input_files.url_in_place_of_file(value) or str(value), each.flag)
     if isinstance(value, list):
-        # not split: a shell has taken the values apart already, and a name may hold a comma
+        # not split at commas, because the shell has separated the values, and a name may contain a comma
         return tuple(part.strip() if isinstance(part, str) else part for part in value)
     return value

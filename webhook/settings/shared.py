@@ -1,8 +1,8 @@
-"""Settings that several commands share, and the verbs that review objects with the options of each.
+"""Declares the settings that several commands share, and which options each verb that reviews objects has.
 
 Every setting of `ReviewSettings` and of `ServerSettings` that changes an answer is an option of every verb, unless
-`LEFT_OUT` says why not. A declared setting reaches every verb without another line, except `test`: its cases set the
-options of their reviews.
+`LEFT_OUT` has a reason against it. A new setting is added to all verbs automatically, except `test`, in which cases
+set the options of their reviews.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _SINCE: Final = releases.release_as_text(shipped.SINCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySettings(SettingsBase):
-    """Which policies are evaluated, how they are compiled, and which objects the cluster has.
+    """Settings about the policies, how they are compiled, and the objects of the cluster.
 
-    configuration: the other contents of the file; its settings are in them already (configured.py).
+    configuration: the configuration file. Its values for settings are already merged into the settings
+    (configured.py).
     """
 
     configuration: ConfigurationFile = NO_FILE
@@ -82,11 +83,11 @@ class PolicySettings(SettingsBase):
     )
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, so that two classes inherit from it
+@dataclass(frozen=True, kw_only=True)  # without slots, because a class inherits from two of these classes
 class AnswerSettings:
-    """The settings that a review reads as they are: `ReviewOptions` has these fields (evaluation/review_options.py).
+    """The settings that are also fields of `ReviewOptions` (evaluation/review_options.py), which a review reads.
 
-    A new one here is an option of the server and of all verbs that review objects.
+    A new setting in this class is an option of the server and of all verbs that review objects.
     """
 
     enforcement_action: EnforcementAction = declare_setting(
@@ -109,7 +110,7 @@ class Settings(AnswerSettings, PolicySettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings(Settings):
-    """Settings for what reports show of rules besides their ids."""
+    """Settings for links to rules in reports."""
 
     docs_address: str = declare_setting(
         "",
@@ -123,8 +124,8 @@ class ReportSettings(Settings):
 class ReviewSettings(ReportSettings):
     """The settings that change the answers of the verbs that review files, logs and clusters.
 
-    A new option here reaches each of these verbs, and its effect belongs into `assembly`. The server has
-    none of these options, because an API server sends the objects.
+    A new option here is added to each of these verbs; implement its effect in `assembly`. The server does not have
+    these options, because API servers send the objects.
     """
 
     authorizer: Path | None = declare_option(
@@ -173,7 +174,7 @@ LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "rule": {"test": "`--run` chooses cases"},
     "skip": {"test": "`--run` chooses cases"},
 }
-"""For each option, the verbs without it, with the reason."""
+"""The verbs without an option, by option, with the reason."""
 OF_TEST: Final = frozenset(
     (
         "config",
@@ -188,7 +189,7 @@ OF_TEST: Final = frozenset(
         "advice",
     )
 )
-"""The options of `test`: how policies are read and compiled, and advice, which it prints after the cases."""
+"""The options of `test`: those about reading and compiling policies, and advice, which is printed after the cases."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "authorizer": "serve has a switch; the API server answers",
     "no_defaults": "the API server has set the defaults",
@@ -197,7 +198,7 @@ NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "rule": "use `levels` of claimgate.yaml",
     "skip": "use `levels` of claimgate.yaml",
 }
-"""For each option of `ReviewSettings`, why the server does not have it."""
+"""The reason why the server does not have an option, for each option of `ReviewSettings`."""
 REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
     "--fail-on": {
         "serve": "a review has no exit code",
@@ -219,21 +220,21 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
         "backtest": "use `--against`",
     },
 }
-"""For each flag of reports, the verbs without it, with the reason."""
+"""The verbs without a flag of reports, by flag, with the reason."""
 
 
 def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:
-    """Return the settings of a class that a verb has a flag for."""
+    """Return the settings of a class for which a verb has a flag."""
     return tuple(each for each in declared_settings(kind) if not reason_left_out(each.name, door))
 
 
 def reason_left_out(name: str, door: Door) -> str:
-    """Return why a verb does not have an option; "" if it has."""
+    """Return why a verb does not have an option; "" if it has the option."""
     reason = LEFT_OUT.get(name, {}).get(door, "")
     return reason or (_CASE if door == "test" and name not in OF_TEST else "")
 
 
 def without_left_out(chosen: S, door: Door) -> S:
-    """Return the settings with the defaults of those that a verb leaves out, which a variable may set."""
+    """Return the settings, with defaults for those that a verb leaves out, because a variable may have set them."""
     declared = declared_settings(type(chosen))
     return replace(chosen, **{each.name: each.default for each in declared if reason_left_out(each.name, door)})

@@ -1,6 +1,7 @@
-"""The types of settings: how a text is read, and how a default is shown.
+"""Defines the types of settings: how a text is parsed, and how a default is shown.
 
-A reader raises a ValueError with the end of a sentence; its beginning names the flag or variable and quotes the value.
+A reader raises a ValueError with a predicate, such as "is not a size". The caller adds the flag or variable and the
+value before it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _UNITS: Final = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueType:
-    """One type of value.
+    """The type of the value of a setting.
 
-    metavar: what help shows in its place. read: from the text of a flag or variable. show: the default as text. many:
-    a flag that may be repeated. form: the type of a flag's value: `path` if a shell completes file names, `switch` if
-    the flag has no value.
+    metavar: the word that help shows for the value. read: parses the text of a flag or variable. show: returns the
+    text of a default. many: whether the flag may be repeated. form: `path` if a shell completes file names, `switch`
+    if the flag has no value.
     """
 
     metavar: str
@@ -40,17 +41,17 @@ class ValueType:
 
 
 def text_type(metavar: str) -> ValueType:
-    """Return the type for any text."""
+    """Return the type of any text."""
     return ValueType(metavar=metavar, read=str)
 
 
 def name_list_type(metavar: str) -> ValueType:
-    """Return the type for names: a flag may be repeated, a variable has commas."""
+    """Return the type of a list of names: the flag may be repeated, and a variable is separated by commas."""
     return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
 
 
 def file_type(metavar: str = "FILE") -> ValueType:
-    """Return the type for a file or a folder."""
+    """Return the type of a file or folder."""
     return ValueType(metavar=metavar, read=_file, form="path")
 
 
@@ -61,18 +62,20 @@ def _file(value: str) -> Path:
 
 
 def path_list_type(metavar: str) -> ValueType:
-    """Return the type for files or folders: a flag may be repeated, a variable is separated as PATH is."""
+    """Return the type of a list of files or folders: the flag may be repeated, and a variable is separated like
+    PATH.
+    """
     return ValueType(
         metavar=metavar, read=_paths, show=lambda value: os.pathsep.join(map(str, value)), many=True, form="path"
     )
 
 
 def whole_number_type(metavar: str, least: int, most: int | None = None) -> ValueType:
-    """Return the type for a whole number within bounds."""
+    """Return the type of a whole number within bounds."""
     bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
 
     def read(value: str) -> int:
-        # int() also accepts blanks, underscores and the digits of other scripts
+        # int() also accepts blanks, underscores and digits of other scripts
         if not re.fullmatch(r"-?[0-9]{1,18}", value) or not least <= int(value) <= (most or int(value)):
             raise ValueError(f"is not a whole number {bounds}")
         return int(value)
@@ -81,7 +84,7 @@ def whole_number_type(metavar: str, least: int, most: int | None = None) -> Valu
 
 
 def seconds_type(least: float) -> ValueType:
-    """Return the type for a duration in seconds."""
+    """Return the type of a duration in seconds."""
 
     def read(value: str) -> float:
         try:
@@ -96,7 +99,7 @@ def seconds_type(least: float) -> ValueType:
 
 
 def byte_size_type(least: int = 1) -> ValueType:
-    """Return the type for a number of bytes, such as `20Mi`."""
+    """Return the type of a number of bytes, such as `20Mi`."""
 
     def read(value: str) -> int:
         number = _bytes(value)
@@ -108,12 +111,12 @@ def byte_size_type(least: int = 1) -> ValueType:
 
 
 def kubernetes_version_type() -> ValueType:
-    """Return the type for a Kubernetes release with known CEL."""
+    """Return the type of a Kubernetes release with known CEL."""
     return ValueType(metavar="1.N", read=releases.parse_supported_release, show=releases.release_as_text)
 
 
 def namespace_type() -> ValueType:
-    """Return the type for the name of a namespace."""
+    """Return the type of the name of a namespace."""
 
     def read(value: str) -> str:
         if dns1123_label_errors(value):
@@ -124,7 +127,7 @@ def namespace_type() -> ValueType:
 
 
 def choice_type(*allowed: str) -> ValueType:
-    """Return the type for one word of a closed set."""
+    """Return the type of one word of a closed set."""
 
     def read(value: str) -> str:
         if value not in allowed:
@@ -135,16 +138,16 @@ def choice_type(*allowed: str) -> ValueType:
 
 
 def switch_type() -> ValueType:
-    """Return the type for on or off: a flag without a value; `true` or `false` in a variable."""
+    """Return the type of a switch: a flag without a value, and `true` or `false` in a variable."""
     return ValueType(metavar="", read=_switch, show=lambda value: "true" if value else "false", form="switch")
 
 
 def _paths(value: str) -> tuple[Path, ...]:
-    if "://" in value:  # its colon would separate two paths
+    if "://" in value:  # the colon of an address would separate two paths
         raise ValueError("holds an address; write names of files and folders")
     named = tuple(Path(part) for part in value.split(os.pathsep) if part)
     missing = [str(path) for path in named if str(path) != "-" and _does_not_exist(path)]
-    if missing:  # said here, where the variable is known: a person has forgotten that it is set
+    if missing:  # reported here with the name of the variable, because users forget that it is set
         which = f"names {', '.join(missing)}, which does" if len(named) > 1 else "does"
         raise ValueError(f"{which} not exist; write files and folders, separated by `{os.pathsep}`")
     return named
@@ -153,7 +156,7 @@ def _paths(value: str) -> tuple[Path, ...]:
 def _does_not_exist(path: Path) -> bool:
     try:
         path.stat()
-    except OSError as error:  # the code that reads another kind reports the mistake
+    except OSError as error:  # the code that reads the file reports the mistake
         return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 

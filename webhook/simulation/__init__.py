@@ -1,1 +1,1 @@
-"""Whether one job can ever start, and why one of a cluster does not run, with the obstacles."""
+"""Says whether a job can ever start, why a job in a cluster does not run, and the obstacles."""

@@ -1,4 +1,4 @@
-"""The demands of a job: its pods, their devices and claims, and its queue."""
+"""Reads the demands of a job: its pods, their devices and claims, and its queue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedPods:
-    """One pod set: its pods, None if they cannot be known, and the devices of one pod."""
+    """One pod set: the number of pods, None if unknown, and the devices and claims of one pod."""
 
     name: str
     pods: int | None
@@ -38,12 +38,12 @@ class JobRequest:
     """The demands of a job.
 
     Args:
-        pod_sets: its pods.
-        queue, cluster_queue, cohort: where it waits in Kueue; "" if Kueue does not manage it, or if the name is not
-        known.
-        volcano_queue: the queue of Volcano that it names, or "".
-        assumed: the assumption about a runtime that no file has; "" for no assumption.
-        requests: the amounts that its queue counts, by resource, as a quantity for each pod set.
+        pod_sets: the pod sets of the job.
+        queue, cluster_queue, cohort: where the job waits in Kueue; "" if Kueue does not manage it, or if the name is
+        unknown.
+        volcano_queue: the queue of Volcano, or "".
+        assumed: the assumption about a runtime that no file has, or "".
+        requests: for each pod set, the amounts that count against the queue, as quantities by resource.
     """
 
     pod_sets: tuple[AskedPods, ...] = ()
@@ -56,10 +56,10 @@ class JobRequest:
 
 
 def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, policies: PolicySet) -> Subject:
-    """Return an object as facts see it, without values of a wrong type, which the policies report.
+    """Return a job as a subject for facts, without values of wrong types, which policies report.
 
     Args:
-        attributes: of the request that creates it.
+        attributes: the attributes of the request that creates the job.
         obj: the object after the mutating phase.
         cluster: the other objects of the cluster.
         policies: the policies of the review.
@@ -70,7 +70,7 @@ def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, policies
 
 
 def read_job_request(subject: Subject) -> JobRequest:
-    """Return what an object asks for."""
+    """Return the demands of a job; empty for an object without demands."""
     obj = subject.object
     if not isinstance(obj, dict):
         return JobRequest()
@@ -94,7 +94,7 @@ def _assumed_of_runtime(train_job: Subject) -> str:
 
 
 def _volcano_queue(subject: Subject) -> str:
-    """Return the queue that Volcano reads, "" if Volcano does not place the pods."""
+    """Return the job's queue in Volcano; "" if Volcano does not place the pods."""
     templates = [each.template for each in subject.once(pod_sets).all]
     if subject.group_kind[0] in _VOLCANO:
         named = [get(subject.object, ("spec", "queue"), "")]

@@ -1,6 +1,6 @@
-"""The obstacles to the start of a job, in their order: admission, queue, quota, claims, nodes, launcher.
+"""Assigns each group of rules to an aspect of the start of a job: admission, queue, quota, claims, nodes, launcher.
 
-Each group of rules is about one of these; some rules of a group are about another.
+Some rules have another aspect than their group.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ _RULES: Final[Mapping[str, Aspect]] = {
 
 
 def groups() -> frozenset[str]:
-    """Return every group of rules that has an aspect."""
+    """Return the groups of rules that have an aspect."""
     return frozenset(_OF_GROUP)
 
 
 def aspect_of(rule: str) -> Aspect:
-    """Return the aspect of a rule; a rule or policy of a site is about admission."""
+    """Return the aspect of a rule. For a rule or policy of a site, it is admission."""
     return _RULES.get(rule) or _OF_GROUP.get(rule.partition("/")[0], "admission")

@@ -1,6 +1,7 @@
-"""The open questions about the start of a job, besides missing objects of rules: its pods, its scheduler, the nodes.
+"""Finds open questions about the start of a job that no rule checks: about its pods, its scheduler and the nodes.
 
-Rules report nothing about objects that they do not look up. These questions keep that from being counted as good.
+Rules report nothing about objects that they do not look up. Because of these questions, the answer is then not "can
+start".
 """
 
 from __future__ import annotations
@@ -38,18 +39,19 @@ _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _COMPARED: Final = frozenset(("cpu", "memory"))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
-"""Fields of a PodSpec that choose nodes."""
+"""The fields of a PodSpec that choose nodes."""
 _FIELDS_NOT_COMPARED: Final = ("nodeName", "topologySpreadConstraints")
 """The fields that no rule compares with the nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenQuestion:
-    """Something that decides the start and is not known.
+    """A question on which the start depends and whose answer is unknown.
 
     Args:
-        aspects: the aspects that it leaves open.
-        what: what is not known, as a sentence without a full stop; only for nodes: the text after the word "nodes".
+        aspects: the affected aspects.
+        what: a sentence about the unknown thing, without a full stop. For the aspect nodes alone, the sentence begins
+            with the word "nodes", which `what` lacks.
     """
 
     aspects: tuple[Aspect, ...]
@@ -57,22 +59,22 @@ class OpenQuestion:
 
     @property
     def is_about_nodes_alone(self) -> bool:
-        """Return whether only the nodes are not known."""
+        """Return whether the only affected aspect is nodes."""
         return self.aspects == ("nodes",)
 
     @property
     def sentence(self) -> str:
-        """Return what is not known, with its subject."""
+        """Return the whole sentence."""
         return f"nodes {self.what}" if self.is_about_nodes_alone else self.what
 
 
 def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> tuple[OpenQuestion, ...]:
-    """Return what is not known of an object, each question once.
+    """Return the different open questions about a job.
 
     Args:
-        subject: the object.
+        subject: the job.
         cluster: the other objects of the cluster.
-        told: ids of rules that found something.
+        told: the ids of rules with a finding.
     """
     if not isinstance(subject.object, dict):
         return ()
@@ -88,9 +90,9 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
 
 
 def scheduler_names(subject: Subject) -> tuple[str, ...]:
-    """Return the schedulers that place the pods of an object, each once; none if the default scheduler does.
+    """Return the schedulers that place the pods of an object; empty for only the default scheduler.
 
-    A Volcano Job, a SparkApplication and a label of KubeRay name the scheduler of all pods.
+    A Volcano Job, a SparkApplication and a label of KubeRay name the scheduler for all pods.
     """
     obj = subject.object
     of_all = (
@@ -112,9 +114,10 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
 
 
 def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:
-    """Yield the level of Pod Security that the namespace enforces, if no rule compared it with the pods.
+    """Yield a question about the level of Pod Security that the namespace enforces, if no rule compared it with the
+    pods.
 
-    The rule does not apply to every kind, nor to a Pod with a node or a controller, and a site may turn it off.
+    The rule does not apply to all kinds, and not to a Pod with a node or a controller, and a site may turn it off.
     """
     enforced = enforced_level(subject)
     if enforced is None or POD_SECURITY.id in told:
@@ -133,7 +136,9 @@ def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield what of model servers is not known: how many processes they start, or what becomes of too many."""
+    """Yield questions about model servers: the number of their processes is unknown, or the effect of too many
+    processes.
+    """
     if not subject.once(server_candidates):
         return
     from webhook.facts.model_servers.servers_of_object import read_servers
@@ -149,7 +154,7 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
 
 
 def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:
-    """Yield requirements of the pods that are not compared with nodes."""
+    """Yield a question about requirements of the pods that are not compared with nodes."""
     nodes = _objects_of_cluster(cluster, NODE)
     if not nodes:
         what = "not compared: none is known"
@@ -167,7 +172,7 @@ def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion
 
 
 def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster: Cluster) -> Iterator[str]:
-    """Yield what pods require of a node that no rule compares with the nodes."""
+    """Yield the names of requirements on nodes that no rule compares with the nodes."""
     compared = {id(each.pods.template): each for each in subject.once(pods_and_nodes)}
     for podset in subject.once(pod_sets).all:
         template = template_of(podset, subject)
@@ -186,7 +191,9 @@ def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster:
 
 
 def _may_be_kept_out(each: PodsAndNodes | None, nodes: Sequence[JSON], template: PodTemplate, subject: Subject) -> bool:
-    """Return whether taints or cordons keep a pod from nodes. If the nodes that fit are known: from all of these."""
+    """Return whether taints or cordons may keep a pod from nodes. If the fitting nodes are known, they must keep it
+    from all of them.
+    """
     if each is not None:
         return each.fits_a_node and not each.fits_a_node_today
     return any(_keeps_out(node, template, subject) for node in nodes)
@@ -198,7 +205,7 @@ def _requested_names(container: PodContainer) -> Iterator[str]:
 
 
 def _keeps_out(node: JSON, template: PodTemplate, subject: Subject) -> bool:
-    """Return whether a node refuses such a pod: it is cordoned, or has a taint that the pod does not tolerate."""
+    """Return whether a node refuses a pod: the node is cordoned, or has a taint that the pod does not tolerate."""
     spec = Node.of(node).spec
     taints = [each.json for each in spec.taints]
     tolerations = [each.json for each in template.spec.tolerations]

@@ -1,8 +1,8 @@
-"""Runs one job through both phases of admission as if it were created now, and gives the answer in a word, with the
-obstacles in each part of the cluster.
+"""Runs one job through both phases of admission as if it were created now, and returns the answer with the obstacles,
+by aspect.
 
-Policies decide as at admission, and each rule has the moment when an object that breaks it fails (rules/rule.py). A
-rule that could not be evaluated leaves the answer open.
+Policies are evaluated as at admission. The answer follows from the broken rules: each has the moment at which an
+object that breaks it fails (rules/rule.py). If a rule could not be evaluated, the answer is unknown.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ANSWERS: Final[Mapping[Answer, str]] = {
     "refused": "would be refused",
     "never": "never starts as it and the cluster are now",
     "fails": "starts, and then fails",
-    "unknown": "may start; not everything that decides it is known",
-    "waits": "waits for others",
+    "unknown": "may start; the answer depends on something unknown",
+    "waits": "waits for other jobs",
     "nothing-found": "nothing found that stops it",
     "can-start": "can start",
 }
@@ -56,12 +56,12 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
     "start": "fails",
     "waiting": "never",
 }
-"""The effect of a broken rule on the start; the other moments have no effect on it."""
+"""The answer for a broken rule, by its moment. Other moments do not affect the start."""
 WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
-"""Rules about waiting that ends without help: other jobs finish, the rest of a group arrives."""
+"""Rules about a wait that ends by itself, when other jobs finish or the rest of a group arrives."""
 _WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
 Moments: TypeAlias = Callable[[str], Moment | None]
-"""Returns when objects that break a rule go wrong, by its id; None for a rule that does not exist."""
+"""Returns the moment at which an object that breaks a rule fails, by the rule's id; None for an unknown rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +69,16 @@ class Simulation:
     """The answer for one job.
 
     Args:
-        about, place: the job.
-        operation: of its request.
+        about, place: the job and its place.
+        operation: the operation of its request.
         answer: the answer in a word.
         against: the obstacles, by aspect.
         besides: other findings, which do not prevent the start.
         unknown: the rules about the start that were not evaluated.
-        questions: aspects that decide the start and that no rule checks.
+        questions: open questions on which the start depends.
         asked: the requests of the job, and its queue.
-        looked_at: the view for the look-ups.
-        left_out: what the configuration and annotations left out. excepted: the findings among that.
+        looked_at: the view that recorded the look-ups.
+        left_out: what the configuration and annotations left out. excepted: the findings with an exception.
     """
 
     about: Subject
@@ -96,12 +96,12 @@ class Simulation:
 
     @property
     def can_start(self) -> bool | None:
-        """Return whether the job can start; None if it is not known."""
+        """Return whether the job can start; None if unknown."""
         return None if self.answer == "waits" and self.questions else STARTS[self.answer]
 
     @property
     def headline(self) -> str:
-        """Return the answer as a sentence about the job, with the unknown properties of the nodes."""
+        """Return the answer as a sentence about the job, with the open questions."""
         said = ANSWERS[self.answer]
         if self.answer == "refused":
             return f"{said} {_WHEN.get(self.operation, _WHEN['CREATE'])}"
@@ -110,14 +110,14 @@ class Simulation:
         return said
 
     def unknowns_about(self, aspect: Aspect) -> tuple[str, ...]:
-        """Return what rules could not find out about an aspect."""
+        """Return the reasons why rules about an aspect were not evaluated."""
         return tuple(
             what
             for what, _ in missing_things_with_rules(each for each in self.unknown if aspect_of(each.rule.id) == aspect)
         )
 
     def question_about(self, aspect: Aspect) -> OpenQuestion | None:
-        """Return the open question about an aspect, None if there is none."""
+        """Return the first open question about an aspect; None if there is none."""
         return next((each for each in self.questions if aspect in each.aspects), None)
 
 
@@ -143,17 +143,17 @@ def simulation(
     questions: tuple[OpenQuestion, ...],
     looked_at: RecordingCluster,
 ) -> Simulation:
-    """Return the answer that findings about a job give.
+    """Return the answer that follows from findings about a job.
 
     Args:
-        findings: decisions of both phases of admission, with or without passes.
-        when: when objects that break a rule go wrong.
+        findings: the findings of both phases of admission, with or without passes.
+        when: returns the moment of a rule.
         about: the job.
-        place: its place.
-        operation: of its request.
-        asked: what the job asks for.
-        questions: what decides the start and no rule looks at.
-        looked_at: what was looked up.
+        place: the place of the job.
+        operation: the operation of its request.
+        asked: the demands of the job.
+        questions: open questions on which the start depends.
+        looked_at: the view that recorded the look-ups.
     """
     against: dict[Aspect, list[Finding]] = {}
     besides: list[Finding] = []
@@ -185,7 +185,7 @@ def simulation(
 
 
 def _answer(finding: Finding, when: Moments) -> Answer | None:
-    """Return what one finding means for the start; None if it means nothing for it."""
+    """Return the answer for one finding; None if it does not affect the start."""
     moment = when(finding.rule.id) or ""
     if finding.result is Result.PASS or finding.exception_reason:
         return None
@@ -197,7 +197,7 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
 
 
 def missing_things_with_rules(unknown: Iterable[Finding]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each missing thing once, with the rules that would need it."""
+    """Yield each missing object, or other reason, with the rules that were not evaluated because of it."""
     rules: dict[str, dict[str, None]] = {}
     for finding in unknown:
         for text in map(str, finding.missing) if finding.missing else (_told(finding),):
@@ -206,7 +206,7 @@ def missing_things_with_rules(unknown: Iterable[Finding]) -> Iterator[tuple[str,
 
 
 def _told(finding: Finding) -> str:
-    """Return why a rule without a missing object was not evaluated."""
+    """Return the reason why a rule was not evaluated, if no object is missing."""
     message = " ".join(finding.message.split())
     return message.partition("not evaluated: ")[2] or message
 
@@ -224,11 +224,11 @@ def simulate_job(
     """Run one job through both phases, and return the result.
 
     Args:
-        attributes: of the request that creates it.
-        located: its place.
+        attributes: the attributes of the request that creates the job.
+        located: the place of the job.
         cluster: the other objects of the cluster.
         assembled: the policies and the workload table.
-        when: the moments at which objects that break rules go wrong.
+        when: returns the moment of a rule.
     """
     admin = replace(assembled.options, sees_all_namespaces=True)
     door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)

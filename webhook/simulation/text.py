@@ -1,4 +1,4 @@
-"""The answer about a job for people and for programs."""
+"""Writes the answer about a job, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _WIDEST: Final = max(map(len, ASPECTS))
 _MARGIN: Final = " " * (_WIDEST + 6)
 _MOST: Final = 12
 _HIDDEN: Final = ("ConfigMap", "CustomResourceDefinition", "Namespace")
-"""Kinds that policies look up for themselves: parameters, releases, selectors."""
+"""Kinds that are not shown among the objects that were read: policies look them up for parameters, releases and
+selectors."""
 _AFTER_SIGN: Final = "  "
-"""As wide as a sign and the blank after it."""
+"""As wide as a symbol and the blank after it."""
 
 
 def text(simulation: Simulation, screen: Screen) -> str:
-    """Write the answer, then each aspect, the requests of the job, the objects that were read, and the unknowns."""
+    """Return the answer, then each aspect, the demands of the job, the objects that were read, and the unknowns."""
     return "".join(f"{line}\n" for line in _lines(simulation, screen))
 
 
@@ -45,7 +46,7 @@ def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
 
 
 def lines_of_headline(sign: str, about: str, headline: str, screen: Screen) -> Iterator[str]:
-    """Yield the sign of a result, the object in bold, and what follows it, in lines that fit."""
+    """Yield the symbol of a result, the object in bold, and the headline, in lines that fit."""
     named = terminal.one_line(about)
     first, *others = screen.wrapped(terminal.one_line(f"{named}{headline}"), _AFTER_SIGN)
     styled = first.removeprefix(_AFTER_SIGN).replace(named, screen.styled(named, "bold"), 1)
@@ -75,7 +76,9 @@ def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[
 
 
 def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str, str, bool]:
-    """Return a label, a sentence, and whether the aspect is known; "" if an earlier aspect has the same question."""
+    """Return a label, a sentence, and whether the aspect is known. The sentence is "" if an earlier aspect has the
+    same question.
+    """
     question = simulation.question_about(aspect)
     if open_about := simulation.unknowns_about(aspect):
         return aspect, f"not known: {_first_names_as_text(open_about)}", False
@@ -109,7 +112,7 @@ def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
 
 
 def _sentence_about_fine_aspect(simulation: Simulation, aspect: Aspect) -> str:
-    """Return a sentence about an aspect that does not keep the job from starting."""
+    """Return a sentence about an aspect without obstacles."""
     asked = simulation.asked
     if aspect == "queue":
         return _queue(simulation)
@@ -138,7 +141,9 @@ def _count(simulation: Simulation, kind: str) -> int:
 
 
 def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
-    """Yield the requests of the job, the objects that were read, the unknowns and other findings, each with a title."""
+    """Yield, each with a title, the demands of the job, the objects that were read, the unknowns, and other
+    findings.
+    """
     if simulation.asked.pod_sets:
         yield "asks for", _requests_as_text(simulation)
     if simulation.asked.assumed:
@@ -160,7 +165,7 @@ def titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
 
 
 def _requests_as_text(simulation: Simulation) -> str:
-    """Write the pods with devices, and what they count for in their queue."""
+    """Yield lines about the pods with their devices, and the amounts that count against their queue."""
     requests = dict(simulation.asked.requests)
     sets = []
     for each in simulation.asked.pod_sets:
@@ -172,7 +177,9 @@ def _requests_as_text(simulation: Simulation) -> str:
 
 
 def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
-    """Return the names of the objects that were found, and the length of each list that has more objects than names."""
+    """Return the names of the objects that were found, and the length of each list with more objects than were
+    named.
+    """
     seen, about = simulation.looked_at, simulation.about
     own = about.kind, about.namespace, about.name
     named = [

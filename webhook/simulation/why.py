@@ -1,6 +1,7 @@
-"""Why a job of a cluster does not run: the statements of controllers, and the findings of rules about its next start.
+"""Explains why a job of a cluster does not run: with the statements of controllers, and the findings of rules about
+its next start.
 
-Findings about waiting for others are left out: the queue itself reports this about an existing job.
+Findings about waiting for other jobs are left out, because the queue itself reports this about an existing job.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Why(Struct, frozen=True, kw_only=True):
 
     Args:
         explanation: the statements of controllers.
-        next: the findings of rules, as if the job were created now; None if it runs or is done, or has no pods.
-        source: the source of the cluster: `the cluster`, or the file of the object.
+        next: the simulation of the job as if it were created now; None if it runs or is done, or has no pods.
+        source: the source of the object: `the cluster`, or a file.
     """
 
     explanation: Explanation
@@ -48,7 +49,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """Return 0 if nothing has to be fixed, 1 if something has, 3 if it is not known."""
+        """Return 0 if nothing must be fixed, 1 if something must be fixed, 3 if unknown."""
         state = self.explanation.state
         if state in ("running", "done"):
             return 0
@@ -59,7 +60,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
 
 def without_waiting(simulation: Simulation) -> Simulation:
-    """Return what rules find without those about waiting for others."""
+    """Return the simulation without findings about waiting for other jobs."""
     against = {
         aspect: kept
         for aspect, findings in simulation.against.items()
@@ -72,7 +73,9 @@ def without_waiting(simulation: Simulation) -> Simulation:
 
 
 def why_as_text(why: Why, screen: Screen) -> str:
-    """Write the state and what decides it, then what rules find against the next start, then what is not known."""
+    """Return the state with the statements about it, then the findings of rules about the next start, then the
+    unknowns.
+    """
     return "".join(f"{line}\n" for line in _lines(why, screen))
 
 
@@ -132,9 +135,7 @@ def _kind_in_plural(kind: str, count: int) -> str:
 
 
 def why_as_json(why: Why) -> dict[str, Any]:
-    """Return the answer as plain JSON values: the answer of simulate about the job, and its current state in the
-    cluster.
-    """
+    """Return plain JSON values: the answer of `simulate` about the job, and its current state in the cluster."""
     explanation = why.explanation
     simulated = simulation_as_json(why.next) if why.next is not None else {"answer": None, "unknown": []}
     unknown = [{"what": each, "aspects": [], "rules": []} for each in explanation.unknown]
