@@ -7,9 +7,9 @@ linear unless one of these is possible (Weber and Seidl 1991, Weideman and other
 - a loop that reads a word, a second loop after it that reads the same word, and a way from the first loop to the second
   that also reads this word: quadratic or worse. A search for a pattern anywhere in a text is such a first loop.
 
-A loop counts only if the pattern may still fail after it. `\\b`, lookahead and lookbehind of one character, and
-possessive repeats of one character are honoured; longer ones and other possessive parts are ignored, so the answer errs
-towards "not linear".
+A loop counts only if the pattern may still fail after it. The analysis knows `\\b`, lookahead and lookbehind of one
+character, and possessive repeats of one character. It ignores longer lookahead and lookbehind and other possessive
+parts, so it may call a linear pattern "not linear".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Use(Enum):
     Attributes:
         ANYWHERE: the pattern is tried at every place of a text, as `search`, `findall` and `sub` do.
         BEGINNING: the pattern is tried once, at the beginning of a text.
-        WHOLE: the same, and the pattern must match to the end of the text.
+        WHOLE: the pattern is tried once, and must match the whole text.
         IN_A_ROW: each match begins at the end of the previous match; the search ends at the first failure.
     """
 
@@ -75,10 +75,11 @@ class _Graph:
     """The ways through a pattern.
 
     Attributes:
-        free: for each state, states that are reached without reading.
-        begins: the same, at the beginning of the text alone.
-        asks: the same under a condition on the text; None if the analysis does not know the condition.
-        takes_all: the same after a possessive repeat, with the condition on the character after the repeat.
+        free: for each state, the states that follow without reading a character.
+        begins: for each state, the states that follow only at the beginning of the text.
+        asks: for each state, the states that follow under a condition on the text; None for an unknown condition.
+        takes_all: for each state, the states that follow after a possessive repeat, with the condition on the next
+            character.
         reads: for each state, the characters that it reads and the next state.
     """
 

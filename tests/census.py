@@ -91,7 +91,7 @@ def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterat
         yield from (("", each) for each in value.__mro__)
     elif issubclass(kind, FunctionType):
         yield from _parts_of_function(value)
-    elif issubclass(kind, FrameType):  # while it runs, gc lists nothing for it
+    elif issubclass(kind, FrameType):  # gc lists nothing for a running frame
         yield from ((f"{value.f_code.co_qualname}<{name}>", each) for name, each in list(value.f_locals.items()))
     elif issubclass(kind, (dict, *_SEQUENCES)):
         inner = label if label.endswith(_DEEPEST) else f"{label}[]"

@@ -29,7 +29,7 @@ def some_quickly(rows: Iterable[Row], every: int) -> list[Row | Any]:
 
 
 def _slow_row(row: Any) -> Any:
-    if isinstance(row, type(pytest.param())):  # it is a tuple, too
+    if isinstance(row, type(pytest.param())):  # pytest.param is a tuple, too
         return pytest.param(*row.values, marks=[*row.marks, pytest.mark.slow], id=row.id)
     return pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
 

@@ -30,7 +30,7 @@ def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
     made = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     references = {normalised(one["name"]): one["bom-ref"] for one in made["components"]}
     for one in made["components"]:
-        del one["description"]  # it repeats the lines of the lock file
+        del one["description"]  # the description repeats the lines of the lock file
     (root,) = (one for one in made["dependencies"] if one["ref"] == made["metadata"]["component"]["bom-ref"])
     root["dependsOn"] = sorted(references[name] for name in declared())
     text = json.dumps(made, indent=2) + "\n"

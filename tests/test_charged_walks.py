@@ -240,14 +240,14 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),
     "problems of a check": (1, problems),
     "variables without names": (1, variables_without_names),
-    "values that are no choice": (3, wrong_choices),
+    "values that are not a choice": (3, wrong_choices),
     "params of a binding": (1, params_of_a_binding),
     "patches of templates": (3, lambda looks: patch_templates(PATCHES, TABLE, looks)),
 }
 
 
 @pytest.mark.parametrize(("units", "walk"), WALKS.values(), ids=WALKS)
-def test_a_long_walk_looks_at_the_clock(units: int, walk: Callable[[Looks], Any]) -> None:
+def test_a_long_walk_checks_the_clock(units: int, walk: Callable[[Looks], Any]) -> None:
     looks = Looks()
     walk(looks)
     assert looks.count >= MANY * units // (2 * STEP)

@@ -116,7 +116,7 @@ def claimgate(installed, folder, *arguments):
 
 
 @pytest.mark.parametrize("row", some_quickly(WORKS, 4))
-def test_files_need_no_extra(row, installed, tmp_path):
+def test_verbs_that_read_files_need_no_extra(row, installed, tmp_path):
     arguments, code, told = WORKS[row]
     done = claimgate(installed, tmp_path, *arguments)
     assert (done.returncode, "Error" in done.stderr) == (code, False), done.stdout + done.stderr
@@ -195,5 +195,5 @@ def test_the_message_knows_every_package_of_the_extras():
     assert Requirement(everything).extras == set(EXTRAS) - {"ray"}
 
 
-def test_spans_need_an_extra_though_fastapi_brings_a_part_of_the_package():
+def test_spans_need_an_extra_although_fastapi_installs_a_part_of_the_package():
     assert install_hint_for_module("opentelemetry.sdk").endswith(OTEL)

@@ -87,12 +87,12 @@ def test_the_action_annotates_and_writes_sarif(tmp_path):
     assert (tmp_path / "outputs").read_text() == f"sarif={sarif}\n"
 
 
-def test_the_action_passes_where_all_is_well(tmp_path):
+def test_the_action_passes_without_a_finding(tmp_path):
     done = audit_step(tmp_path, paths=GOOD, context="examples/research-team/cluster", sarif=str(tmp_path / "s"))
     assert (done.returncode, "::error" in done.stdout) == (0, False)
 
 
-def test_items_of_the_action_are_lines(tmp_path):
+def test_each_line_of_an_input_of_the_action_is_one_item(tmp_path):
     """A path may have blanks, and characters that a shell would expand."""
     folder = tmp_path / "a checkout"
     for name in ("my manifests", "the cluster", "no * at all"):
@@ -106,7 +106,7 @@ def test_items_of_the_action_are_lines(tmp_path):
     assert places == {"my%20manifests/mpijob-slots.yaml", "no%20%2A%20at%20all/mpijob-slots.yaml"}
 
 
-def test_paths_of_the_action_are_no_options(tmp_path):
+def test_paths_of_the_action_are_not_options(tmp_path):
     done = audit_step(tmp_path, cwd=tmp_path, paths="--output=json", sarif=str(tmp_path / "s"))
     assert done.returncode == 2
     assert "--output=json: no such file or folder" in done.stderr
@@ -217,7 +217,7 @@ def entry_of_hook(name, arguments=None):
 
 
 @pytest.mark.parametrize("file", ["--config=x.yaml", "--kubeconfig=.k.yaml", "-ojson=y.yaml"])
-def test_the_hook_takes_no_file_for_an_option(file, tmp_path):
+def test_the_hook_reads_no_file_name_as_an_option(file, tmp_path):
     (tmp_path / file).write_text("{}")
     done = shell(f"{entry_of_hook('claimgate-audit')} {file}", cwd=tmp_path)
     assert done.returncode == 0
@@ -263,7 +263,7 @@ def test_the_job_of_gitlab_writes_its_report(tmp_path):
     assert [each["check_name"] for each in report if each["check_name"] == "training-job/slots-for-ranks"]
 
 
-def test_more_arguments_of_both_jobs_are_lines_that_no_shell_reads(tmp_path):
+def test_each_line_of_arguments_is_one_argument_without_a_shell(tmp_path):
     """The baseline has a blank in its name, and a shell would run the argument."""
     (checkout := tmp_path / "checkout").mkdir()
     shutil.copy(ROOT / BROKEN, checkout / "job.yaml")
@@ -314,7 +314,7 @@ def hostile_folder(tmp_path):
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param("python -m venv x", id="what the action ran"),
+        pytest.param("python -m venv x", id="the command that the action ran"),
         pytest.param("python -m pip --version", id="pip"),
         pytest.param("python -c 'import yaml'", id="an import"),
         pytest.param("python -m webhook version", id="claimgate as a module"),
@@ -502,7 +502,7 @@ def test_a_wheel_that_pipx_installs_works_alone(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_line_starts_where_posix_is_not(tmp_path):
+def test_the_command_line_starts_without_posix(tmp_path):
     """Like Windows: without fork, and without modules that only POSIX has."""
     code = (
         "import os, sys\n"

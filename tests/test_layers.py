@@ -53,7 +53,9 @@ FACTS = (
     {"kueue", "volcano"},
     {"preemption"},
 )
-"""The floors of facts/, from the lowest. Its other modules, which all packages use, import none of them."""
+"""The packages of facts/ by floor, from the lowest. The other modules of facts/, which all packages use, import none
+of these packages.
+"""
 FLOOR = {name: height for height, names in enumerate(FACTS) for name in names}
 
 DISTRIBUTIONS = {
@@ -356,7 +358,7 @@ def test_modules_are_named_after_their_content():
     assert [path.name for path in PACKAGE.rglob("*.py") if path.stem in BANNED] == []
 
 
-def test_every_module_says_what_it_knows():
+def test_every_module_has_a_docstring():
     assert [path for path in PACKAGE.rglob("*.py") if not parsed(path).docstring] == []
 
 

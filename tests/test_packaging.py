@@ -85,7 +85,7 @@ def test_locks_agree_with_each_other():
         assert pins(lock).items() <= dev.items()
 
 
-def test_everything_declared_is_locked():
+def test_every_declared_dependency_is_locked():
     declared = [*PROJECT["project"]["dependencies"], *itertools.chain(*EXTRAS.values())]
     declared = [one for one in declared if not one.startswith("claimgate[")]
     on_ray = pins("requirements-ray.lock").keys()
@@ -96,7 +96,7 @@ def test_everything_declared_is_locked():
     assert {re.match(r"[a-z0-9-]+", one)[0] for one in wanted} <= locked
 
 
-def test_every_dependency_says_why_it_is_there():
+def test_every_dependency_has_a_reason():
     text = (ROOT / "pyproject.toml").read_text()
     declared = text[text.index("dependencies = [") : text.index("[project.scripts]")].splitlines()
     named = [line for line in declared if line.startswith('  "')]

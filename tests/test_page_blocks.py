@@ -217,6 +217,6 @@ def test_a_file_of_a_page_is_used_by_a_later_command(page: str, block: Block) ->
     assert any(block.reason in each.text for each in later if each.is_run)
 
 
-def test_every_block_of_a_program_is_run_or_says_why_not() -> None:
+def test_every_block_with_a_program_is_run_or_has_a_reason() -> None:
     silent = [(page, block.text) for page, block in ALL if block.language == "python" and not block.marker]
     assert silent == [], "name the file before the block, and run it in a later block"

@@ -21,7 +21,7 @@ NAMES = {"_re2", "pool_manager"}
 
 
 @pytest.mark.parametrize("room", [messages, patterns], ids=lambda room: room.__name__)
-def test_the_installed_versions_have_what_is_used(room):
+def test_the_installed_versions_have_the_private_parts_that_are_used(room):
     room.check_installed_version()
 
 
@@ -55,7 +55,7 @@ def test_each_package_with_private_use_has_an_upper_bound(package):
     assert ",<" in declared
 
 
-def test_no_other_module_uses_what_is_not_promised():
+def test_no_other_module_uses_private_parts():
     for file in (ROOT / "webhook").rglob("*.py"):
         if file.name == "private_api.py":
             continue

@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "python.md").read_text()
 POLICY = str(ROOT / "tests" / "data" / "commands" / "policies")
 
 
-def test_the_page_names_everything():
+def test_the_page_names_every_public_name():
     assert [name for name in claimgate.__all__ if name not in PAGE and name != "__version__"] == []
 
 
@@ -25,7 +25,7 @@ def test_mistakes_are_errors_of_the_api(tmp_path):
         claimgate.review(policies, {"apiVersion": "v1", "kind": "Pod"}, operation="PATCH")
 
 
-def test_an_object_is_mutated_and_stays_as_it_was():
+def test_a_review_mutates_a_copy_of_the_object():
     policies = claimgate.load_policies(POLICY)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
     result = claimgate.review(policies, pod)

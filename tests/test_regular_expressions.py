@@ -28,7 +28,7 @@ def _use(home: str, expression: Expression) -> Use:
     return named[0] if named else expression.use
 
 
-def test_each_takes_linear_time() -> None:
+def test_each_expression_takes_linear_time() -> None:
     quadratic = {
         home: why
         for home, each in find_expressions().items()

@@ -13,7 +13,7 @@ def text():
 
 
 @pytest.mark.slow
-def test_every_locked_package_is_in_it_with_version_and_hashes(text):
+def test_the_bill_has_every_locked_package_with_version_and_hashes(text):
     components = {
         normalised(one["name"]): (
             one["version"],
@@ -36,5 +36,5 @@ def test_the_application_depends_on_what_it_declares(text):
 
 
 @pytest.mark.slow
-def test_it_is_the_same_whenever_it_is_made(text):
+def test_the_bill_does_not_depend_on_the_time(text):
     assert bill_of_materials() == text

@@ -1,5 +1,6 @@
-"""Number fields may have texts of digits that int() cannot read: no rule fails because of them, so no rule hides
-others."""
+"""Number fields may have texts of digits that int() cannot read. No rule fails because of them, because a failed rule
+would hide the findings of others.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The shipped policies refuse exactly the claims, classes, taint rules and pod groups that kube-apiserver 1.36.1
 refuses.
 
-tests/data/dra/verdicts.tsv has the API server's answers; `python -m tests.e2e.dra_verdicts` asks again.
+tests/data/dra/verdicts.tsv has the API server's answers; `python -m tests.e2e.dra_verdicts` writes them again.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def nulled(value: JSON) -> Iterator[JSON]:
 
 
 @pytest.mark.parametrize(("row", "version", "rule"), some_quickly(TEMPLATES, 4))
-def test_null_anywhere_fails_no_expression(row: Row, version: str, rule: PodSetRule) -> None:
+def test_a_null_at_any_place_fails_no_expression(row: Row, version: str, rule: PodSetRule) -> None:
     full = spec(resourceClaimName="a")
     full["initContainers"] = [
         {"name": "init", "image": "x", "resources": {"limits": {"gpu": "1"}, "requests": {"cpu": "1"}}}

@@ -85,7 +85,7 @@ def test_custom_kinds_are_not_changed():
     assert reviewed(sandbox).patched_object != sandbox
 
 
-def test_the_pods_that_their_controllers_make_are_translated():
+def test_the_pods_of_custom_kinds_are_translated():
     pod = {"apiVersion": "v1", "kind": "Pod", **template()}
     pod["metadata"] = {"name": "b-0", "namespace": "team-a"}
     outcome = reviewed(pod, *documented())

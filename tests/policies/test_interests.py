@@ -87,7 +87,7 @@ def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
         yield from (each for each in asked.context if pod_templates(each, TABLE))
 
 
-def test_a_heartbeat_of_a_node_changes_nothing_that_is_held() -> None:
+def test_a_heartbeat_of_a_node_changes_no_held_object() -> None:
     (nodes,) = [each for each in shipped_policies().interests() if each.kind == ("", "Node")]
     project = projection_of_fields(nodes.fields)
 

@@ -29,15 +29,15 @@ POLICIES = shipped_policies()
 FOLDERS = ("kubeflow", "dra", "kueue", "volcano", "opensandbox")
 
 INVALID = {
-    # file -> why it is not valid (the reference's section 7 and the index's notes); only these files have denials
+    # file -> why it is not valid; only these files have denials
     "dra/nvidia-dra-driver/mig+mps__sharing-demo-claims.yaml": "resource.k8s.io/v1alpha2",
     "dra/nvidia-dra-driver/mig+mps__sharing-demo-job-1.yaml": "`source:` of v1alpha2",
     "dra/nvidia-dra-driver/mig+mps__sharing-demo-job.yaml": "`source:` of v1alpha2",
     "dra/nvidia-dra-driver/selectors__claims.yaml": "resource.k8s.io/v1alpha2",
     "dra/nvidia-dra-driver/selectors__pods.yaml": "`source:` of v1alpha2",
     "kubeflow/kep2782/aug-795c1a553-1.yaml": "requests of v1 without `exactly`, as v1beta1 has them",
-    "kubeflow/kep2782/june-06f52b006-1.yaml": "replicated job `Node` is no DNS label",
-    "kubeflow/kep2782/june-06f52b006-2.yaml": "on that runtime, which has no trainer step either",
+    "kubeflow/kep2782/june-06f52b006-1.yaml": "replicated job `Node` is not a DNS label",
+    "kubeflow/kep2782/june-06f52b006-2.yaml": "a TrainJob on the runtime of june-06f52b006-1, which has no trainer step",
     "kubeflow/kep2782/june-06f52b006-3.yaml": "manager `user` without a domain, on that runtime",
     "kubeflow/trainer-05-multi-step.yaml": "initializer without its volumeMount, refused since Trainer 2.3",
     "opensandbox/sandbox_v1alpha1_batchsandbox-with-task.yaml": "a number among the arguments of a task, which are texts",

@@ -138,7 +138,7 @@ def test_gpu_all_is_denied_with_its_place(row: Row, version: str, rule: PodSetRu
 
 
 def outside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
-    """The least object with requests outside a pod template."""
+    """The smallest object with requests outside a pod template."""
     row = TABLE.row(*kind)
     assert row is not None
     metadata = {"name": "x", "namespace": "team-a"}

@@ -55,7 +55,7 @@ def test_the_mistake_is_reported_and_the_similar_valid_object_is_not(name: str) 
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_right_shape_is_not_denied_for_anything_else(name: str) -> None:
+def test_the_corrected_form_is_not_denied_for_another_reason(name: str) -> None:
     row = ROWS[name]
     denied = [rule for rule in told(row, row["right"]) if RULES[rule].level == "deny"]
     assert denied == []

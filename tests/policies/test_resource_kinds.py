@@ -16,9 +16,9 @@ from webhook.workloads.table import Table
 
 NAMES = {"group": "apps.nvidia.com", "versions": ("v1alpha1",), "kind": "NIMService", "resource": "nimservices"}
 ROWS = {
-    "resources alone": Row(**NAMES, resources=(ResourceRule(path="spec.resources"),)),
+    "only resources": Row(**NAMES, resources=(ResourceRule(path="spec.resources"),)),
     "resources of a pod set": Row(**NAMES, resources=(ResourceRule(path="spec.resources", podSet="main"),)),
-    "a spec that is nearly one of a pod": Row(**NAMES, podSets=(PodSetRule(template="spec", embeds="podSpec"),)),
+    "a spec that is nearly a PodSpec": Row(**NAMES, podSets=(PodSetRule(template="spec", embeds="podSpec"),)),
 }
 
 

@@ -60,7 +60,7 @@ def test_the_actions_of_shipped_rules_match_the_pages() -> None:
     assert {done[place] for place in done if place[1] in rules and rules[place[1]].level == "warn"} == {"Warn"}
 
 
-def test_a_record_is_read_as_it_was_written() -> None:
+def test_a_written_record_is_read_unchanged() -> None:
     done = shipped_actions()
     record = read(written("0.1.0", done))
     assert record == done

@@ -25,7 +25,7 @@ def cases(folder: Path) -> tuple[Case, ...]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_its_suite_passes(folder: Path) -> None:
+def test_the_suite_of_a_policy_passes(folder: Path) -> None:
     assert cases(folder)
     failed = {case.id: why for case in cases(folder) if (why := run_case(case).why)}
     assert failed == {}

@@ -59,7 +59,7 @@ def test_every_value_at_every_place_gets_a_readable_answer(job: JSON) -> None:
 
 
 @all_rows("job", jobs)
-def test_a_null_has_the_findings_of_an_unset_field(job: JSON) -> None:
+def test_a_null_has_the_same_findings_as_an_unset_field(job: JSON) -> None:
     """The findings about a job stay the same if every unset field is null instead."""
 
     def said(obj: JSON) -> list[str]:

@@ -56,7 +56,7 @@ def problems(case: JSON, action: ValidationAction) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"])
-def test_objects_that_upstream_refuses_are_refused_and_few_others(kind: str) -> None:
+def test_objects_that_upstream_refuses_are_refused_and_few_other_objects(kind: str) -> None:
     for case in CASES:
         if case["object"]["kind"] != kind:
             continue

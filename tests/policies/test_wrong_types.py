@@ -151,7 +151,7 @@ def failed(obj: JSON, old: JSON = None) -> list[str]:
 
 
 @pytest.mark.parametrize("obj", WHOLE, ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
-def test_a_wrong_value_anywhere_fails_no_expression(obj: JSON) -> None:
+def test_a_wrong_value_at_any_place_fails_no_expression(obj: JSON) -> None:
     assert failed(obj) == []
     for path, wrong in some(product(nodes(obj), WRONG), 7):
         assert failed(replaced(obj, path, wrong)) == [], (paths.path_as_text(path), wrong)

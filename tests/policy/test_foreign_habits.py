@@ -135,5 +135,5 @@ def test_valid_cel_gets_no_hint(expression: str) -> None:
     assert [*hints_for_habits(expression)] == []
 
 
-def test_a_misspelt_name_keeps_its_own_hint() -> None:
+def test_a_misspelt_name_keeps_the_hint_about_the_name() -> None:
     assert note("objct.metadata.name == 'a'") == "did you mean `object`?"

@@ -70,7 +70,7 @@ def test_a_selector_is_written_as_the_api_server_reads_it():
     "expression, fields",
     [
         pytest.param("true", {"metadata.labels"}, id="none"),
-        pytest.param("namespaceObject == null", {"metadata.labels"}, id="whether there is one"),
+        pytest.param("namespaceObject == null", {"metadata.labels"}, id="whether the Namespace exists"),
         pytest.param("namespaceObject.metadata.name != ''", {"metadata.labels", "metadata.name"}, id="a name"),
         pytest.param(
             "has(namespaceObject.metadata.annotations)", {"metadata.labels", "metadata.annotations"}, id="annotations"
@@ -83,7 +83,7 @@ def test_a_selector_is_written_as_the_api_server_reads_it():
         pytest.param("has(namespaceObject.status.phase)", {"metadata.labels", "status"}, id="status"),
     ],
 )
-def test_namespaces_are_held_with_what_expressions_read(expression, fields):
+def test_namespaces_are_held_with_the_fields_that_expressions_read(expression, fields):
     (found,) = policies(validating(expression)).interests()
     assert found.fields == fields
 
@@ -101,7 +101,7 @@ def test_a_namespace_with_other_reads_is_kept_as_a_whole(expression):
     [
         pytest.param({"name": "x"}, True, id="cluster-scoped"),
         pytest.param({"name": "x", "namespace": "team"}, True, id="in the namespace of the request"),
-        pytest.param({"name": "x", "namespace": "other"}, False, id="in another"),
+        pytest.param({"name": "x", "namespace": "other"}, False, id="in another namespace"),
     ],
 )
 def test_the_view_knows_whether_a_custom_parameter_has_a_namespace(metadata, expected):

@@ -55,16 +55,18 @@ def asked(attributes, labels=None, **resources):
         pytest.param({"api_versions": ["v2"]}, {}, False, id="a version that is not served"),
         pytest.param({"resources": ["services"]}, {}, False, id="another resource"),
         pytest.param({"resources": ["*"]}, {}, True, id="any resource"),
-        pytest.param({"resources": ["*"]}, {"sub_resource": "exec"}, False, id="* is no sub-resource"),
-        pytest.param({"resources": ["pods"]}, {"sub_resource": "exec"}, False, id="the parent is no sub-resource"),
+        pytest.param({"resources": ["*"]}, {"sub_resource": "exec"}, False, id="* does not match a sub-resource"),
+        pytest.param(
+            {"resources": ["pods"]}, {"sub_resource": "exec"}, False, id="a resource does not match its sub-resource"
+        ),
         pytest.param({"resources": ["pods/exec"]}, {"sub_resource": "exec"}, True, id="the sub-resource"),
         pytest.param({"resources": ["pods/*"]}, {"sub_resource": "exec"}, True, id="every sub-resource"),
-        pytest.param({"resources": ["pods/*"]}, {}, True, id="pods/* is pods too"),
+        pytest.param({"resources": ["pods/*"]}, {}, True, id="pods/* matches pods too"),
         pytest.param({"resources": ["*/exec"]}, {"sub_resource": "exec"}, True, id="a sub-resource of anything"),
         pytest.param({"resources": ["*/*"]}, {"sub_resource": "exec"}, True, id="everything"),
         pytest.param({"resource_names": ["p"]}, {}, True, id="the name"),
         pytest.param({"resource_names": ["q"]}, {}, False, id="another name"),
-        pytest.param({"resource_names": ["p"]}, {"name": ""}, False, id="no name yet"),
+        pytest.param({"resource_names": ["p"]}, {"name": ""}, False, id="an object without a name"),
         pytest.param({"scope": "Namespaced"}, {}, True, id="namespaced"),
         pytest.param({"scope": "Cluster"}, {}, False, id="not cluster-scoped"),
         pytest.param({"scope": "Cluster"}, {"namespace": ""}, True, id="cluster-scoped"),
@@ -137,18 +139,18 @@ def test_a_namespace_selector(operator, values, labels, expected):
 NAMED = LabelSelector(match_labels={"env": "prod"})
 
 
-def test_a_namespace_selector_never_leaves_out_cluster_scoped_objects():
+def test_a_namespace_selector_does_not_exclude_cluster_scoped_objects():
     assert asked(
         request(resource="nodes", namespace=""), resource_rules=[rule(resources=["nodes"])], namespace_selector=NAMED
     )
 
 
-def test_a_namespace_is_selected_by_the_labels_it_is_sent_with():
+def test_a_written_namespace_is_selected_by_its_new_labels():
     sent = request(resource="namespaces", kind="Namespace", object={"metadata": {"labels": {"env": "prod"}}})
     assert asked(sent, {"env": "dev"}, resource_rules=[rule(resources=["namespaces"])], namespace_selector=NAMED)
 
 
-def test_a_namespace_that_goes_is_selected_by_the_labels_it_has():
+def test_a_deleted_namespace_is_selected_by_its_old_labels():
     going = request(resource="namespaces", kind="Namespace", object=None, operation=Operation.DELETE)
     rules = [rule(resources=["namespaces"], operations=["*"])]
     assert asked(going, {"env": "prod"}, resource_rules=rules, namespace_selector=NAMED)
@@ -177,7 +179,7 @@ def test_the_name_of_a_namespace_is_known_without_a_lookup():
         assert bool(match_request(found, request(), fails, EQUAL)) is taken
 
 
-def test_an_unknown_namespace_is_not_an_answer():
+def test_a_selector_has_no_answer_for_an_unknown_namespace():
     def fails():
         raise LookupFailed("not synced")
 
@@ -221,9 +223,11 @@ SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 @all_rows(
     ("changes", "attributes", "expected"),
     [
-        pytest.param({}, {}, ("v1beta1", "impossible"), id="a version that a rule names of the very resource"),
-        pytest.param({"api_versions": ["v1beta1", "v1alpha1"]}, {}, ("v1alpha1", "impossible"), id="one of several"),
-        pytest.param({"api_versions": ["v1", "v1beta1"]}, {}, ("v1", "none"), id="the version as it came, too"),
+        pytest.param({}, {}, ("v1beta1", "impossible"), id="a version that a rule names"),
+        pytest.param(
+            {"api_versions": ["v1beta1", "v1alpha1"]}, {}, ("v1alpha1", "impossible"), id="one of several versions"
+        ),
+        pytest.param({"api_versions": ["v1", "v1beta1"]}, {}, ("v1", "none"), id="also the requested version"),
         pytest.param({"api_versions": ["*"]}, {}, ("v1", "none"), id="every version"),
         pytest.param({"resources": ["*"]}, {}, None, id="every resource of v1beta1"),
         pytest.param({"api_groups": ["*"]}, {}, None, id="every group of v1beta1"),
@@ -284,7 +288,7 @@ def test_a_rule_for_the_sent_version_matches_the_sent_version():
     assert asked(sent, resource_rules=old).conversion == "impossible"
 
 
-def test_events_live_in_two_groups():
+def test_events_are_in_two_groups():
     assert EQUAL.canonical_resource("events.k8s.io", "events") == EQUAL.canonical_resource("", "events")
 
 

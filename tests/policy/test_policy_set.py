@@ -37,7 +37,7 @@ def test_candidates_come_once_and_in_order():
     assert [each.policy.name for each in found.validating_for(request(pod()), Phase.VALIDATE)] == ["a", "b"]
 
 
-def test_a_resource_of_two_groups_is_one():
+def test_a_resource_in_two_groups_is_listed_once():
     rule = {"apiGroups": ["events.k8s.io"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["events"]}
     event = {"apiVersion": "v1", "kind": "Event"}
     assert policies(validating("true", rule=rule)).validating_for(request(event), Phase.VALIDATE)
@@ -140,7 +140,7 @@ def test_a_kind_in_place_of_a_resource_is_a_mistake(name, right, tmp_path):
     assert policies(policy, binding).policies
 
 
-def test_webhook_configurations_beside_policies_are_left_alone():
+def test_webhook_configurations_beside_policies_are_ignored():
     hook = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
     assert policies(hook).policies == ()
 

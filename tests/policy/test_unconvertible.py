@@ -36,7 +36,7 @@ def named(name, of, versions, bound=True, **spec):
         "a version that claimgate converts": (named("ours", CLAIMS, ["v1beta1"]), named("other", CLAIMS, ["v1"]), []),
         "the same version": (named("ours", WIDGETS, ["v1"]), named("other", WIDGETS, ["v1"]), []),
         "both versions": (named("ours", WIDGETS, ["v1", "v1beta1"]), named("other", WIDGETS, ["v1"]), []),
-        "a policy that is not bound": (
+        "a policy without a binding": (
             named("ours", WIDGETS, ["v1beta1"]),
             named("other", WIDGETS, ["v1"], bound=False),
             [],

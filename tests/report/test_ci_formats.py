@@ -89,7 +89,7 @@ def test_github_shows_a_finding_next_to_the_code(pods: str, capsys: pytest.Captu
         assert re.fullmatch(r"::error file=[^:,]+,line=\d+,col=\d+,title=[^:,]+::Pod default/bad: .+", line)
 
 
-def test_markdown_says_the_sums_and_then_each_object(pods: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markdown_has_the_totals_and_then_each_object(pods: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = audited("markdown", pods, capsys)
     assert text.startswith("### claimgate: 3 objects\n\n1 without findings, 2 with findings (2 fail)\n")
     assert "\n**❌ denied: `denies`**\n\n- metadata.labels.deny: is not allowed; remove it\n" in text
@@ -118,7 +118,9 @@ def test_text_of_a_file_is_shown_and_never_a_ci_command(form: str) -> None:
     assert "\n::error::" not in text
 
 
-def test_a_comment_stays_short_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comment_has_at_most_the_length_that_github_accepts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bad = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"deny": "1"}}}
     pods: list[object] = [{**bad, "metadata": {**bad["metadata"], "name": f"p{number}"}} for number in range(700)]  # type: ignore[dict-item]
     gpu = {"nvidia.com/gpu": 0.5}

@@ -1,4 +1,6 @@
-"""A mistake in copies of an object is one finding with its other places; two mistakes are two."""
+"""A mistake in copies of an object is one finding, which lists the other places. Two different mistakes are two
+findings.
+"""
 
 import json
 from collections import Counter
@@ -101,12 +103,18 @@ def test_copies_in_three_files_are_one_finding_and_three_objects(overlays, capsy
 @pytest.mark.parametrize(
     ("second", "more"),
     [
-        pytest.param(pod(name="serve"), 1, id="another object has a finding of its own"),
-        pytest.param(pod(resources="{limits: {nvidia.com/gpu: 0.25}}"), 1, id="so has another value"),
-        pytest.param(pod(resources="{requests: {}, limits: {nvidia.com/gpu: 0.5}}"), 1, id="and another line"),
-        pytest.param(pod() + "---\n" + pod(namespace="other"), 1, id="and the second of equal objects in one file"),
-        pytest.param(pod(namespace="other"), 0, id="another namespace does not matter"),
-        pytest.param(pod().replace("image: x", "image: x:2"), 0, id="nor does another part of the object"),
+        pytest.param(pod(name="serve"), 1, id="an object with another name is not a copy"),
+        pytest.param(
+            pod(resources="{limits: {nvidia.com/gpu: 0.25}}"), 1, id="an object with another value is not a copy"
+        ),
+        pytest.param(
+            pod(resources="{requests: {}, limits: {nvidia.com/gpu: 0.5}}"),
+            1,
+            id="a mistake on another line is not a copy",
+        ),
+        pytest.param(pod() + "---\n" + pod(namespace="other"), 1, id="an equal object in one file is not a copy"),
+        pytest.param(pod(namespace="other"), 0, id="the namespace may differ"),
+        pytest.param(pod().replace("image: x", "image: x:2"), 0, id="other parts of the object may differ"),
     ],
 )
 def test_what_is_a_copy(second, more, tmp_path, capsys):
@@ -126,7 +134,7 @@ def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
     ]
 
 
-def test_a_series_in_one_file_is_one_finding_also_where_another_file_repeats_it(tmp_path, capsys):
+def test_a_series_in_one_file_is_one_finding_also_if_another_file_repeats_it(tmp_path, capsys):
     series = "---\n".join(pod(name=name) for name in ("worker-0", "worker-1", "worker-10", "master-0"))
     report = read(capsys, write(tmp_path, a=series, b=series))
     assert [each["object"]["name"] for each in report["findings"]] == ["worker-0", "master-0"]
@@ -136,7 +144,7 @@ def test_a_series_in_one_file_is_one_finding_also_where_another_file_repeats_it(
     ]
 
 
-def test_one_of_a_series_with_another_mistake_is_a_finding_of_its_own(tmp_path, capsys):
+def test_an_object_of_a_series_with_another_mistake_is_a_separate_finding(tmp_path, capsys):
     report = read(
         capsys, write(tmp_path, a=f"{pod(name='worker-0')}---\n{pod(name='worker-1', resources=GPU.replace('5', '7'))}")
     )
@@ -210,7 +218,7 @@ def test_a_baseline_knows_every_copy(overlays, capsys):
     assert [(each["file"], each["alsoIn"]) for each in report["findings"]] == [("fourth.yaml", [])]
 
 
-def test_several_processes_join_as_one_does(overlays, capsys):
+def test_several_processes_join_copies_like_one_process(overlays, capsys):
     assert audit(capsys, ".", "-o", "json") == audit(capsys, ".", "-o", "json", "--jobs", "2")
 
 
@@ -226,7 +234,7 @@ def test_rendered_overlays_of_a_base_are_one_finding(tmp_path, monkeypatch, caps
 
 
 @pytest.mark.parametrize("affix", ["namePrefix: {}-", "nameSuffix: -{}", "namePrefix: a-{}-\nnameSuffix: -{}"])
-def test_an_overlay_that_renames_its_base_has_copies_of_it(affix, tmp_path, monkeypatch, capsys):
+def test_an_overlay_that_renames_its_base_has_copies_of_the_base(affix, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("base", "dev", "prod", "serve"):
         (tmp_path / name).mkdir()
@@ -276,7 +284,7 @@ def test_beyond_a_bound_each_finding_is_reported_on_its_own(overlays, monkeypatc
     assert report["summary"]["findings"]["fail"] == 2
 
 
-def test_a_version_that_is_not_served_is_one_finding_for_each_kind(tmp_path, monkeypatch, capsys):
+def test_an_unserved_version_is_one_finding_for_each_kind(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     old = "apiVersion: {}\nkind: {}\nmetadata: {{name: {}}}\nspec: {{}}\n"
     hpas = [old.format("autoscaling/v2beta1", "HorizontalPodAutoscaler", name) for name in ("a", "b", "c")]

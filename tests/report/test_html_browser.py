@@ -72,7 +72,7 @@ def test_a_filter_leaves_the_findings_of_a_rule(page):
     assert page.run("return [...document.querySelectorAll('.object')].filter(e => e.offsetParent !== null).length") == 1
 
 
-def test_search_and_filters_work_by_keyboard_alone(page):
+def test_search_and_filters_work_with_only_the_keyboard(page):
     order = []
     for _ in range(12):
         keys(page, "Tab")
@@ -175,7 +175,7 @@ def test_the_report_is_complete_without_scripts(opened, report):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_it_fits_and_has_no_barrier(page, width, scheme):
+def test_the_report_fits_and_has_no_barrier(page, width, scheme):
     page.look(width, scheme)
     assert page.run("return document.documentElement.scrollWidth <= window.innerWidth")
     if PICTURES:

@@ -34,7 +34,7 @@ def text(html):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
 
 
-def test_every_queue_above_has_what_the_jobs_below_would_take():
+def test_every_parent_queue_has_the_requests_of_the_jobs_below():
     jobs = [QueuedJob("Job team/a", {"nvidia.com/gpu": 8}), QueuedJob("Job team/b", {"nvidia.com/gpu": 4})]
     told = text(queue_sections([trees(*jobs)]))
     assert told.count("2 jobs would take 12 nvidia.com/gpu") == 3

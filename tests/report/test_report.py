@@ -58,14 +58,20 @@ def written(name, findings=(), shown=(), **totals):
     [
         pytest.param(decided(), Result.FAIL, id="a denying binding fails"),
         pytest.param(decided(actions=(WARN,)), Result.WARN, id="a warning binding warns"),
-        pytest.param(decided(actions=(AUDIT,)), Result.WARN, id="an auditing binding enforces nothing either"),
+        pytest.param(decided(actions=(AUDIT,)), Result.WARN, id="an auditing binding warns"),
         pytest.param(decided(actions=(DENY, AUDIT)), Result.FAIL, id="deny and audit fails"),
         pytest.param(decided(actions=(), kind="mutating"), Result.FAIL, id="a refusing mutation fails"),
         pytest.param(decided(evaluation="admit"), Result.PASS, id="an admitting validation passes"),
-        pytest.param(decided(evaluation="error"), Result.ERROR, id="what failed to evaluate is an error"),
+        pytest.param(decided(evaluation="error"), Result.ERROR, id="a failed evaluation is an error"),
         pytest.param(decided(evaluation="error", lets_pass=True), Result.ERROR, id="an ignored error is an error"),
-        pytest.param(decided(evaluation="unknown"), Result.SKIP, id="what lacked an object is skipped"),
-        pytest.param(decided(evaluation="unknown", lets_pass=False), Result.FAIL, id="or fails closed"),
+        pytest.param(
+            decided(evaluation="unknown"), Result.SKIP, id="a rule without an object that it needs is skipped"
+        ),
+        pytest.param(
+            decided(evaluation="unknown", lets_pass=False),
+            Result.FAIL,
+            id="a rule without an object that it needs fails closed",
+        ),
     ],
 )
 def test_each_result_has_its_word(decision, expected):
@@ -97,7 +103,7 @@ def test_a_finding_of_both_phases_is_reported_once():
     [
         pytest.param({"object": {"metadata": {"uid": "u"}}, "name": "p"}, ("p", "u"), id="the object on create"),
         pytest.param(
-            {"object": {"metadata": {"generateName": "p-"}}}, ("p-", ""), id="generateName before a name is there"
+            {"object": {"metadata": {"generateName": "p-"}}}, ("p-", ""), id="generateName, if there is no name yet"
         ),
         pytest.param(
             {"old_object": {"metadata": {"uid": "u"}}, "name": "p"}, ("p", "u"), id="the old object on delete"
@@ -189,7 +195,7 @@ def test_the_text_report_names_a_missing_object_once():
     )
 
 
-def test_no_file_helps_if_the_pods_of_an_object_are_not_known():
+def test_no_fix_is_proposed_if_the_pods_of_an_object_are_not_known():
     unknown = MissingObject(kind="Workflow", name="", why="makes pods of parts", is_absent=False)
     lines = written("text", skipped("a", unknown), entries=1, files=1).splitlines()
     assert lines[:3] == [
@@ -252,7 +258,7 @@ def report(name):
     )
 
 
-def test_text_is_a_line_per_finding_and_the_sums():
+def test_text_has_a_line_for_each_finding_and_the_totals():
     assert report("text") == (
         "Pod team/p\n"
         "  ✖ fail  pod.yaml:7:1  policy gpu\n"
@@ -268,7 +274,7 @@ def test_text_is_a_line_per_finding_and_the_sums():
     )
 
 
-def test_text_of_nothing_found_is_the_sums_alone():
+def test_text_without_findings_has_only_the_totals():
     assert written("text", entries=1, files=1) == "1 object in 1 file: 1 without findings, 0 with findings\n"
 
 
@@ -291,7 +297,7 @@ def test_json_has_everything():
     assert document["unreadable"] == [{"file": "broken.yaml", "line": 4, "column": 2, "reason": "not YAML: oops"}]
 
 
-def test_json_of_nothing_is_a_document_too():
+def test_json_without_findings_is_a_document():
     assert json.loads(written("json"))["findings"] == []
 
 
@@ -346,7 +352,7 @@ def test_policyreport_is_one_object_per_namespace_and_one_for_the_cluster():
     assert "severity" not in objects[1]["results"][0]
 
 
-def test_policyreport_of_nothing_is_empty():
+def test_policyreport_without_results_is_empty():
     assert written("policyreport") == ""
 
 

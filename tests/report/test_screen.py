@@ -30,15 +30,15 @@ class Latin(io.StringIO):
         pytest.param(io.StringIO(), {}, PLAIN, id="a pipe"),
         pytest.param(io.StringIO(), {"COLUMNS": "60"}, Screen(width=60), id="a pipe with a width"),
         pytest.param(io.StringIO(), {"FORCE_COLOR": "1"}, Screen(is_colored=True), id="a pipe with colours"),
-        pytest.param(io.StringIO(), {"FORCE_COLOR": "0"}, PLAIN, id="no colours asked for"),
+        pytest.param(io.StringIO(), {"FORCE_COLOR": "0"}, PLAIN, id="no colours requested"),
         pytest.param(Terminal(), {"TERM": "xterm"}, Screen(is_colored=True), id="a terminal"),
         pytest.param(Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}, PLAIN, id="NO_COLOR"),
         pytest.param(Terminal(), {"NO_COLOR": ""}, Screen(is_colored=True), id="NO_COLOR that is empty"),
-        pytest.param(Terminal(), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, PLAIN, id="NO_COLOR wins"),
+        pytest.param(Terminal(), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, PLAIN, id="NO_COLOR wins over FORCE_COLOR"),
         pytest.param(Terminal(), {"TERM": "dumb"}, Screen(is_unicode=False), id="a dumb terminal"),
         pytest.param(Terminal(), {"TERM": "linux"}, Screen(is_colored=True, is_unicode=False), id="a console"),
         pytest.param(Latin(), {}, Screen(is_unicode=False), id="an encoding without the signs"),
-        pytest.param(io.StringIO(), {"COLUMNS": "wide"}, PLAIN, id="COLUMNS that is no number"),
+        pytest.param(io.StringIO(), {"COLUMNS": "wide"}, PLAIN, id="COLUMNS that is not a number"),
     ],
 )
 def test_a_screen_is_detected_from_stream_and_variables(stream, variables, expected):

@@ -46,7 +46,7 @@ def run(*command):
     return done.stdout + done.stderr
 
 
-def test_sarif_is_what_oasis_publishes(tmp_path):
+def test_sarif_fits_the_schema_of_oasis(tmp_path):
     from jsonschema import Draft4Validator
 
     schema = json.loads(validator("sarif-schema-2.1.0.json").read_text())
@@ -57,12 +57,12 @@ def test_sarif_is_what_oasis_publishes(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["audit", "replay", "test"])
-def test_junit_is_what_jenkins_reads(verb, tmp_path):
+def test_junit_fits_the_schema_of_jenkins(verb, tmp_path):
     schema = validator("junit-10.xsd")
     run(program("xmllint"), "--noout", "--schema", schema, golden(f"{verb}-junit.xml", tmp_path))
 
 
-def test_code_quality_is_what_gitlab_reads(tmp_path):
+def test_code_quality_fits_the_schema_of_gitlab(tmp_path):
     from jsonschema import Draft202012Validator
 
     schema = Draft202012Validator(json.loads(validator("codeclimate.json").read_text()))

@@ -54,7 +54,7 @@ def test_params_change_the_action_of_a_rule(given, expected):
     assert [action_for_problem(name, CATALOGUE[name].level, named) for name in ("g/a", "g/b")] == expected
 
 
-def test_the_last_decider_that_names_a_rule_decides():
+def test_the_last_source_that_names_a_rule_decides():
     assert action_for_problem("g/a", "deny", {"g/a": "Warn"}, {"g/a": "Off"}) == "Off"
     assert action_for_problem("g/a", "deny", {"g/a": "Warn"}, {"g/b": "Off"}) == "Warn"
     assert action_for_problem("g/a", "audit", {}, {}) == "Audit"
@@ -74,7 +74,7 @@ def test_the_last_decider_that_names_a_rule_decides():
     ],
     ids=str,
 )
-def test_no_rule_does_more_than_its_binding_allows(decided, allowed, expected):
+def test_no_action_of_a_rule_is_stricter_than_its_binding_allows(decided, allowed, expected):
     assert actions_within_binding(decided, allowed) == expected
 
 

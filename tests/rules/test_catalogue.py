@@ -66,7 +66,7 @@ def test_mistakes_in_the_rules_of_policies(text, expected):
     assert expected in [f"{problem.path}: {problem.message}" for problem in caught.value.problems]
 
 
-def test_every_package_has_rules_for_its_groups_and_no_others():
+def test_every_package_has_rules_for_its_groups_and_for_no_other_group():
     for package in SHIPPED.packages:
         assert {rule.group for rule in rules_of_package(package)} == set(package.groups)
         assert all(SHIPPED.checks(group) for group in package.groups)

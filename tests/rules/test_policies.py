@@ -164,7 +164,7 @@ def test_advice_is_reported_on_request_and_changes_no_verdict(validations, expec
     assert [each.actions for each in asked.decisions if each.action == "deny"] == expected
 
 
-def test_without_its_param_a_policy_does_what_the_catalogue_says():
+def test_without_its_param_a_policy_follows_the_catalogue():
     round_price, no_price = (said(policies(absent="Allow"), each) for each in (article(price="1.5"), article()))
     assert [(each.actions, each.param, each.rule) for each in round_price] == [(("Warn",), "", "shop/price-round")]
     assert [(each.actions, each.rule) for each in no_price] == [(("Deny",), "shop/price-required")]
@@ -172,7 +172,7 @@ def test_without_its_param_a_policy_does_what_the_catalogue_says():
     assert decision.message.startswith("failed to configure binding: no params found")
 
 
-def test_without_its_param_a_policy_reads_it_as_empty():
+def test_without_its_param_a_policy_reads_empty_data():
     written = '- expression: params.?data.?shop.orValue("") == "closed" || problems.size() == 0'
     (decision,) = said(policies(written, absent="Allow"), article())
     assert (decision.action, decision.evaluation) == ("deny", "deny")
@@ -252,7 +252,7 @@ def test_a_rule_that_does_not_read_a_missing_object_is_evaluated():
     assert decision.evaluation == "admit"
 
 
-def test_a_text_names_all_that_is_missing():
+def test_a_text_names_all_missing_objects():
     found = policies('- {expression: problems.size() == 0, messageExpression: "string(problems.size())"}')
     found = said(found, article(price="1", shelf="s", label="l"), param())
     assert [codes(decision) for decision in found] == [["shop/shelf-exists"], ["shop/label-exists"]]

@@ -60,7 +60,7 @@ def test_a_rule_names_the_issue_that_reported_it():
         ("pods/a", {"yields_to": ("b",)}, ["yields_to must be a list of ids of rules such as device-claims/unused"]),
     ],
 )
-def test_every_mistake_is_told(rule_id, fields, expected):
+def test_every_mistake_is_reported(rule_id, fields, expected):
     with pytest.raises(InputError) as caught:
         PODS.rule(rule_id, **{"title": "T", "why": "W", **fields})
     assert [problem.message for problem in caught.value.problems] == [f"rule `{rule_id}`: {each}" for each in expected]
@@ -105,7 +105,7 @@ def test_the_catalogue_is_read_on_the_first_lookup_of_a_rule():
     assert reads == ["read"]
 
 
-def test_a_rule_of_no_listed_module_says_where_to_list_it():
+def test_an_error_about_an_unlisted_module_says_where_to_list_it():
     lazy = LazyCatalogue(lambda: catalogue_of_rules((FIRST,)), ["pods/first"])
     with pytest.raises(UnlistedRuleError, match=r"`pods/new` is not listed: .* webhook/facts/packages.py, then run"):
         lazy["pods/new"]

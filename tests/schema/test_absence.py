@@ -9,7 +9,7 @@ BARE = {
     "texts of many lengths": {"a": "x" * 31, "b": "x" * 32, "c": "x" * 256, "d": "x" * 65_536},
     "text beyond ASCII": {"ä": "À la carte, null, \u00c0\u0300"},
     "a dollar inside a text": {"command": ["bash", "-c", "echo $HOME"]},
-    "no object": 1.5,
+    "not an object": 1.5,
 }
 OTHERS = {
     "a null in a list": {"a": [{"b": None}]},
@@ -19,7 +19,7 @@ OTHERS = {
     "a key of 300 characters": {"$" + "k" * 299: 1},
     "a key of 70,000 characters": {"a": [{"$" + "k" * 69_999: 1}]},
     "a number that cannot be written": {"a": 1 << 70},
-    "half of a character": {"a": "\ud800"},
+    "half of a surrogate pair": {"a": "\ud800"},
 }
 
 

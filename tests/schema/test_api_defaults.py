@@ -32,19 +32,19 @@ FILLED: dict[str, tuple[dict[str, Any], str, Any]] = {
     "a restart policy": (pod(), "spec.restartPolicy", "Always"),
     "the tag latest is pulled": (pod(), "spec.containers[0].imagePullPolicy", "Always"),
     "a digest is not pulled again": (pod(image="i@sha256:0"), "spec.containers[0].imagePullPolicy", "IfNotPresent"),
-    "a port of a registry is no tag": (pod(image="r:5000/i"), "spec.containers[0].imagePullPolicy", "Always"),
+    "a port of a registry is not a tag": (pod(image="r:5000/i"), "spec.containers[0].imagePullPolicy", "Always"),
     "requests of a Pod follow limits": (
         pod(resources={"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}),
         "spec.containers[0].resources.requests",
         {"cpu": "1", "memory": "1Gi"},
     ),
-    "those of a template do not": (
+    "requests of a template do not follow limits": (
         of_kind("Deployment", {"template": pod(resources={"limits": {"cpu": "2"}})}, "apps/v1"),
         "spec.template.spec.containers[0].resources",
         {"limits": {"cpu": "2"}},
     ),
     "a port on the host": (on_host(containerPort=80), "spec.containers[0].ports[0].hostPort", 80),
-    "requests of a whole Pod follow its containers": (
+    "requests at the level of the Pod follow its containers": (
         of_whole_pod({}, {"cpu": "4", "memory": "2Gi"}, {"requests": {"cpu": "1"}}, {"requests": {"cpu": "500m"}}),
         "spec.resources.requests",
         {"cpu": "1500m", "memory": "2Gi"},

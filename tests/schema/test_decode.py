@@ -59,7 +59,7 @@ THING = Declarations({"Part": {"id": "text", "size": "number"}}).resolve_type(
         {"free": UNREAD, "unknown": [UNREAD], "amount": UNREAD, "limits": {"a": UNREAD}},
     ],
 )
-def test_a_valid_value_is_returned_itself(value: Any) -> None:
+def test_a_valid_value_is_returned_without_a_copy(value: Any) -> None:
     found = decode(value, THING)
     assert found.value is value
     assert (found.mismatches, found.unfilled) == ((), ())

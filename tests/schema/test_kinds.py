@@ -112,7 +112,7 @@ def test_core_kinds_and_the_kinds_of_data_are_typed() -> None:
         (("sandbox.opensandbox.io", "v1alpha1", "Pool"), {"template": "x"}, "spec.template"),
     ],
 )  # fmt: skip
-def test_an_object_is_measured_by_its_kind(kind: tuple[str, str, str], spec: Any, path: str) -> None:
+def test_an_object_is_checked_by_the_types_of_its_kind(kind: tuple[str, str, str], spec: Any, path: str) -> None:
     found = decode_object({"spec": spec, "status": 1}, GroupVersionKind(*kind))
     assert [each.path for each in found.mismatches] == [path]
 

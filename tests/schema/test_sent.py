@@ -28,9 +28,9 @@ def network_policy(spec: dict[str, Any]) -> dict[str, Any]:
 
 SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a null that Go writes stays": ({**ROLE, "rules": None}, {**ROLE, "rules": None}),
-    "what Go writes always is null where it is absent": (ROLE, {**ROLE, "rules": None}),
-    "one field less and another more": ({**ROLE, "aggregationRule": None}, {**ROLE, "rules": None}),
-    "a null in place of an object that Go writes always is empty": (
+    "an absent field that Go always writes is null": (ROLE, {**ROLE, "rules": None}),
+    "a removed null and an added null": ({**ROLE, "aggregationRule": None}, {**ROLE, "rules": None}),
+    "a null in place of an object that Go always writes is empty": (
         network_policy({"podSelector": None}),
         network_policy({"podSelector": {}}),
     ),
@@ -57,23 +57,23 @@ SENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         pod(resources={"limits": {"cpu": "1000m", "memory": "1024Mi"}}),
         pod(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
     ),
-    "a number or a text stays what it is": (
+    "a number or a text keeps its type": (
         service(ports=[{"port": 1, "targetPort": "a"}], selector=None),
         service(ports=[{"port": 1, "targetPort": "a"}]),
     ),
-    "status is not looked at": ({**pod(), "status": {"x": None}}, {**pod(), "status": {"x": None}}),
+    "status is not changed": ({**pod(), "status": {"x": None}}, {**pod(), "status": {"x": None}}),
 }
 REFUSED: dict[str, dict[str, Any]] = {
     "a value of another type": pod(command="x"),
     "a template that is not filled in": pod(command="{{ .Values.command }}"),
-    "what is no quantity": pod(resources={"limits": {"cpu": "much"}}),
+    "a text that is not a quantity": pod(resources={"limits": {"cpu": "much"}}),
     "a field that does not exist": pod(comand=["x"]),
     "a kind of a CustomResourceDefinition": {"apiVersion": "x.io/v1", "kind": "X", "metadata": {"labels": None}},
 }
 
 
 @all_rows(("written", "sent"), SENT.values(), ids=SENT)
-def test_it_is_written_as_go_writes_it(written: dict[str, Any], sent: dict[str, Any]) -> None:
+def test_an_object_is_written_as_go_writes_it(written: dict[str, Any], sent: dict[str, Any]) -> None:
     assert as_sent_by_api_server(written, group_version_kind_of_object(written)) == sent
 
 
@@ -82,6 +82,6 @@ def test_an_object_that_an_api_server_cannot_decode_is_not_encoded(written: dict
     assert as_sent_by_api_server(written, group_version_kind_of_object(written)) is None
 
 
-def test_an_unchanged_object_is_returned_itself() -> None:
+def test_an_unchanged_object_is_returned_without_a_copy() -> None:
     obj = pod(args=["a"], resources={"limits": {"cpu": "1"}})
     assert as_sent_by_api_server(obj, group_version_kind_of_object(obj)) is obj

@@ -100,7 +100,7 @@ def test_a_violation_is_noted_once(value: dict, note: tuple[str, ...]) -> None:
     assert notes(GOOD | value) == [note]
 
 
-def test_versions_have_shapes_of_their_own() -> None:
+def test_versions_have_their_own_shapes() -> None:
     assert notes(GOOD | {"parts": [{"key": "a", "anything": 1}]}, "v2") == []
     assert [what for what, *_ in notes(GOOD | {"parts": [{"key": 1}]}, "v2")] == ["wrongType"]
 

@@ -1,6 +1,6 @@
 """What claimgate finds in the faults and traps of shared GPUs, schedulers, updates and releases in tests/data/sharing.
 
-The table by kind of fault: `python -m tests.simulation.test_sharing_cases`, with `-v` every wrong case.
+`python -m tests.simulation.test_sharing_cases` prints a table by kind of fault; with `-v`, also each wrong case.
 """
 
 import sys

@@ -84,7 +84,7 @@ def test_problems_that_do_not_prevent_the_start_are_listed_under_besides(capsys)
     assert [each["rule"] for each in told["besides"]] == ["num-proc-per-node/not-set"]
 
 
-def test_objects_that_were_not_looked_up_leave_the_answer_unknown(capsys):
+def test_objects_that_were_not_looked_up_make_the_answer_unknown(capsys):
     code, [told] = simulated(capsys, EXAMPLES / "good" / "mpijob.yaml")
     assert (code, told["answer"], told["starts"]) == (3, "unknown", None)
     what = {"what": "LocalQueue training not found", "aspects": ["quota"], "rules": ["kueue-never/exceeds-max-quota"]}
@@ -173,11 +173,11 @@ RUNTIME = "apiVersion: serving.kserve.io/v1alpha1\nkind: ServingRuntime\nmetadat
     ("text", "arguments", "message"),
     [
         pytest.param("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n", (), "no job found: no object of this file makes pods", id="no job"),
-        pytest.param("kind: [\n", (), "not YAML", id="no YAML"),
+        pytest.param("kind: [\n", (), "not YAML", id="not YAML"),
         pytest.param("", (), "no job found; expected YAML, JSON or NDJSON", id="nothing"),
-        pytest.param(RUNTIME, (), "no job found", id="a runtime alone"),
-        pytest.param("a: 1\n", (), "apiVersion", id="no object"),
-        pytest.param(NODE, ("--live", "--context", "x"), "--live has the whole cluster", id="live and files"),
+        pytest.param(RUNTIME, (), "no job found", id="only a runtime"),
+        pytest.param("a: 1\n", (), "apiVersion", id="not an object"),
+        pytest.param(NODE, ("--live", "--context", "x"), "--live has the whole cluster", id="--live and files"),
         pytest.param(NODE, ("-o", "svg"), "unknown format `svg`, expected one of text, json", id="a format"),
     ],
 )  # fmt: skip
@@ -309,7 +309,7 @@ spec:
         ("true", {"expand": "pods"}, "InferenceService has no whole pod template at spec.predictor (v)", False),
     ],
 )
-def test_a_policy_of_a_site_that_is_not_evaluated_leaves_the_answer_open(
+def test_a_policy_of_a_site_that_is_not_evaluated_makes_the_answer_unknown(
     expression, annotations, told, has_fix, tmp_path, capsys
 ):
     rule = {"apiGroups": ["", "serving.kserve.io"], "apiVersions": ["*"], "operations": ["CREATE"]}
@@ -341,7 +341,7 @@ def test_a_policy_of_a_site_that_is_not_evaluated_leaves_the_answer_open(
         ("{schedulerName: volcano, CONTAINERS}", ""),
     ],
 )
-def test_a_scheduler_that_is_not_known_leaves_queue_and_quota_open(text, said, tmp_path, capsys):
+def test_an_unknown_scheduler_makes_queue_and_quota_unknown(text, said, tmp_path, capsys):
     containers = "containers: [{name: main, image: x}]"
     pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {text.replace('CONTAINERS', containers)}\n"
     (tmp_path / "pod.yaml").write_text(pod)
@@ -359,9 +359,9 @@ def test_a_scheduler_that_is_not_known_leaves_queue_and_quota_open(text, said, t
         ("nodeName: a, containers: [{name: c, image: x}]", True, False),
         ("nodeName: a, hostUsers: true, containers: [{name: c, image: x, securityContext: KEPT}]", False, False),
     ],
-    ids=["the rule finds it", "the rule is not asked", "nothing is to be found"],
+    ids=["the rule reports the Pod", "the rule is not evaluated", "the Pod meets the level"],
 )
-def test_pod_security_that_no_rule_compared_is_said(spec, asked, found, tmp_path, capsys):
+def test_pod_security_that_no_rule_compared_is_reported(spec, asked, found, tmp_path, capsys):
     kept = "{allowPrivilegeEscalation: false, runAsNonRoot: true, capabilities: {drop: [ALL]}, seccompProfile: PROFILE}"
     label = "pod-security.kubernetes.io/enforce: restricted"
     pod = spec.replace("KEPT", kept.replace("PROFILE", "{type: RuntimeDefault}"))

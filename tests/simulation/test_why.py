@@ -47,7 +47,7 @@ def test_a_recorded_cluster_says_what_decides_what_is_next_and_what_is_unknown(s
     assert (following, unknown) == (story["next"], story["unknown"]), text
 
 
-def test_each_recorded_cluster_has_its_story():
+def test_each_recorded_cluster_has_its_expected_answer():
     folders = [each.name for each in (WHY / "recorded").iterdir() if each.is_dir()]
     assert sorted(folders) == sorted(each["folder"] for each in RECORDED), "tests/data/why/recorded/stories.yaml"
 

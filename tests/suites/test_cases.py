@@ -11,14 +11,14 @@ def case(**changes):
     )
 
 
-def test_a_case_whose_policies_are_refused_is_a_mismatch():
+def test_a_case_with_refused_policies_is_a_mismatch():
     policy, binding = validating("1")
     assert "must evaluate to bool" in mismatches(case(policies=[policy], bindings=[binding]), OPTIONS)[0]
     assert mismatches(case(), OPTIONS) == ()
     assert mismatches(case(expect={"policyRefused": "x"}), OPTIONS)[0].startswith("policyRefused")
 
 
-def test_a_case_may_only_ask_for_a_warning():
+def test_a_case_may_expect_only_a_warning():
     review = {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

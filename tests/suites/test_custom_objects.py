@@ -53,7 +53,7 @@ def test_an_optional_field_of_a_custom_kind_is_found(expression: str, path: str,
         "!has(object.spec.trainer) || !has(object.spec.trainer.image) || object.spec.trainer.image.startsWith('a')",
     ],
 )
-def test_nothing_is_said_of_fields_that_are_always_set(expression: str, tmp_path: Path) -> None:
+def test_fields_that_are_always_set_get_no_finding(expression: str, tmp_path: Path) -> None:
     assert said(expression, tmp_path) == []
 
 
@@ -75,7 +75,9 @@ def test_kinds_without_a_definition_are_named(expression: str, crd: str, expecte
     assert list(untried_kinds(loaded.policies[0], loaded)) == expected
 
 
-def test_nothing_is_called_right_that_was_not_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_that_was_not_tried_is_not_reported_as_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said("object.spec.?trainer.?numNodes.orValue(1) <= 4", tmp_path, crd="")
     assert run_command_line(["policies", "check", str(tmp_path)]) == 0
     first, _, line = capsys.readouterr().out.splitlines()
@@ -131,7 +133,7 @@ def test_a_part_of_another_shape_counts_as_absent(key: str, value: object) -> No
     assert [path for path, _ in objects.variants(["b"])] == []
 
 
-def test_all_definitions_of_the_tests_make_objects() -> None:
+def test_objects_can_be_created_from_all_definitions_of_the_tests() -> None:
     for file in sorted(CRDS.glob("*.yaml")):
         for custom in custom_kinds(documents(file)):
             full = objects_of_custom_kind(custom).full

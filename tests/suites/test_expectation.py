@@ -31,7 +31,9 @@ def said(evaluation, message):
     [
         pytest.param({}, outcome(), id="nothing expected"),
         pytest.param(
-            {"allowed": True, "code": 422}, outcome(), id="the code of a denial is not looked at when allowed"
+            {"allowed": True, "code": 422},
+            outcome(),
+            id="the code of a denial is not compared if the request is allowed",
         ),
         pytest.param(
             {"allowed": False, "code": 422, "reason": "Invalid", "message": "is bad"}, outcome(False), id="a denial"
@@ -42,7 +44,7 @@ def said(evaluation, message):
         pytest.param({"matched": False}, outcome(), id="not matched"),
         pytest.param({"patched": {"a": {"b": 1}}}, outcome(changed={"a": {"b": 1, "c": 2}}), id="a part of the object"),
         pytest.param({"patch": []}, outcome(), id="no patch"),
-        pytest.param({"allowed": True, "rules": ["g/a", "g/b"]}, outcome(), id="several rules that are kept"),
+        pytest.param({"allowed": True, "rules": ["g/a", "g/b"]}, outcome(), id="several expectations that hold"),
         pytest.param({"audit_annotations": {"p/k": "v"}}, outcome(audit_annotations={"p/k": "v"}), id="annotations"),
     ],
 )
@@ -98,7 +100,7 @@ def test_an_expected_result_passes(expected, found):
             {"matched": False},
             outcome(decisions=[said("admit", "")]),
             "matched: expected no, found policies that match: p",
-            id="matched after all",
+            id="matched instead of not matched",
         ),
         pytest.param(
             {"patched": {"a": [{"b": "1"}], "n": 1}},

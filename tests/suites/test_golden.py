@@ -112,7 +112,7 @@ def test_confidential_values_are_left_out(tmp_path, capsys):
     assert run_command_line(["test", str(tmp_path / "recorded")]) == 0
 
 
-def test_it_is_said_where_the_answer_rests_on_such_a_value(tmp_path, capsys):
+def test_an_answer_that_depends_on_a_confidential_value_is_reported(tmp_path, capsys):
     job = tmp_path / "job.yaml"
     job.write_text(RANKS)
     policy = tmp_path / "policy.yaml"
@@ -129,7 +129,7 @@ def test_it_is_said_where_the_answer_rests_on_such_a_value(tmp_path, capsys):
     assert expected(tmp_path / "recorded")[1]["allowed"] is True
 
 
-def test_only_a_folder_that_was_recorded_is_written_anew(tmp_path, capsys):
+def test_only_a_recorded_folder_is_updated(tmp_path, capsys):
     fixture = EXAMPLES / "broken" / "mpijob-slots.yaml"
     record(tmp_path, fixture, *CONTEXT)
     record(tmp_path, fixture, *CONTEXT)

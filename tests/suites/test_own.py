@@ -74,12 +74,12 @@ CASES = {
         "a question without an answer is not known": (
             validating(ASKS), {"expect": {"allowed": True, "unknown": ["resource `pods`"]}}, 0, "",
         ),
-        "and fails a case that does not expect it": (
+        "a question without an answer fails a case that does not expect it": (
             validating(ASKS), {"expect": {"allowed": True}}, 1, "asks about verb `use` resource `pods`: write the answer under `authorizer`",
         ),
         "an object has defaults": (validating(DEFAULTED), {"expect": {"allowed": True}}, 0, ""),
         "an object without defaults": (validating(DEFAULTED), {"defaults": False, "expect": {"allowed": False}}, 0, ""),
-        "a review has none": (validating(DEFAULTED), {"input": REVIEW, "expect": {"allowed": False}}, 0, ""),
+        "a review gets no defaults": (validating(DEFAULTED), {"input": REVIEW, "expect": {"allowed": False}}, 0, ""),
         "a review with defaults": (validating(DEFAULTED), {"input": REVIEW, "defaults": True, "expect": {"allowed": True}}, 0, ""),
 }  # fmt: skip
 
@@ -96,17 +96,20 @@ CASE = "cases:\n- name: x\n  input: {apiVersion: v1, kind: Pod, metadata: {name:
 
 
 MISTAKES = {
-    "of a case": (f"{CASE}  expct: {{allowed: true}}\n", "cases[0].expct: unknown field: did you mean `expect`?"),
-    "of what is expected": (
+    "a field of a case": (
+        f"{CASE}  expct: {{allowed: true}}\n",
+        "cases[0].expct: unknown field: did you mean `expect`?",
+    ),
+    "a field of expect": (
         f"{CASE}  expect: {{alowed: true}}\n",
         "cases[0].expect.alowed: unknown field: did you mean `allowed`?",
     ),
-    "in snake case": (f"{CASE}  expect: {{audit_annotations: {{}}}}\n", "did you mean `auditAnnotations`?"),
-    "of the authorizer": (
+    "a field in snake case": (f"{CASE}  expect: {{audit_annotations: {{}}}}\n", "did you mean `auditAnnotations`?"),
+    "a field of the authorizer": (
         f"{CASE}  authorizer: [{{verbs: get, allowed: true}}]\n  expect: {{allowed: true}}\n",
         "cases[0].authorizer[0].verbs: unknown field: did you mean `verb`?",
     ),
-    "of the whole": ("case: []\n", "case: unknown field: did you mean `cases`?"),
+    "a field of the suite": ("case: []\n", "case: unknown field: did you mean `cases`?"),
     "an answer that decides nothing": (
         f"{CASE}  authorizer: [{{verb: get}}]\n  expect: {{allowed: true}}\n",
         "cases[0].authorizer[0]: needs `allowed: true`, `allowed: false`, or an `error`",
@@ -134,7 +137,7 @@ def test_the_schema_is_published_and_printed(capsys: pytest.CaptureFixture[str])
     assert printed == suite_schema() == published, "write `claimgate config schema suite` to docs/suite.schema.json"
 
 
-def test_the_schema_takes_the_shipped_suites() -> None:
+def test_the_schema_accepts_the_shipped_suites() -> None:
     from jsonschema import Draft202012Validator
 
     Draft202012Validator.check_schema(suite_schema())
@@ -198,7 +201,7 @@ def test_a_case_that_passes_without_a_result_is_named(suite: Write, capsys: pyte
 BESIDE = {
     "levels": {"levels": {"rules": {"v": "warn"}}},
     "an exception": {"exceptions": [{"rules": ["v"], "owner": "ml", "reason": "later", "expires": "2099-01-31"}]},
-    "what is left alone": {"ignore": {"namespaces": ["*"]}},
+    "an ignored namespace": {"ignore": {"namespaces": ["*"]}},
 }
 
 

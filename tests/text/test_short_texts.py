@@ -12,7 +12,7 @@ HALF = LONGEST_KEPT // 2
 @pytest.mark.parametrize(
     ("first", "second", "times"),
     [("", "", 1), ("a" * HALF, "b" * HALF, 1), ("a" * HALF, "b" * (HALF + 1), 2), ("a" * (LONGEST_KEPT + 1), "", 2)],
-    ids=["empty", "as long as may be", "together too long", "one too long"],
+    ids=["empty", "exactly as long as allowed", "texts that are too long together", "one text that is too long"],
 )
 def test_a_function_is_called_again_for_long_texts(first: str, second: str, times: int) -> None:
     asked = []
@@ -41,7 +41,7 @@ def test_cached_answers_are_bounded_by_bytes() -> None:
     assert 0 < bytes_of_all_caches() - before <= 1 << 20
 
 
-def test_a_cached_answer_may_be_none() -> None:
+def test_none_is_cached_too() -> None:
     asked = []
 
     @cache_for_short_texts(1 << 20)

@@ -9,7 +9,7 @@ from webhook.typed.collections import Entries, Items
 LONG = 10 * STEP
 
 
-def test_items_are_a_list():
+def test_items_behave_like_a_list():
     items = Items(["a", "b", "c"], Deadline())
     assert (len(items), items[1], list(items[1:]), "c" in items, bool(Items((), Deadline()))) == (
         3,
@@ -23,7 +23,7 @@ def test_items_are_a_list():
     assert items != "abc"
 
 
-def test_other_values_are_charged_as_the_list_is():
+def test_other_values_are_charged_like_the_list():
     with pytest.raises(BudgetExceeded):
         list(Items((), Deadline(at=0)).of(range(LONG)))
 

@@ -1,4 +1,4 @@
-"""The variables of a container, read without an object for each."""
+"""The variables of a container, read without creating an object for each variable."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def environment(*listed):
     return Container.of({"env": [*listed]}).environment
 
 
-def test_variables_with_value_from_have_value_none():
+def test_a_variable_with_value_from_has_the_value_none():
     read = environment({"name": "A", "value": "1"}, {"name": "B", "valueFrom": {}}, {"name": "A", "value": "2"})
     assert read == Environment(["A", "B", "A"], ["1", None, "2"])
     assert read.pairs() == (("A", "1"), ("B", None), ("A", "2"))

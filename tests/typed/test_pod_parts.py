@@ -21,7 +21,7 @@ def has(**spec):
     return Pod.of({"spec": spec}).parts
 
 
-def test_a_name_means_every_place_of_a_pod():
+def test_a_part_is_found_at_every_place_of_a_pod():
     seen = has(
         resources={"limits": {"memory": "1Gi"}},
         containers=[{"resources": {"requests": {"cpu": "1", "example.com/a": None}}}, "no container"],
@@ -65,7 +65,7 @@ def test_a_part_of_a_pod_is_recognized(spec, parts):
     assert has(**spec).present == set(parts)
 
 
-def test_the_metadata_says_what_is_noted_on_a_pod():
+def test_labels_and_annotations_of_a_pod_are_recognized():
     made = Pod.of({"metadata": {"annotations": {"a": "b", "c": None}}})
     assert made.parts.present == {"a"}
 

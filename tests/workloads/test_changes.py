@@ -17,22 +17,25 @@ def workload(api_version: str, kind: str, **spec: object) -> dict:
         pytest.param({"apiVersion": "v1", "kind": "Pod"}, None, "immutable", id="a pod"),
         pytest.param(workload("ray.io/v1", "RayCluster"), None, "later", id="a cluster that runs"),
         pytest.param(
-            workload("ray.io/v1", "RayCluster", suspend=True), None, "mutable", id="one that is suspended now"
+            workload("ray.io/v1", "RayCluster", suspend=True), None, "mutable", id="a cluster that is suspended now"
         ),
         pytest.param(
             workload("ray.io/v1", "RayCluster", suspend=False),
             workload("ray.io/v1", "RayCluster", suspend=True),
             "mutable",
-            id="one that was suspended",
+            id="a cluster that was suspended",
         ),
         pytest.param(workload("batch/v1", "Job", suspend=None), None, "immutable", id="a job that runs"),
         pytest.param(workload("batch/v1", "Job", suspend=True), None, "mutable", id="a job that is suspended"),
-        pytest.param(workload("batch/v1", "Job", suspend="yes"), None, "immutable", id="a word is no suspension"),
+        pytest.param(workload("batch/v1", "Job", suspend="yes"), None, "immutable", id="a word does not suspend a job"),
         pytest.param(
-            workload("sparkoperator.k8s.io/v1alpha1", "SparkConnect"), None, "later", id="nothing suspends it"
+            workload("sparkoperator.k8s.io/v1alpha1", "SparkConnect"),
+            None,
+            "later",
+            id="a kind that cannot be suspended",
         ),
         pytest.param(workload("example.org/v1", "Fleet"), None, "mutable", id="a kind that is not in the table"),
-        pytest.param(None, None, "mutable", id="no object"),
+        pytest.param(None, None, "mutable", id="not an object"),
     ],
 )
 def test_a_template_change_has_this_effect(obj: object, old: object, expected: str) -> None:

@@ -46,7 +46,7 @@ def test_objects_inside_objects(obj: object, expected: list) -> None:
     ] == expected
 
 
-def test_the_object_is_as_it_stands_but_for_its_kind() -> None:
+def test_an_embedded_object_is_unchanged_except_for_its_kind() -> None:
     (found,) = embedded_objects(
         optimization(trainJobTemplate={"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}), TABLE
     )

@@ -18,7 +18,7 @@ def found(obj: JSON) -> list[tuple[str, JSON, str, str, int | None]]:
     return [(paths.path_as_text(each.path), each.resources, each.podset, each.container, each.count) for each in fields]
 
 
-def test_the_nodes_of_a_train_job_have_resources_of_their_own() -> None:
+def test_the_nodes_of_a_train_job_have_their_own_resources() -> None:
     obj = {**TRAIN_JOB, "spec": {"trainer": {"resourcesPerNode": LIMITS}}}
     assert found(obj) == [("spec.trainer.resourcesPerNode", LIMITS, "", "", 1)]
 
@@ -89,7 +89,7 @@ def test_a_device_with_a_quantity_is_a_limit() -> None:
 
 
 @pytest.mark.parametrize("device", [{"name": "gpu"}, {"name": "gpu", "quantity": True}, {"name": [], "quantity": 1}])
-def test_a_device_without_a_quantity_asks_for_nothing(device: JSON) -> None:
+def test_a_device_without_a_quantity_requests_nothing(device: JSON) -> None:
     assert found({**SPARK, "spec": {"driver": {"gpu": device}}})[0][1] == {}
 
 

@@ -46,7 +46,7 @@ WITHOUT_ROW = {
     ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): "containers that are added to the pods of others",
     ("workloads.x-k8s.io", "RoleBasedGroupWarmup"): "containers that prepare nodes",
 }
-NOT_PODS = re.compile(r"engineRuntimes\[\]$")  # containers that are added to the pods of others
+NOT_PODS = re.compile(r"engineRuntimes\[\]$")  # containers that are added to the pods of other objects
 
 ISSUE = [
     "Pod",
@@ -157,8 +157,10 @@ def test_kinds_left_out_have_no_whole_pods_in_the_table() -> None:
     assert [row.kind for row in rows if row.podSets or not row.resources] == []
 
 
-def test_the_paths_are_what_the_published_crds_say() -> None:
-    """Only the definitions with complete files here are compared; the same code read the others."""
+def test_the_paths_are_those_of_the_published_crds() -> None:
+    """Only definitions with complete files in this repository are compared. The same code has read the other
+    definitions.
+    """
     files = sorted((DATA / "crds").glob("*.yaml"))
     assert files
     for file in files:
@@ -183,7 +185,7 @@ ROW = "group: a.b, templates: mutable"
 ODD = "group: a.b\n  versions: [v1]\n  kind: X\n  resource: xs\n  templates: mutable"
 
 
-def test_the_row_that_the_readme_shows_is_one(tmp_path: Path) -> None:
+def test_the_row_that_the_page_shows_is_valid(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(re.search(r"```yaml\n(- group: example.org\n.*?)```", POLICIES_PAGE.read_text(), re.DOTALL)[1])
     assert table.load_table([file]).row("example.org", "Fleet").podSets[0].template == "spec.ships[].pod"

@@ -9,7 +9,7 @@ READ = {
     "at the end of a line": ("a: 1  # claimgate:ignore x/y the old plugin", {1: [(1, "x/y", "the old plugin")]}),
     "above a line": ("# claimgate:ignore x/y why\na: 1", {2: [(1, "x/y", "why")]}),
     "above other comments": ("# claimgate:ignore x/y why\n  # more\na: 1", {3: [(1, "x/y", "why")]}),
-    "two above a line": (
+    "two comments above a line": (
         "# claimgate:ignore x why\n#claimgate:ignore y  why\na: 1",
         {3: [(1, "x", "why"), (2, "y", "why")]},
     ),
@@ -17,7 +17,7 @@ READ = {
     "without a rule": ("a: 1 # claimgate:ignore", {}),
     "in a text": ("a: b#claimgate:ignore x why", {}),
     "in the middle of a comment": ("a: b # see claimgate:ignore x why", {}),
-    "with nothing below": ("a: 1\n# claimgate:ignore x why", {}),
+    "at the end of the file": ("a: 1\n# claimgate:ignore x why", {}),
 }
 
 

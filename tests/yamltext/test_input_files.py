@@ -41,10 +41,10 @@ def read(folder, name):
 
 INSIDE = {
     "a relative link": "sub/inside.yaml",
-    "a link by a folder above it": "sub/../sub/./inside.yaml",
+    "a link through a folder above it": "sub/../sub/./inside.yaml",
     "a link out of the folder and back": "../tree/sub/inside.yaml",
     "an absolute link": "{folder}/sub/inside.yaml",
-    "a link by a link": "by-folder/inside.yaml",
+    "a link through a link": "by-folder/inside.yaml",
     "a link with two slashes": "sub//inside.yaml",
 }
 OUTSIDE = {
@@ -54,9 +54,9 @@ OUTSIDE = {
     "a link to a device": "/dev/zero",
     "a link to a full device": "/dev/full",
     "a link to standard input": "/dev/stdin",
-    "a folder whose name begins alike": "../tree-beside/x.yaml",
-    "a link by a folder outside": "up/secret.yaml",
-    "a link to nothing outside": "../../absent",
+    "a folder with a longer name": "../tree-beside/x.yaml",
+    "a link through a folder outside": "up/secret.yaml",
+    "a link to an absent file outside": "../../absent",
     "a link to the root": "/",
 }
 
@@ -187,7 +187,7 @@ def test_a_pipe_without_an_end_is_copied_up_to_the_bound(tmp_path):
     assert [part.size_bytes for part in files.read_parts(str(tmp_path / "a.yaml"))] == [3000]
 
 
-def test_writing_replaces_a_link_and_leaves_what_it_leads_to(folder):
+def test_writing_replaces_a_link_and_does_not_change_its_target(folder):
     (folder / "link.yaml").symlink_to("../secret.yaml")
     write_file_of_folder(folder / "link.yaml", "new")
     assert (folder / "link.yaml").read_text() == "new"

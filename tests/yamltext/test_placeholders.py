@@ -36,7 +36,7 @@ def test_a_placeholder_is_recognized(text: str) -> None:
         *("a[0]", "[[ -f x ]]", "img@sha256:ab", "50%", "a@b@c", "((1+2))", "[[1, 2]]"),
     ],
 )
-def test_a_finished_text(text: str) -> None:
+def test_a_text_without_placeholders(text: str) -> None:
     assert not is_placeholder(text)
 
 

@@ -48,14 +48,14 @@ CONTAINERS = ("spec", "containers")
     [
         pytest.param(0, (*CONTAINERS, 0, "image"), "image: x", "image", id="a key"),
         pytest.param(0, (*CONTAINERS, 0), "- name: a", "name", id="an item"),
-        pytest.param(0, (*CONTAINERS, 1, "image"), "- {name: b, env: [{name: T, value: ***}], image: 3}", "image", id="behind what is hidden"),
-        pytest.param(0, (*CONTAINERS, 2, "env", 0, "value"), "value: ***", "value", id="a block"),
+        pytest.param(0, (*CONTAINERS, 1, "image"), "- {name: b, env: [{name: T, value: ***}], image: 3}", "image", id="a key after a hidden value"),
+        pytest.param(0, (*CONTAINERS, 2, "env", 0, "value"), "value: ***", "value", id="a value in block style"),
         pytest.param(0, (*CONTAINERS, 2, "env", 1), "- &twice {name: L, value: ***, value: ***}", "&twice", id="a repeated key"),
         pytest.param(1, ("data", "second"), "data: {first: ***, second: ***}", "second", id="data of a Secret"),
         pytest.param(1, ("stringData", "third"), "third: ***", "third", id="texts of a Secret"),
         pytest.param(1, ("metadata", "annotations"), "metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: ***}}", "annotations", id="an applied Secret"),
         pytest.param(2, ("items", 0, "data"), "data: ***", "data", id="a Secret in a list"),
-        pytest.param(2, ("items", 1, "spec", "envVars"), "- spec: {envVars: {A: ***}, runtimeEnvYAML: ***}", "envVars", id="other environments"),
+        pytest.param(2, ("items", 1, "spec", "envVars"), "- spec: {envVars: {A: ***}, runtimeEnvYAML: ***}", "envVars", id="environments of custom kinds"),
         pytest.param(2, ("items", 2, "data"), "data: {a: ***}", "data", id="a merged Secret"),
     ],
 )  # fmt: skip
@@ -73,7 +73,7 @@ def every_path(value, path=()):
         yield from every_path(inner, (*path, step))
 
 
-def test_no_place_of_the_file_shows_a_secret():
+def test_no_line_of_the_file_shows_a_secret():
     shown = [
         each.source_line(path)
         for each in yamlfile.read_parts_of_text(POD, "a.yaml").documents
@@ -140,11 +140,15 @@ spec:
     ("path", "words", "place"),
     [
         pytest.param(("spec", "containers", 0), ("--nproc-per-node",), (11, 16), id="in a script, `_` as `-`"),
-        pytest.param(("spec", "containers", 0), ("--other", "torchrun"), (11, 7), id="the first that is there"),
+        pytest.param(
+            ("spec", "containers", 0), ("--other", "torchrun"), (11, 7), id="the first of several words that occurs"
+        ),
         pytest.param(("spec", "containers", 0), ("--nproc_per",), (3, 5), id="a part of a word is not found"),
         pytest.param(("spec", "containers", 1), ("-tp", "--tp"), (12, 34), id="inside quotes"),
         pytest.param(("spec", "containers", 0, "env"), ("NCCL_DEBUG",), (6, 14), id="a variable"),
-        pytest.param(("spec", "containers", 1, "args"), ("vllm",), (12, 26), id="a field that is not written"),
+        pytest.param(
+            ("spec", "containers", 1, "args"), ("vllm",), (12, 26), id="a word of a field that the file does not have"
+        ),
         pytest.param((), ("vllm",), (1, 1), id="the object as a whole"),
     ],
 )

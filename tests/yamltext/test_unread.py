@@ -20,20 +20,20 @@ from webhook.yamltext.unread import _TOKEN, Unread, cut_deep_parts
 DEEP = Unread('{"a":[1,{"b":"x"}]}', "it is deep")
 
 EQUAL = {
-    "the same text": ('{"a":1}', '{"a":1}', True),
+    "an equal text": ('{"a":1}', '{"a":1}', True),
     "blanks": ('{"a":[1,2]}', '{ "a" : [1, 2] }', True),
     "another order of keys": ('{"a":1,"b":[2]}', '{"b":[2],"a":1}', True),
     "another order of items": ("[1,2]", "[2,1]", False),
     "another value": ('{"a":1}', '{"a":2}', False),
-    "a key more": ('{"a":1}', '{"a":1,"b":1}', False),
-    "the last of a key": ('{"a":2,"a":1}', '{"a":1}', True),
+    "an additional key": ('{"a":1}', '{"a":1,"b":1}', False),
+    "only the last value of a repeated key differs": ('{"a":2,"a":1}', '{"a":1}', True),
     "an escaped letter": (r'["\u0061"]', '["a"]', True),
     "the form of a number": ("[1.0,1e1]", "[1,10]", True),
     "a text and a number": ('["1"]', "[1]", False),
     "a list and an object": ("[]", "{}", False),
     "an integer that no double has": ("[9007199254740993]", "[9007199254740992]", False),
     "10,000 levels": ("[" * 10_000 + "]" * 10_000, "[ " + "[" * 9_999 + "]" * 10_000, True),
-    "10,000 levels and one": ("[" * 10_000 + "]" * 10_000, "[" * 10_001 + "]" * 10_001, False),
+    "10,001 levels": ("[" * 10_000 + "]" * 10_000, "[" * 10_001 + "]" * 10_001, False),
 }
 
 
@@ -58,17 +58,17 @@ def test_a_part_equals_no_plain_value(other: Any) -> None:
 
 
 ASKS: dict[str, Callable[[Any], Any]] = {
-    "its length": len,
-    "its entries": list,
+    "the length": len,
+    "the entries": list,
     "an entry": lambda part: part["a"],
     "an item": lambda part: part[0],
-    "whether it has an entry": lambda part: "a" in part,
-    "an entry, or nothing": lambda part: part.get("a"),
-    "its keys": lambda part: part.keys(),
-    "its hash": hash,
-    "what is smaller": lambda part: part < 1,
-    "a number": int,
-    "its type in CEL": values.type_name,
+    "whether an entry exists": lambda part: "a" in part,
+    "an entry, or None": lambda part: part.get("a"),
+    "the keys": lambda part: part.keys(),
+    "the hash": hash,
+    "a comparison by size": lambda part: part < 1,
+    "the number": int,
+    "the type in CEL": values.type_name,
 }
 
 

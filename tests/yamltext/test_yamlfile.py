@@ -61,7 +61,7 @@ JSONS = st.recursive(
         ("nvidia", "nvidia"),
     ],
 )
-def test_plain_scalars_mean_what_kubectl_takes_them_for(text, value):
+def test_plain_scalars_have_the_values_that_kubectl_reads(text, value):
     result = scalars.resolve(text)
     assert (result, type(result)) == (value, type(value))
 
@@ -179,7 +179,7 @@ def test_repeated_keys_of_one_mapping_share_its_path():
 
 
 @all_rows("key", ['"<<"', "!!str <<", "! <<"])
-def test_a_key_that_only_reads_like_a_merge_is_a_key(key):
+def test_a_key_that_only_looks_like_a_merge_is_a_key(key):
     assert load(f"{key}: {{a: 1}}")[0].value == {"<<": {"a": 1}}
 
 
@@ -205,7 +205,7 @@ def test_messages_about_repeated_keys_do_not_repeat_a_long_key():
     assert sum(len(str(each)) for each in read.repeated) < 100_000
 
 
-def test_a_repeated_anchor_means_the_last_one_before():
+def test_an_alias_means_the_last_anchor_before_it():
     documents = load("a: &x {v: 1}\nb: &x\n  v: 2\nc:\n  <<: *x\n  w: 3\n---\nd: &x 1\ne: *x\n")
     assert [each.value for each in documents] == [
         {"a": {"v": 1}, "b": {"v": 2}, "c": {"v": 2, "w": 3}},
@@ -283,7 +283,7 @@ def test_every_path_has_its_place_in_yaml(index, path, place):
     [
         pytest.param("%TAG !e! tag:yaml.org,2002:\n---\na: {b: !e!str 1}\n", "a.b", (3, 5), id="directives"),
         pytest.param("a: 1\n...\n%YAML 1.1\n---\nx: 1\nb:\n  c: 1\n", "b.c", (7, 3), id="directives between"),
-        pytest.param("--- {a: 1,\n  b: 2}\n", "b", (2, 3), id="on the line of the separator"),
+        pytest.param("--- {a: 1,\n  b: 2}\n", "b", (2, 3), id="a document on the line of its separator"),
         pytest.param("  a: 1\n  b: 2\n", "b", (2, 3), id="indented as a whole"),
         pytest.param("# \U0001f600\na: \U0001f600\n--- # 2\nc: ä\nb: 2\n", "b", (5, 1), id="characters of many bytes"),
         pytest.param("a: 1\r\n---\r\n# x\r\nb:\r\n- c: 1\r\n", "b[0].c", (5, 3), id="lines of Windows"),
@@ -330,7 +330,7 @@ def leaves(value, path=()):
 
 
 @given(JSONS.filter(lambda value: isinstance(value, dict | list)))
-def test_the_place_of_a_path_is_where_its_key_stands(value):
+def test_the_place_of_a_path_is_the_place_of_its_key(value):
     for text in (dump(value), json.dumps(value), json.dumps(value, indent=1, ensure_ascii=False)):
         (document,) = load(text)
         lines = text.split("\n")
@@ -467,7 +467,9 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path
             id="lines",
         ),
         pytest.param("x.jsonl", '{"a": \n{"b": 2}', [(2, {"b": 2})], ["1:7"], id="the first line"),
-        pytest.param("", '{"a": 1}\noops\n{"b": 2}', [(1, {"a": 1}), (3, {"b": 2})], ["2:1"], id="lines by their look"),
+        pytest.param(
+            "", '{"a": 1}\noops\n{"b": 2}', [(1, {"a": 1}), (3, {"b": 2})], ["2:1"], id="lines that look like JSON"
+        ),
         pytest.param("", '{"a":\n{"b": 2}', [(2, {"b": 2})], ["1:6"], id="one good line"),
         pytest.param("x.ndjson", "nothing\n", [], ["1:1"], id="no line at all"),
         pytest.param("x.json", '{\n  "a": 1\n}\n{\n  "b":\n}\n', [], ["6:1"], id="indented JSON is read as one"),
@@ -478,7 +480,9 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path
             ["3:"],
             id="YAML documents",
         ),
-        pytest.param("x.yaml", "a: {\n---\nb: 2\n---\nc: }\n", [(3, {"b": 2})], ["2:1", "5:4"], id="two of three"),
+        pytest.param(
+            "x.yaml", "a: {\n---\nb: 2\n---\nc: }\n", [(3, {"b": 2})], ["2:1", "5:4"], id="two of three documents"
+        ),
         pytest.param("x.yaml", "a: {\n", [], ["2:1"], id="one document"),
         pytest.param(
             "x.yaml",
