@@ -21,7 +21,9 @@ from webhook.manifests.annotations import CONCERNS
 ROOT = Path(__file__).parents[2]
 SOURCES = (("test", "policies"), ("replay", "tests/data/reviews"), ("replay", "tests/data/manifests"))
 ANY_POD = {rule for found in REGISTERED.values() for rules in found.left_out.values() for rule in rules}
-NATIVE = {policy.name for policy in SHIPPED.policies if policy.concerns == ("custom-kinds",)}
+NATIVE = {
+    policy.name for policy in SHIPPED.policies if policy.concerns == ("custom-kinds",) or not policy.is_registered
+}
 
 
 @pytest.fixture(scope="module")

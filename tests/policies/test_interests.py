@@ -81,7 +81,7 @@ def differences(case: Case) -> Sequence[object]:
 
 def counted_in_files_alone(asked: Request) -> Iterator[JSON]:
     """Objects that no live view has: objects that create pods, and definitions for a check of files."""
-    if asked.attributes.kind.group == "kubeflow.org":
+    if asked.attributes.kind.group in ("kubeflow.org", "trainer.kubeflow.org"):
         yield from (each for each in asked.context if each.get("kind") == CRD.kind)
     if (asked.attributes.kind.group, asked.attributes.kind.kind) in ((SCHEDULING, "PodGroup"), ("", "Pod")):
         yield from (each for each in asked.context if pod_templates(each, TABLE))

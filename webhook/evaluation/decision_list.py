@@ -133,7 +133,7 @@ class _ProblemComparison:
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
-            if any(self._is_reported(other, problem, decision) for other in others):
+            if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
                 continue
             places = (
                 self._warnings.setdefault(_key_of_problem(problem, decision), {}) if _may_not_deny(decision) else {}
@@ -142,14 +142,6 @@ class _ProblemComparison:
                 left.append(problem)
             places[problem.path] = None
         return left
-
-    def _is_reported(self, other: str, problem: Problem, decision: Decision) -> bool:
-        """Return whether another rule reports the place of a problem with all actions of its decision; a denial also
-        warns.
-        """
-        actions = self._spoken.get((other, problem.path), set())
-        warns = {ValidationAction.WARN} if ValidationAction.DENY in actions else set()
-        return actions | warns >= set(decision.actions)
 
 
 def _may_not_deny(decision: Decision) -> bool:

@@ -12,8 +12,8 @@ Aspect: TypeAlias = Literal["admission", "queue", "quota", "claims", "nodes", "s
 ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
 
 _GROUPS: Final[Mapping[Aspect, str]] = {
-    "admission": "pod-prerequisites object-shape served-version pod-resources pod-template pod-template-shape "
-    "workload-update train-job-changes volcano-cron-job volcano-job-flow",
+    "admission": "pod-prerequisites manifest-shape object-shape served-version pod-resources pod-template "
+    "pod-template-shape workload-update train-job-changes volcano-cron-job volcano-job-flow",
     "queue": "kai yunikorn kueue-job kueue-not-now kueue-unmanaged kueue-advice kueue-queue volcano-job volcano-pod "
     "volcano-pod-group volcano-queue volcano-scheduler",
     "quota": "kueue-never namespace-quota gpu-quota",

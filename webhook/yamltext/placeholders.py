@@ -52,7 +52,8 @@ def is_placeholder_for_non_text(text: str) -> bool:
 
     As a string, such a word may be a final value.
     """
-    is_word = any(each.fullmatch(text) is not None for each in (_CONSTANT, _CAPITALS, _IN_PARENTHESES))
+    is_capitals = _CONSTANT.fullmatch(text) is not None or _CAPITALS.fullmatch(text) is not None
+    is_word = is_capitals or _IN_PARENTHESES.fullmatch(text) is not None
     return is_word or text.startswith(_OF_VALS) or is_placeholder(text)
 
 

@@ -69,7 +69,11 @@ QUEUES: Final = (
     interest_in_fields(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
 )
 """The kinds of objects in the tree of queues."""
-CHECK_PARAMETERS: Final = (interest_in_fields(PROVISIONING_CONFIG), interest_in_fields(MULTI_KUEUE_CONFIG))
+CHECK_PARAMETERS: Final = (
+    interest_in_fields(PROVISIONING_CONFIG),
+    interest_in_fields(MULTI_KUEUE_CONFIG, "spec.clusters"),
+    interest_in_fields(MULTI_KUEUE_CLUSTER),
+)
 """The kinds of parameters of AdmissionChecks."""
 CONFIGURATIONS: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION)
 LOOKUPS: Final = (

@@ -14,7 +14,7 @@ pkg/cache/scheduler/clusterqueue.go inactiveReason, pkg/controller/admissionchec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -400,27 +400,25 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
             message = f"the ClusterQueue is inactive: {cause.text}"
             fix = f"create {cause.missing}, or remove it" if cause.missing else "remove or correct the AdmissionCheck"
             yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
-    yield from _check_topology_of_old_kueue(queue, subject)
+    if flavor := _flavor_with_topology_of_old_kueue(queue, subject):
+        message = (
+            f"the ClusterQueue is inactive: before 0.15 Kueue allows no Topology such as `{flavor.spec.topology_name}` "
+            f"of its ResourceFlavor `{flavor.name}` with an AdmissionCheck of MultiKueue "
+            "(NotSupportedWithTopologyAwareScheduling)"
+        )
+        fix = "upgrade Kueue, or remove topologyName from the flavor"
+        yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
 
 
-def _check_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) -> Iterator[Problem]:
-    """Yield a flavor with a topology in a ClusterQueue of MultiKueue, which Kueue accepts from 0.15."""
+def _flavor_with_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) -> ResourceFlavor | None:
+    """Return the first flavor with a topology of a ClusterQueue of MultiKueue, which Kueue accepts from 0.15."""
     fields, view = read_cluster_queue(queue), subject.cluster_view()
     if not is_kueue_release_stated(subject) or find_kueue_release(subject) >= _BOTH_TOPOLOGY_FROM:
-        return
+        return None
     if not runs_in_other_cluster(fields, view):
-        return
-    for name in sorted(fields.flavor_names()):
-        topology = view.find(ResourceFlavor, name, namespaced=False).spec.topology_name
-        if topology:
-            message = (
-                f"the ClusterQueue is inactive: before 0.15 Kueue allows no Topology such as `{topology}` of its "
-                f"ResourceFlavor `{name}` with an AdmissionCheck of MultiKueue "
-                "(NotSupportedWithTopologyAwareScheduling)"
-            )
-            fix = "upgrade Kueue, or remove topologyName from the flavor"
-            yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
-            return
+        return None
+    flavors = (view.find(ResourceFlavor, name, namespaced=False) for name in sorted(fields.flavor_names()))
+    return next((flavor for flavor in flavors if flavor.spec.topology_name), None)
 
 
 def check_check_parameters(subject: Subject) -> Iterator[Problem]:
@@ -433,19 +431,19 @@ def check_check_parameters(subject: Subject) -> Iterator[Problem]:
     if view.lacks(kind._replace(version=version), parameters.name):
         message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
         yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
-    elif kind == MULTI_KUEUE_CONFIG:
-        yield from _check_clusters(parameters.name, parameters.path("name"), view)
-
-
-def _check_clusters(name: str, path: FieldPath, view: ClusterView) -> Iterator[Problem]:
-    """Yield a MultiKueueConfig with clusters that all do not exist; a live view does not hold clusters."""
-    clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
-    absent = [each for each in clusters if view.get_without_noting(MULTI_KUEUE_CLUSTER, "", each) is None]
-    if absent and len(absent) == len(clusters) and view.is_whole(MULTI_KUEUE_CLUSTER):
-        clusters_text = named([f"`{each}`" for each in absent], "MultiKueueCluster")
-        message = f"is a MultiKueueConfig with {clusters_text}, and no such cluster exists"
+    elif kind == MULTI_KUEUE_CONFIG and (absent := _clusters_if_all_are_absent(parameters.name, view)):
+        clusters = named([f"`{each}`" for each in absent], "MultiKueueCluster")
+        message = f"is a MultiKueueConfig with {clusters}, and no such cluster exists"
         why = "so the AdmissionCheck and its ClusterQueues are inactive (NoUsableClusters)"
-        yield PARAMETERS.problem(path, f"{message}, {why}", "create a cluster, or name one that exists", name)
+        fix = "create a cluster, or name one that exists"
+        yield PARAMETERS.problem(parameters.path("name"), f"{message}, {why}", fix, parameters.name)
+
+
+def _clusters_if_all_are_absent(name: str, view: ClusterView) -> Sequence[str]:
+    """Return the clusters of a MultiKueueConfig if none of them exists; else an empty list."""
+    clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
+    is_any_here = any(view.get_without_noting(MULTI_KUEUE_CLUSTER, "", each) is not None for each in clusters)
+    return () if is_any_here or not view.is_whole(MULTI_KUEUE_CLUSTER) else clusters
 
 
 def check_flavor_topology(subject: Subject) -> Iterator[Problem]:

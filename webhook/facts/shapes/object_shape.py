@@ -28,6 +28,7 @@ from webhook.facts.train_job_pods.releases import (
     find_trainer_release,
 )
 from webhook.facts.volcano_objects.defaults import object_with_defaults
+from webhook.facts.volcano_objects.types import JOB as VOLCANO_JOB
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
 from webhook.schema import Mismatch
@@ -97,7 +98,6 @@ UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
     refused_by="kubectl; the API server drops the field",
     level="warn",
     fails="silent",
-    yields_to=("volcano-job/task-required",),
 )
 FRACTION: Final = OBJECT_SHAPE.rule(
     "object-shape/fraction",
@@ -116,6 +116,8 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
 POD_KIND: Final = frozenset({("", "Pod")})
 _MOST_NAMED: Final = 4
 _SPEC: Final = ("spec",)
+_TEMPLATE: Final = ("spec", "template")
+"""The field of a Job of Kubernetes in a Volcano Job: the check of missing tasks says where it belongs."""
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
 _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
@@ -176,7 +178,8 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
     )
     new = [each for each in _breaches_of_values(obj, subject, file) if _key_of_breach(each) not in known]
     for each in _joined_unknown_fields(new):
-        yield problem_of_breach(each)
+        if not (each.at == _TEMPLATE and subject.group_kind == VOLCANO_JOB and not obj["spec"].get("tasks")):
+            yield problem_of_breach(each)
 
 
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
