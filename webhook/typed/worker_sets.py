@@ -1,13 +1,14 @@
-"""The type of leaderworkerset.x-k8s.io, with the fields that checks read.
+"""The types of leaderworkerset.x-k8s.io and disaggregatedset.x-k8s.io, with the fields that checks read.
 
-Source: kubernetes-sigs/lws@060ab4d api/leaderworkerset/v1/leaderworkerset_types.go.
+Source: kubernetes-sigs/lws@060ab4d api/leaderworkerset/v1/leaderworkerset_types.go and
+api/disaggregatedset/v1/disaggregatedset_types.go.
 """
 
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.typed.fields import Number, OptionalNumber, Part, Raw, Text
-from webhook.typed.objects import Object
+from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Raw, Text
+from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
 
@@ -69,3 +70,40 @@ class LeaderWorkerSet(Object):
 
     gvk = GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
     spec = Part(LeaderWorkerSetSpec)
+
+
+class RoleScaling(Typed):
+    """disaggregatedset.x-k8s.io/v1 RoleScaling."""
+
+    mode = Text()
+
+
+class DisaggregatedRole(Typed):
+    """disaggregatedset.x-k8s.io/v1 DisaggregatedRoleSpec: the groups of one role."""
+
+    name = Text()
+    scaling = Part(RoleScaling)
+    metadata = Part(Metadata)
+    spec = Part(LeaderWorkerSetSpec)
+
+
+class PlacementPolicy(Typed):
+    """disaggregatedset.x-k8s.io/v1 PlacementPolicy."""
+
+    type = Text()
+    topology = Text()
+
+
+class DisaggregatedSetSpec(Typed):
+    """disaggregatedset.x-k8s.io/v1 DisaggregatedSetSpec."""
+
+    roles = Parts(DisaggregatedRole)
+    slices = Number(1)
+    placement_policy = Part(PlacementPolicy)
+
+
+class DisaggregatedSet(Object):
+    """disaggregatedset.x-k8s.io/v1 DisaggregatedSet: roles that are updated together, such as prefill and decode."""
+
+    gvk = GroupVersionKind("disaggregatedset.x-k8s.io", "v1", "DisaggregatedSet")
+    spec = Part(DisaggregatedSetSpec)

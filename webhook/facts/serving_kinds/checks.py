@@ -6,6 +6,7 @@ from typing import Final
 
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.serving_kinds import (
+    disaggregated_set,
     field_values,
     inference_service,
     knative,
@@ -74,6 +75,7 @@ CHECKS: Final = (
         lookups=model_claims.LOOKUPS,
     ),
     Check(group="serving-kind", run=worker_set.check_worker_set, kinds=_LWS),
+    Check(group="serving-kind", run=disaggregated_set.check_disaggregated_set, kinds=_DISAGGREGATED),
     Check(
         group="serving-kind",
         run=field_values.check_field_values,

@@ -89,19 +89,19 @@ def _refusals_of_update(spec: LeaderWorkerSetSpec) -> Iterator[Refusal]:
         return
     amounts = {"maxUnavailable": settings.max_unavailable, "maxSurge": settings.max_surge}
     for name, amount in amounts.items():
-        yield from _refusals_of_amount(settings, name, amount)
+        yield from refusals_of_amount(settings, name, amount)
     if settings.partition is not None and settings.partition < 0:
         yield Refusal(settings.path("partition"), "must be 0 or more", "set 0", settings.partition)
-    unavailable = _groups_of_amount(1 if settings.max_unavailable is None else settings.max_unavailable, spec.replicas)
-    surge = _groups_of_amount(0 if settings.max_surge is None else settings.max_surge, spec.replicas, rounds_up=True)
+    unavailable = groups_of_amount(1 if settings.max_unavailable is None else settings.max_unavailable, spec.replicas)
+    surge = groups_of_amount(0 if settings.max_surge is None else settings.max_surge, spec.replicas, rounds_up=True)
     if unavailable == surge == 0 and spec.replicas > 0 and spec.has_known_replicas:
         written = "0" if settings.max_unavailable in (0, "0%") else f"{settings.max_unavailable} of {spec.replicas}"
         message = f"has maxUnavailable {written} and maxSurge 0, so no group can be updated"
         yield Refusal(settings.at, message, "set maxUnavailable 1")
 
 
-def _refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount: Any) -> Iterator[Refusal]:
-    """Yield the problem of an amount that is neither a number of at least 0 nor a percentage of at most 100 %."""
+def refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount: Any) -> Iterator[Refusal]:
+    """Yield the problem of an amount that is neither a number from 0 on nor at most 100 %."""
     if isinstance(amount, str) and not is_placeholder(amount):
         is_valid = _PERCENTAGE.fullmatch(amount) is not None and int(amount[:-1]) <= 100
     else:
@@ -111,8 +111,8 @@ def _refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount:
         yield Refusal(settings.path(name), message, "write a value such as 1 or 25%", amount)
 
 
-def _groups_of_amount(amount: Any, replicas: int, *, rounds_up: bool = False) -> int | None:
-    """Return the number of groups that a number or a percentage means; None for any other value."""
+def groups_of_amount(amount: Any, replicas: int, *, rounds_up: bool = False) -> int | None:
+    """Return the number of groups that a number or a percentage means; None if it is neither."""
     if isinstance(amount, int):
         return amount
     if not isinstance(amount, str) or not _PERCENTAGE.fullmatch(amount):
