@@ -143,3 +143,31 @@ def test_beginnings_of_several_flags(server, word):
 def test_commands_of_trtllm_serve(words, is_server):
     container = Container.of({"command": ["trtllm-serve", *words]}, (), ReadingContext(Deadline()))
     assert (started_server(container) is not None) is is_server
+
+
+@pytest.mark.parametrize(
+    ("server", "words", "values"),
+    [
+        ("TGI", ["-p8080", "--num-shard=2"], {"port": "8080", "shards": "2"}),
+        ("TGI", ["--model-id", "m", "--sharded", "true", "-e"], {"model": "m", "sharded": "true"}),
+        ("trtllm-serve", ["m", "--", "--host", "0.0.0.0"], {}),
+        ("trtllm-serve", ["m", "--host", "--tp_size", "2"], {"host": "--tp_size"}),
+        ("trtllm-serve", ["m", "--tokenizer", "--config", "--tp_size=2"], {"tensor": "2"}),
+        ("trtllm-serve", ["m", "--trust_remote_code", "--tp_size", "2"], {"tensor": "2"}),
+    ],
+)
+def test_flags_are_read_as_by_clap_and_click(server, words, values):
+    """The answers of the `Args` of TGI's launcher (db931fcf, clap 4.6) and of the click command of trtllm-serve
+    (00209af1)."""
+    assert read(server, *words).values == values
+
+
+@pytest.mark.parametrize(("written", "number"), [("+2", 2), ("08", 8), ("2.0", None), ("-1", None), (" 2", None)])
+def test_a_number_is_read_as_by_every_parser(written, number):
+    """clap, click and argparse read the first two; the others are refused, or read by some parsers alone."""
+    assert read("TGI", f"--num-shard={written}").number("shards") == number
+
+
+def test_a_flag_that_is_given_twice_is_noted():
+    """clap refuses it; argparse and click use the last value."""
+    assert read("TGI", "--port", "80", "-p", "81").repeated == ("-p",)

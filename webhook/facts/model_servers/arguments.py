@@ -36,7 +36,11 @@ _NUMBERS: Final = frozenset(
     )
 )
 """The meanings of the flags with a whole number."""
-_WHOLE: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
+_WHOLE: Final = re.compile(r"\+?[0-9]{1,6}", re.ASCII)
+_ATTACHED: Final = re.compile(r"(-[a-z])([0-9]+)", re.ASCII)
+"""A short flag of one letter with its number attached, which every parser splits: `-p8080`."""
+_END: Final = "--"
+"""The word after which every word is positional."""
 _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
 """A short flag of several letters with its value attached, which argparse does not split."""
 
@@ -49,6 +53,7 @@ class FlagTable:
     switches: re.Pattern[str]
     beginnings: bool = False
     underscores: bool = False
+    any_value: bool = False
     also: Sequence[str] = ()
     valued: Sequence[str] = ()
     mistakes: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +99,7 @@ class Arguments:
         positional: other words, in order.
         joined: words that contain a flag and its value, so that the server does not know them.
         ambiguous: abbreviations that several flags begin with.
+        repeated: known flags that are given again, as written.
         mistaken: flags that the server does not know, with the flags that were probably intended.
         is_open: whether a running shell may add more arguments.
     """
@@ -103,6 +109,7 @@ class Arguments:
     positional: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
     ambiguous: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
     mistaken: Mapping[str, str] = field(default_factory=dict)
     is_open: bool = False
 
@@ -192,8 +199,10 @@ class _ArgumentReader:
         self._positional: list[str] = []
         self._joined: list[str] = []
         self._ambiguous: list[str] = []
+        self._repeated: list[str] = []
         self._mistaken: dict[str, str] = {}
         self._is_open = False
+        self._has_ended = False
 
     def arguments(self) -> Arguments:
         """Return what was read."""
@@ -203,6 +212,7 @@ class _ArgumentReader:
             positional=tuple(self._positional),
             joined=tuple(self._joined),
             ambiguous=tuple(self._ambiguous),
+            repeated=tuple(self._repeated),
             mistaken=self._mistaken,
             is_open=self._is_open,
         )
@@ -210,10 +220,16 @@ class _ArgumentReader:
     def read(self, words: Sequence[str], at: int) -> int:
         """Read the word at an index, with its value; return the index after them."""
         word = words[at]
-        if not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
+        if self._has_ended or not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
             self._read_positional(word)
             return at + 1
+        if word == _END:
+            self._has_ended = True
+            return at + 1
         name, equals, value = word.partition("=")
+        attached = _ATTACHED.fullmatch(name)
+        if attached is not None and attached[1] in self._table.meanings:
+            name, equals, value = attached[1], "=", attached[2]
         if " " in name:
             self._read_joined(word)
             return at + 1
@@ -222,8 +238,10 @@ class _ArgumentReader:
         if self._table.takes_no_value(flags[0] if flags else name):
             self._note(flags, written, value)
             return at + 1
-        follows = words[at + 1] if at + 1 < len(words) else "-"
-        if equals or (follows.startswith("-") and not _NEGATIVE.fullmatch(follows)):
+        follows = words[at + 1] if at + 1 < len(words) else _END
+        is_flag = follows.startswith("-") and follows != "-" and not _NEGATIVE.fullmatch(follows)
+        may_follow = self._table.any_value and (flags or self._takes_value(name)) and at + 1 < len(words)
+        if equals or (is_flag and not may_follow):
             self._note(flags, written, value)
             return at + 1
         if not flags and self._is_in_script and is_variable(follows) and not self._takes_value(name):
@@ -242,6 +260,8 @@ class _ArgumentReader:
         if len(flags) > 1 and (len(meanings) > 1 or None in meanings):
             self._ambiguous.append(written)
         elif flags and (meaning := self._table.meanings.get(flags[0])):
+            if meaning in self._values:
+                self._repeated.append(written)
             self._values[meaning] = value
             self._spellings[meaning] = written if _is_spelling_of(written, flags[0]) else flags[0]
         elif meant:

@@ -68,7 +68,9 @@ def _shards_of_tgi(server: StartedServer) -> int | None:
 
 
 def refusals_of_tgi(server: StartedServer, gpus: int | None) -> Iterator[tuple[str, str]]:
-    """Yield the refusal of `--sharded true` without a number, on one GPU."""
+    """Yield the refusals of a flag that is given twice, and of `--sharded true` without a number, on one GPU."""
+    for flag in server.arguments.repeated[:1]:
+        yield f"TGI refuses {flag} because it is given twice", "keep one of them"
     by_flag = server.arguments.text("sharded")
     sharded, name = (by_flag, "--sharded true") if by_flag else (server.variables.get("SHARDED", ""), "SHARDED=true")
     visible = server.variables.get("CUDA_VISIBLE_DEVICES", "")

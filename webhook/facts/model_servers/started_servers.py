@@ -85,6 +85,7 @@ def _flag_table_of_row(row: JSON) -> FlagTable:
         switches=re.compile(row["switches"]),
         beginnings=row["beginnings"],
         underscores=row.get("underscores", False),
+        any_value=row.get("any_value", False),
         also=tuple(row.get("also", ())),
         valued=tuple(row.get("valued", ())),
         mistakes=row.get("mistakes", {}),
