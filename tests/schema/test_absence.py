@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.deadline import Deadline
-from webhook.schema.absence import has_no_null_or_dollar_key
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import has_no_null_or_dollar_key
 
 BARE = {
     "texts of many lengths": {"a": "x" * 31, "b": "x" * 32, "c": "x" * 256, "d": "x" * 65_536},

@@ -1,11 +1,8 @@
-"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer has, and which of them an update changes.
-
-train_job_and_runtime_fields.yaml lists the fields of each release: fields of Trainer's own API, not of the pod and
-JobSet templates inside. A null counts as absent.
-"""
+"""KEEP"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -13,6 +10,7 @@ from operator import is_
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -26,12 +24,30 @@ from webhook.facts.train_job_pods.releases import OLDEST, UNKNOWN_RELEASE, find_
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule
-from webhook.schema.absence import has_no_null_or_dollar_key
 from webhook.text.caches import IdentityKey
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import did_you_mean
 from webhook.typed.view import Typed
 from webhook.yamltext import yamlfile
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_NIL: Final = b"\xc0"
+"""The encoding of null (MessagePack specification, "nil format"). UTF-8 texts never contain this byte, but lengths
+and numbers may."""
+_DIRECTIVE: Final = re.compile(rb"[\xa0-\xbf]\$|\xd9.\$|\xda..\$|\xdb....\$", re.DOTALL)
+"""Matches the length of a text and a dollar at its beginning ("str format family"). Other bytes may match, too."""
+
+
+def has_no_null_or_dollar_key(value: JSON, deadline: Deadline) -> bool:
+    """Return whether a value certainly has no null and no key that begins with a dollar."""
+    deadline.check_clock()  # msgspec cannot be interrupted
+    try:
+        written = _encode(value)
+    except (ValueError, OverflowError, TypeError):  # integers above 64 bits, halves of surrogate pairs, unread parts
+        return False
+    deadline.spend_text(written)
+    return _NIL not in written and not (b"$" in written and _DIRECTIVE.search(written))
+
 
 FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
 _FOREVER: Release = (99, 0)
