@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cluster.service_account_token import fix_of_refused_token
+from webhook.cluster.connection import fix_of_refused_token
 
 ELSEWHERE = "write other credentials into the kubeconfig: those in it are not valid or have expired"
 EXISTS = (

@@ -1,12 +1,9 @@
-"""Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
-
-The `kubernetes` package finds the server and the credentials, and creates the pool of connections. It is imported
-only before the first connection, because the import takes half a second. Requests do not use the typed client of the
-package, because objects stay plain JSON here.
-"""
+"""KEEP"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +17,10 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import dns1123_subdomain_errors
 from webhook.cluster.decoding import LARGEST, ListDecoder, ReadValue, decode_json
 from webhook.cluster.freshness import ServerUnreachable, StreamBroken
 from webhook.cluster.private_api import connection_pool
-from webhook.cluster.service_account_token import fix_of_refused_token
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
@@ -374,3 +371,43 @@ class _HttpLineStream(Struct, frozen=True):
     def stop(self) -> None:
         with suppress(ValueError, RuntimeError, OSError):  # it has ended already
             self.response.shutdown()
+
+
+_SUBJECT: Final = "system:serviceaccount:"
+_ELSEWHERE: Final = "write other credentials into the kubeconfig: those in it are not valid or have expired"
+
+
+def fix_of_refused_token(authorization: str) -> str:
+    """Return the fix for credentials that an API server refuses.
+
+    Args:
+        authorization: the header that was sent, "Bearer TOKEN"; "" for a client certificate or nothing.
+    """
+    claims = _claims(authorization.rpartition(" ")[2])
+    namespace, _, name = str(claims.get("sub") or "").removeprefix(_SUBJECT).partition(":")
+    if not _are_names(namespace, name):
+        return _ELSEWHERE
+    bound = claims.get("kubernetes.io")
+    pod = bound.get("pod") if isinstance(bound, dict) else None
+    pod_name = str(pod.get("name") or "") if isinstance(pod, dict) else ""
+    replace = (
+        f"delete this Pod, so that a new Pod gets a token: `kubectl -n {namespace} delete pod {pod_name}`"
+        if _are_names(pod_name)
+        else "start claimgate with a new token"
+    )
+    exists = f"`kubectl -n {namespace} get serviceaccount {name}`"
+    return f"check that the ServiceAccount exists: {exists}; if it was deleted and created again, {replace}"
+
+
+def _claims(token: str) -> Mapping[str, Any]:
+    """Return the claims of a token in JWS compact form; empty for any other text."""
+    payload = token.split(".")[1] if token.count(".") == 2 else ""
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def _are_names(*texts: str) -> bool:
+    return all(text and not dns1123_subdomain_errors(text) for text in texts)
