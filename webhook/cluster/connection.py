@@ -1,4 +1,12 @@
-"""KEEP"""
+"""Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
+
+The `kubernetes` package finds the server and the credentials, and creates the pool of connections. It is imported
+only before the first connection, because the import takes half a second. Requests do not use the typed client of the
+package, because objects stay plain JSON here.
+
+If the API server refuses a token, the advice names its ServiceAccount. The token is not verified, because it is
+claimgate's own. Source of its claims: k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
+"""
 
 from __future__ import annotations
 

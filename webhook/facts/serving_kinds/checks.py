@@ -1,4 +1,7 @@
-"""KEEP"""
+"""The checks of kinds that serve models, and of fields with values that their schema or their webhook refuses.
+
+field_values.yaml declares these fields. The other modules have the checks of what depends on several fields.
+"""
 
 from __future__ import annotations
 

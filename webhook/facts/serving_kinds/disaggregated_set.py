@@ -29,7 +29,7 @@ DISAGGREGATED_SET: Final = SERVING_KIND.rule(
     source="kubernetes-sigs/lws@060ab4d pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go",
     function="validate, validatePlacement",
 )
-_EXCLUSIVE: Final = (
+_EXCLUSIVE_ROLES: Final = (
     "leaderworkerset.sigs.k8s.io/exclusive-topology",
     "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
 )
@@ -42,17 +42,17 @@ with a revision of 8 letters.
 
 def check_disaggregated_set(subject: Subject) -> Iterator[Problem]:
     """Report what the webhook or the schema of DisaggregatedSet refuses."""
-    for each in _refusals(subject.typed(DisaggregatedSet)):
+    for each in _refusals_of_set(subject.typed(DisaggregatedSet)):
         yield DISAGGREGATED_SET.problem(*each)
 
 
-def _refusals(roles: DisaggregatedSet) -> Iterator[Refusal]:
+def _refusals_of_set(roles: DisaggregatedSet) -> Iterator[Refusal]:
     spec = roles.spec
     for role in spec.roles:
         if not role.has("spec") and role.scaling.mode != _EXTERNAL:
             yield Refusal(role.path("spec"), "must be set, because the schema compares the replicas of roles", "set it")
-        yield from _refusals_of_update(role)
-        yield from _refusals_of_name(role, roles)
+        yield from _refusals_of_role_update(role)
+        yield from _refusals_of_role_name(role, roles)
     yield from _refusals_of_replicas(spec)
     if spec.slices > 1 and any(role.scaling.mode == _EXTERNAL for role in spec.roles):
         message = "must be 1 while a role has scaling.mode External"
@@ -60,7 +60,7 @@ def _refusals(roles: DisaggregatedSet) -> Iterator[Refusal]:
     yield from _refusals_of_placement(spec)
 
 
-def _refusals_of_name(role: DisaggregatedRole, roles: DisaggregatedSet) -> Iterator[Refusal]:
+def _refusals_of_role_name(role: DisaggregatedRole, roles: DisaggregatedSet) -> Iterator[Refusal]:
     name = roles.metadata.longest_name
     if is_placeholder_for_name(name) or is_placeholder_for_name(role.name) or roles.spec.is_omitted("slices"):
         return
@@ -72,7 +72,7 @@ def _refusals_of_name(role: DisaggregatedRole, roles: DisaggregatedSet) -> Itera
         yield Refusal(role.path("name"), message, f"remove {both - most} of them", role.name)
 
 
-def _refusals_of_update(role: DisaggregatedRole) -> Iterator[Refusal]:
+def _refusals_of_role_update(role: DisaggregatedRole) -> Iterator[Refusal]:
     settings = role.spec.rollout_strategy.rolling_update_configuration
     if not settings:
         return
@@ -115,7 +115,7 @@ def _refusals_of_placement(spec: DisaggregatedSetSpec) -> Iterator[Refusal]:
     for role in spec.roles:
         template = role.spec.leader_worker_template
         for part in (role.metadata, template.leader_template.metadata, template.worker_template.metadata):
-            for key in _EXCLUSIVE:
+            for key in _EXCLUSIVE_ROLES:
                 if key in part.annotations:
                     message = f"must not be set because placementPolicy.type is {policy.type}"
                     yield Refusal(part.path("annotations", key), message, "remove the annotation")

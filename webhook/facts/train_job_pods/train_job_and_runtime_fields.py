@@ -1,4 +1,8 @@
-"""KEEP"""
+"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer has, and which of them an update changes.
+
+train_job_and_runtime_fields.yaml lists the fields of each release: fields of Trainer's own API, not of the pod and
+JobSet templates inside. A null counts as absent.
+"""
 
 from __future__ import annotations
 
