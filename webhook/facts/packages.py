@@ -175,10 +175,9 @@ PACKAGES: Final = (
             "llm_inference_service",
             "knative",
             "worker_set",
-            "disaggregated_set",
             "inference_service",
             "model_claims",
-            "field_values",
+            "checks",
         ),
     ),
     FactPackage(

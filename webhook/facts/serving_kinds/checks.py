@@ -12,8 +12,6 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.serving_kinds import (
-    disaggregated_set,
-    field_values,
     inference_service,
     knative,
     kserve_workers,
@@ -115,10 +113,10 @@ CHECKS: Final = (
         lookups=model_claims.LOOKUPS,
     ),
     Check(group="serving-kind", run=worker_set.check_worker_set, kinds=_LWS),
-    Check(group="serving-kind", run=disaggregated_set.check_disaggregated_set, kinds=_DISAGGREGATED),
+    Check(group="serving-kind", run=worker_set.check_disaggregated_set, kinds=_DISAGGREGATED),
     Check(
         group="serving-kind",
-        run=field_values.check_field_values,
+        run=check_field_values,
         kinds=_INFERENCE_SERVICE | _LLM | _LLM_CONFIG | _RUNTIMES | _LWS | _DISAGGREGATED,
     ),
 )

@@ -1,4 +1,12 @@
-"""KEEP"""
+"""What the webhooks of LeaderWorkerSet and DisaggregatedSet refuse, and what the schema of DisaggregatedSet refuses.
+
+The defaulting webhook of LeaderWorkerSet runs first. It sets maxUnavailable to 1, maxSurge to 0 and partition to 0 if
+they are absent. The schema of DisaggregatedSet fills in maxUnavailable 1, maxSurge 0 and 1 replica.
+
+Source: kubernetes-sigs/lws@060ab4d pkg/webhooks/leaderworkerset_webhook.go and
+pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go, and the rule of
+config/crd/bases/disaggregatedset.x-k8s.io_disaggregatedsets.yaml about replicas.
+"""
 
 from __future__ import annotations
 
