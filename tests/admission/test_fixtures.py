@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from webhook.admission.fixtures import attributes_of_fixture, attributes_of_object
-from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource, Operation
+from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource, Operation, plural_of_kind
 from webhook.errors import CallError
-from webhook.workloads.plurals import plural_of_kind
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}}
 REQUEST = {

@@ -8,10 +8,10 @@ from pathlib import Path
 from tests.cluster.server import ApiServer, resources
 from tests.literals import shipped_policies
 from tests.yamldata import documents
+from webhook.apimachinery.attributes import plural_of_kind
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.watch import WatchCluster
 from webhook.logs.structured import Log
-from webhook.workloads.plurals import plural_of_kind
 
 LOOKUPS = Path(__file__).parents[2] / "deploy" / "base" / "lookups.yaml"
 

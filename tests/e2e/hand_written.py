@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, plural_of_kind
 from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Type
 from webhook.suites.valid_objects import ValidObjects, paths_of_fields, valid_objects
-from webhook.workloads.plurals import plural_of_kind
 
 _RATES: Final = (0.02, 0.05, 0.1, 0.25)
 """The share of the fields of an object that are changed."""

@@ -16,7 +16,7 @@ import httpx
 import yaml
 
 from tests.e2e.apiserver import PATIENCE_S, ApiServer, trust
-from webhook.workloads.plurals import plural_of_kind
+from webhook.apimachinery.attributes import plural_of_kind
 
 JSON = dict[str, Any]
 RECORDED_UNTIL: Final = datetime(2026, 11, 28, 3, 30, tzinfo=UTC)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
-from webhook.workloads.plurals import plural_of_kind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, plural_of_kind
 
 ABSENT: Final = "'~'"
 OF_SERVER: Final = frozenset(

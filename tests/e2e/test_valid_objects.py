@@ -11,10 +11,9 @@ import yaml
 
 from tests.e2e import apiserver
 from tests.e2e.apiserver import trust
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, plural_of_kind
 from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.suites.valid_objects import ValidObjects, paths_of_fields, valid_objects
-from webhook.workloads.plurals import plural_of_kind
 
 pytestmark = pytest.mark.e2e
 _PLUGINS = "ServiceAccount,DefaultTolerationSeconds,Priority,RuntimeClass,LimitRanger,DefaultStorageClass"

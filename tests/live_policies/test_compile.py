@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.server import ApiServer, resources
 from tests.live_policies.stored import binding, compiler, of, policy, stored, view
 from tests.rows import all_rows
+from webhook.apimachinery.attributes import plural_of_kind
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import LookupFailed
@@ -23,7 +24,6 @@ from webhook.live_policies.objects import GVKS, INTERESTS, MOST_VIEW_BYTES, Stor
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
-from webhook.workloads.plurals import plural_of_kind
 
 NOTHING = PolicySet(validating=(), mutating=(), table=table.load_table())
 WRONG = {

@@ -23,6 +23,7 @@ from webhook.apimachinery.attributes import (
     GroupVersionKind,
     GroupVersionResource,
     Operation,
+    plural_of_kind,
 )
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster import Cluster
@@ -36,7 +37,6 @@ from webhook.schema.api_defaults import with_api_defaults
 from webhook.schema.sent import as_sent_by_api_server
 from webhook.settings.shared import Settings
 from webhook.text.wording import shown
-from webhook.workloads.plurals import plural_of_kind
 
 DEFAULT_NAMESPACE: Final = "default"
 """The namespace that kubectl uses for an object without a namespace."""

@@ -1,7 +1,4 @@
-"""The request of one AdmissionReview, in the API server's words.
-
-Knows nothing of policies or verdicts. Field meanings: k8s.io/api admission/v1/types.go.
-"""
+"""KEEP"""
 
 from __future__ import annotations
 
@@ -134,3 +131,21 @@ def controller_name(obj: JSON) -> str:
         if isinstance(each, Mapping) and each.get("controller") is True:
             return f"{each.get('kind')}/{each.get('name')}"
     return ""
+
+
+def plural_of_kind(kind: str) -> str:
+    """Return the resource name that a kind most likely has: its English plural in lower case.
+
+    The rule is apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).
+
+    Examples:
+        Pod -> pods, NetworkPolicy -> networkpolicies, Ingress -> ingresses, Endpoints -> endpoints
+    """
+    singular = kind.lower()
+    if singular == "endpoints":
+        return singular
+    if singular.endswith("s"):
+        return f"{singular}es"
+    if singular.endswith("y"):
+        return f"{singular[:-1]}ies"
+    return f"{singular}s"

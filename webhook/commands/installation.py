@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from webhook.apimachinery.attributes import plural_of_kind
 from webhook.apimachinery.paths import get, path_as_text
 from webhook.assembly import exceptions_at_their_end
 from webhook.cluster.connection import ServerRefused
@@ -34,7 +35,6 @@ from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.text.wording import counted
-from webhook.workloads.plurals import plural_of_kind
 from webhook.yamltext import yamlfile
 
 if TYPE_CHECKING:

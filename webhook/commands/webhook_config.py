@@ -18,7 +18,7 @@ import typer
 from msgspec import Struct, field
 
 from webhook import assembly
-from webhook.apimachinery.attributes import NAME_LABEL, Phase
+from webhook.apimachinery.attributes import NAME_LABEL, Phase, plural_of_kind
 from webhook.apimachinery.names import dns1123_subdomain_errors
 from webhook.commands import options
 from webhook.commands.live_options import KubeContext
@@ -40,7 +40,6 @@ from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import Settings
 from webhook.text import terminal
-from webhook.workloads.plurals import plural_of_kind
 from webhook.yamltext.input_files import read_whole
 from webhook.yamltext.yamlfile import discover, dump
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook.apimachinery.attributes import JSON, NAME_LABEL
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, plural_of_kind
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cel.syntax.text import string_literal
 from webhook.conversion.native import (
@@ -28,7 +28,6 @@ from webhook.conversion.native import (
 from webhook.conversion.pod_controllers import TEMPLATE, TEMPLATE_OF_CRON_JOB, with_texts
 from webhook.errors import NotConverted
 from webhook.manifests.models import VALIDATING
-from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 
 GROUP: Final = "kyverno.io"

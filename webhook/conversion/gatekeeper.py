@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import JSON, plural_of_kind
 from webhook.apimachinery.paths import get
 from webhook.cel.syntax import rewrite
 from webhook.cel.syntax.text import string_literal
@@ -29,7 +29,6 @@ from webhook.conversion.native import (
 )
 from webhook.errors import NotConverted
 from webhook.manifests.models import VALIDATING
-from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 
 TEMPLATE: Final = "ConstraintTemplate"

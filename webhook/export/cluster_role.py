@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from webhook.apimachinery.attributes import plural_of_kind
 from webhook.cluster.interest import Interest
-from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 
 _VERBS = ("get", "list", "watch")

@@ -15,14 +15,13 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import JSON, plural_of_kind
 from webhook.apimachinery.paths import get
 from webhook.cluster.connection import ServerRefused
 from webhook.errors import LookupFailed
 from webhook.live_policies.conditions import add_transition_times, has_stored_conditions
 from webhook.live_policies.objects import StoredPolicy, current_timestamp
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
-from webhook.workloads.plurals import plural_of_kind
 
 MOST_WRITES: Final = 20
 """The most writes in one run. The status of 400 changed objects is then written within a minute."""

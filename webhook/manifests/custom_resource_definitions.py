@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.attributes import JSON, plural_of_kind
 from webhook.manifests import validation
 from webhook.manifests.annotations import CONCERNS, MISSING, PHASES, STORED
 from webhook.manifests.claimgate_kinds import (
@@ -23,7 +23,6 @@ from webhook.manifests.claimgate_kinds import (
 )
 from webhook.manifests.policy_exceptions import PolicyExceptionSpec
 from webhook.rules.decisions import SEVERITIES
-from webhook.workloads.plurals import plural_of_kind
 
 Schema: TypeAlias = dict[str, Any]
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind, plural_of_kind
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, StructNode, children
@@ -25,7 +25,6 @@ from webhook.patch.schema import is_builtin
 from webhook.policy.compiled import Policy
 from webhook.schema.types import Fields, Items, Type, type_of_node
 from webhook.text.similar_names import nearest_name
-from webhook.workloads.plurals import plural_of_kind
 
 _GONE: Final = frozenset(("source",))
 """Fields of earlier releases, which policies may read to name the successor: `source` of claims in pods, until

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind, Operation
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, Operation, plural_of_kind
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cel.syntax.parser import parse
@@ -31,7 +31,6 @@ from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import either
-from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 from webhook.yamltext.yamlfile import Document
 

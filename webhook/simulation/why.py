@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from webhook.apimachinery.attributes import plural_of_kind
 from webhook.report.screen import Screen
 from webhook.simulation.outcome import ANSWERS, WAITS, Answer, Simulation
 from webhook.simulation.text import lines_of_aspects, lines_of_headline, simulation_as_json, titled_details
@@ -19,7 +20,6 @@ from webhook.status.explanation import Explanation, State
 from webhook.status.statement import ObjectName, Statement
 from webhook.text import terminal
 from webhook.text.wording import counted
-from webhook.workloads.plurals import plural_of_kind
 
 _SIGNS: Final[dict[State, str]] = {
     "failed": "fail",

@@ -13,14 +13,13 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind, plural_of_kind
 from webhook.cluster.naming import group_kind
 from webhook.errors import ConfigurationError
 from webhook.status.sources import ClusterReading
 from webhook.status.statement import items_at, map_at, name_of, number_at, text_at
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import did_you_mean, named
-from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
 
 JOB: Final = GroupVersionKind("batch", "v1", "Job")

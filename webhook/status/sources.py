@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, Protocol
 from urllib.parse import quote
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, plural_of_kind
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.cluster.connection import Connection, ServerRefused
@@ -19,7 +19,6 @@ from webhook.cluster.discovery import Discovery, KindNotServed, ServedResource
 from webhook.cluster.live_objects import ServedKind, objects_of_kind
 from webhook.errors import LookupFailed
 from webhook.status.statement import ObjectName, name_of, text_at
-from webhook.workloads.plurals import plural_of_kind
 
 EVENT: Final = GroupVersionKind("", "v1", "Event")
 MOST_LISTED: Final = 20_000

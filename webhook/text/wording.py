@@ -1,6 +1,6 @@
 """Numbers, lists and values in sentences: the only place that knows about plurals. Does not know the counted things.
 
-The plural of a Kubernetes kind as a resource (`pytorchjobs`) is another matter: workloads/plurals.py.
+The plural of a Kubernetes kind as a resource (`pytorchjobs`) is another matter: apimachinery/attributes.py.
 """
 
 from __future__ import annotations
