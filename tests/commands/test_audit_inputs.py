@@ -97,6 +97,41 @@ def test_a_broken_manifest_without_such_a_line_is_an_error(tmp_path, capsys):
     assert "not YAML" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("tests/e2e/01-assert.yaml", "assertion"),
+        ("smoke/assert.yaml", "assertion"),
+        ("smoke/02-errors.yaml", "assertion"),
+        ("tests/expected/pod.yaml", "expected output"),
+        ("test/kustomize/expected.yaml", "expected output"),
+        ("test/e2e/expectedfailures/pod.yaml", "expected output"),
+    ],
+)
+def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_path, monkeypatch, capsys):
+    written(tmp_path, {path: POD.format("web")})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES, "-v"]) == 0
+    assert word in "".join(capsys.readouterr())
+    assert run_command_line(["audit", path, *POLICIES]) == 1, "a person who names the file wants it audited"
+
+
+@pytest.mark.parametrize("path", ["nginx/custom-errors.yaml", "expected.yaml", "docs/expected/pod.yaml"])
+def test_other_files_with_such_names_are_read(path, tmp_path, monkeypatch):
+    written(tmp_path, {path: POD.format("web")})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES]) == 1
+
+
+def test_an_assertion_that_repeats_a_key_is_reported(tmp_path, monkeypatch, capsys):
+    """Without the missing `---`, the first object is not compared."""
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\n"
+    written(tmp_path, {"tests/00-assert.yaml": f"{pod.format('a')}\n{pod.format('b')}"})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", "."]) == 1
+    assert "manifest/repeated-key" in capsys.readouterr().out
+
+
 MODEL_SERVER = """apiVersion: apps/v1
 kind: Deployment
 metadata: {name: llm}

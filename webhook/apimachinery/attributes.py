@@ -1,4 +1,7 @@
-"""KEEP"""
+"""The request of one AdmissionReview, in the API server's words, and the resource that a kind most likely has.
+
+Knows nothing of policies or verdicts. Field meanings: k8s.io/api admission/v1/types.go.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from webhook.cluster.controllers import (
     find_releases_in_document,
     is_test_or_vendored_file,
 )
+from webhook.cluster.files_of_tests import reason_not_applied
 from webhook.cluster.interest import Index, objects_by_key
 from webhook.cluster.kustomizations import FilesAppliedTogether, Unit, normalize_path, object_with_template_labels
 from webhook.cluster.lookup import describe_lookup
@@ -97,6 +98,10 @@ class FileTree:
         """Return whether the objects of a file are patches, which a kustomization merges into others."""
         return self._units.is_patch(normalize_path(file))
 
+    def _is_applied(self, file: str) -> bool:
+        """Return whether the objects of a file may be applied as they are."""
+        return not self._units.is_patch(file) and not reason_not_applied(file)
+
     def is_read_by_kustomize(self, file: str) -> bool:
         """Return whether a kustomization lists a file, so that kustomize reads it, and not kubectl."""
         return self._units.is_read_by_kustomize(normalize_path(file))
@@ -129,7 +134,7 @@ class FileTree:
         for _, obj in self._of_context:
             yield obj
         for file, objects in self._documents.items():
-            if not self._units.is_patch(file):
+            if self._is_applied(file):
                 yield from map(self._units.name_changes_of_file(file).apply_to_object, objects)
 
     def mark_as_recorded(self, what: str) -> None:
@@ -170,7 +175,7 @@ class FileTree:
         return self._objects_of_files((path, self._units.name_changes_of_file(path))), self._of_units[unit]
 
     def _objects_of_files(self, *files: tuple[str, NameChanges]) -> FileObjects:
-        whole = ((file, naming) for file, naming in files if not self._units.is_patch(file))
+        whole = ((file, naming) for file, naming in files if self._is_applied(file))
         return FileObjects(
             each for file, naming in whole for each in objects_with_final_names(file, self._documents[file], naming)
         )

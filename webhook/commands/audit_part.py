@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field, structs
@@ -21,6 +20,7 @@ from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
+from webhook.cluster.files_of_tests import is_assertion, is_in_folder_of_tests, reason_not_applied
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.deadline import Deadline
@@ -53,7 +53,6 @@ Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
 """The phases of a review: created objects are mutated first. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
-_FOLDERS_OF_TESTS: Final = frozenset(("test", "tests", "e2e", "fixtures"))
 _OF_LONG_RUNS: Final = "device-failures/"
 """The beginning of the ids of rules about what fails in a long run; a test ends before."""
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
@@ -197,10 +196,11 @@ class PartAudit:
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
         self._add_messages(inputs, keys, result)
+        reason = "" if part.file.is_named else reason_not_applied(part.source)
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
-            yield from self._findings_of_document(each, keys, result)
+            yield from self._findings_of_document(each, keys, result, reason)
         result.skipped[:0] = map(_skipped_document_of_problem, inputs.others)
         if self._changes is not None:
             result.not_compared = self._changes.pop_files_not_compared()
@@ -227,9 +227,12 @@ class PartAudit:
         result.notes = noted
 
     def _findings_of_document(
-        self, each: documents.InputDocument, keys: RepeatedKeys, result: PartResult
+        self, each: documents.InputDocument, keys: RepeatedKeys, result: PartResult, not_applied: str
     ) -> Iterator[Finding]:
-        """Evaluate an object once and yield its findings."""
+        """Evaluate an object once and yield its findings.
+
+        not_applied: why it is never applied, "" if it may be. An assertion may still repeat keys.
+        """
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
             return
@@ -243,8 +246,13 @@ class PartAudit:
             why, is_half = error.message.partition(";")[0], _has_part_of_object(each.value)
             result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
             return
-        result.entries += 1
         attributes = sent.attributes
+        if not_applied:
+            result.skipped.append(SkippedDocument(place=each.place(), why=not_applied, is_half=False))
+            if is_assertion(each.source):
+                yield from keys.findings(each, subject_of_request(attributes))
+            return
+        result.entries += 1
         outcome = self._audit.run_policies_on_object(attributes, sent.cluster)
         decisions = decisions_of(outcome)
         if self._contents.queues:
@@ -274,7 +282,7 @@ class PartAudit:
         )
         commented = CommentedFindings(self._policies.configuration, each.document.ignore_comments)
         made = tuple(commented.apply(findings))
-        if _is_in_folder_of_tests(each.source):
+        if is_in_folder_of_tests(each.source):
             made = tuple(_with_advice_about_long_runs(made, is_shown=self._shows_advice))
         result.warnings += commented.warnings
         result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
@@ -287,12 +295,6 @@ class PartAudit:
         except CallError:
             return False
         return True
-
-
-def _is_in_folder_of_tests(source: str) -> bool:
-    """Return whether a file is in a folder of tests below the working directory."""
-    path = PurePath(source)
-    return not path.is_absolute() and not _FOLDERS_OF_TESTS.isdisjoint(path.parts[:-1])
 
 
 def _with_advice_about_long_runs(findings: Iterable[Finding], *, is_shown: bool) -> Iterator[Finding]:
