@@ -391,10 +391,10 @@ def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem
         hook = container.lifecycle.pre_stop
         seconds = _sleep_seconds_of_hook(hook)
         if seconds >= grace > 0:
-            lasts = f"sleeps {seconds} s, but Kubernetes kills the pod {grace} s after its deletion"
+            lasts = f"sleeps {seconds} s, but the grace period of the pod is {grace} s"
             fix = f"set terminationGracePeriodSeconds to more than {seconds}"
             at = pods.locate(hook.at)
-            yield GRACE_PERIOD.problem(at, f"{lasts}, so its processes never get SIGTERM", fix)
+            yield GRACE_PERIOD.problem(at, f"{lasts}, so SIGTERM comes only 2 s before SIGKILL", fix)
 
 
 def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
