@@ -1,5 +1,5 @@
-"""The reports of a cluster about an object: the objects of its controllers, and the meaning of conditions, states and
-events.
+"""Reads what a cluster reports about an object: the objects of its controllers, conditions, states and events.
 
-Reads only, once, by owner references. Knows no rules and no policies: webhook/simulation joins it with those.
+Finds objects by their owner references, and reads each once. It has no rules and policies; webhook/simulation adds
+these.
 """

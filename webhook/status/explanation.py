@@ -1,7 +1,7 @@
-"""Why one object of a cluster does not run: the statements of the objects that were created for it, the decisive one
-first.
+"""Explains why one object of a cluster does not run, with the statements of the objects that were created for it.
 
-Pods with the same problem are one statement. Events and claims are read for one pod of each statement.
+The statement that decides is the first one. Pods with the same problem have one statement; events and claims are read
+for only one of these pods.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ STATES: Final[Mapping[State, str]] = {
     "done": "is done",
     "unknown": "does not run",
 }
-"""The sentence of each state about a job."""
+"""The headline for each state of an object."""
 _IN_PART: Final = "runs in part"
-"""The sentence about a job with pods that are ready and pods that do not start."""
+"""The headline for an object with some pods that are ready and some that do not start."""
 _ReadObject: TypeAlias = Callable[[JSON, ClusterReading], Iterator[Statement]]
 _TRAINING: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
 _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
@@ -56,20 +56,20 @@ _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
     **{("kubeflow.org", kind): workloads.read_training_job for kind in _TRAINING},
 }
 _MOST_KINDS_OF_PODS: Final = 20
-"""At most this many different statements about pods are reported, each with one examined pod."""
+"""The most different statements about pods that are reported, each from one pod that is examined."""
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why an object does not run.
 
     Args:
-        about: the object.
-        made_by: the controllers above it, the nearest first.
-        state: the state in a word.
-        statements: the statements, the deciding statement first.
+        about: the name of the object.
+        made_by: the objects that own it, the nearest first.
+        state: its state.
+        statements: the statements about it and its objects; the first one decides.
         made: the number of objects of each kind that controllers created for it.
         pods: the number of pods, without replaced pods, and how many of them are ready or succeeded.
-        unknown: objects that could not be read.
+        unknown: what could not be read, as sentences.
     """
 
     about: ObjectName
@@ -82,7 +82,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     @property
     def headline(self) -> str:
-        """Return the state and what decides it, as a sentence about the object; for a failed job how a pod failed."""
+        """Return a sentence with the state of the object and what decides it; for a failed job also how a pod
+        failed.
+        """
         count, ready = self.pods
         said = _IN_PART if self.state == "stuck" and ready else STATES[self.state]
         if self.statements and self.state not in ("running", "done"):
@@ -95,7 +97,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def _is_cause_of_end(statement: Statement) -> bool:
-    """Return whether a statement says how a pod failed; a failed job's own does not."""
+    """Return whether a statement says how a pod failed, which the statement of a failed job itself does not say."""
     is_pod = statement.about.kind == "Pod"
     return is_pod and statement.turn is Turn.CONTAINER and statement.standing in ("failed", "stuck")
 
@@ -105,7 +107,7 @@ def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObje
 
     Args:
         root: the object in the cluster.
-        reading: where other objects are read.
+        reading: reads the other objects.
     """
     tree = owned_objects(root, reading)
     pods = [each for each in (root, *tree.objects) if group_kind(each) == ("", "Pod")]
@@ -144,7 +146,7 @@ def _statements_of_object(obj: JSON, reading: ClusterReading) -> Iterator[Statem
 
 
 def _statements_of_claim(claim: JSON) -> Iterator[Statement]:
-    """Yield that no devices are allocated to a ResourceClaim."""
+    """Yield the statement that no devices are allocated to a ResourceClaim, if this is so."""
     status = claim.get("status")
     if isinstance(status, dict) and "allocation" in status:
         return
@@ -176,7 +178,9 @@ def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterat
 
 
 def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -> list[Statement]:
-    """Return the statements in the order in which they decide, without statements that another one replaces."""
+    """Return the statements in the order in which they decide, without those that are out of date or say nothing
+    more.
+    """
     about = name_of(root)
     above = {about, *map(name_of, tree.owners)}
     has_workload = any(text_at(each, ("kind",)) == "Workload" for each in tree.objects)
@@ -188,7 +192,7 @@ def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -
         if each.standing == "done" and each.about != about:
             continue
         if each.last_seen and each.last_seen < newest.get(each.about, ""):
-            continue  # the controller created an object after this event
+            continue  # out of date: the controller created an object after this event
         is_part = each.turn is Turn.ENDED and each.about not in above
         kept[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
     return sorted(kept.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))

@@ -1,4 +1,5 @@
-"""Statements of schedulers of gangs: PodGroups of Volcano, of KAI and of the coscheduling plugin, and jobs of Volcano.
+"""Reads the statuses of gang schedulers: PodGroups of Volcano, of KAI and of the coscheduling plugin, and jobs of
+Volcano.
 
 Source: volcano-sh/volcano@ed72c7c8 staging apis/pkg/apis/scheduling/v1beta1/types.go and pkg/scheduler/plugins/gang;
 kai-scheduler/KAI-Scheduler@d5bc503a pkg/apis/scheduling/v2alpha2;
@@ -31,7 +32,8 @@ from webhook.text.wording import counted
 _QUEUE: Final = GroupVersionKind("scheduling.volcano.sh", "v1beta1", "Queue")
 _CLOSED: Final = ("Closed", "Closing")
 _UNSCHEDULABLE: Final = "Unschedulable"
-"""The reason of events about a gang that cannot start. Plugins that keep a gang out of a queue write Normal events."""
+"""The reason of events about a gang that cannot start. These may be Normal events, if a plugin keeps a gang out of a
+queue."""
 _SCARCE: Final = re.compile(r"(?:insufficient|overused) ([A-Za-z0-9./-]{1,253})")
 _NOT_ENQUEUED: Final = (
     (
@@ -50,14 +52,14 @@ _NOT_ENQUEUED: Final = (
         "wait until other jobs end or nodes are added, or ask for less",
     ),
 )
-"""A part of the message of a plugin that keeps a gang out of its queue, its meaning, and the fix."""
+"""Parts of messages of plugins that keep a gang out of its queue, each with its meaning and the fix."""
 _NUMBER: Final = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _OVER_QUOTA: Final = re.compile(rf"requested {_NUMBER} [^,]{{1,20}}, but .{{1,253}} quota is {_NUMBER} ")
 _OVER_LIMIT: Final = re.compile(rf"Limit is {_NUMBER} [^,]{{1,20}}, currently .{{1,60}} requested {_NUMBER} ")
 
 
 def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why Volcano does not start a gang."""
+    """Yield the statements about why Volcano does not start a gang."""
     phase = text_at(group, ("status", "phase"))
     if phase in ("Running", "Completed"):
         return
@@ -102,7 +104,7 @@ def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Stateme
 
 
 def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why the coscheduling plugin delays a gang."""
+    """Yield the statement about why the coscheduling plugin delays a gang."""
     phase, least = text_at(group, ("status", "phase")), number_at(group, ("spec", "minMember"))
     if phase in ("Pending", "PreScheduling", "Scheduling", ""):
         event = next(iter(reading.events(group)), None)
@@ -113,7 +115,7 @@ def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statemen
 
 
 def read_kai_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why KAI does not start a gang."""
+    """Yield the statement about why KAI does not start a gang."""
     del reading
     queue = text_at(group, ("spec", "queue"))
     for each in items_at(group, ("status", "schedulingConditions")):
@@ -126,7 +128,9 @@ def read_kai_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def _why_kai_waits(reasons: Sequence[str], message: str, queue: str) -> tuple[Standing, str, str]:
-    """Return standing, sentence and fix for the reasons and the message of a PodGroup that KAI cannot start."""
+    """Return the standing, the sentence and the fix for a PodGroup that KAI cannot start, from its reasons and
+    message.
+    """
     if "QueueDoesNotExist" in reasons:
         fix = "name a queue that exists in the label kai.scheduler/queue, or create it with its parent"
         return "stuck", f"queue {queue} of KAI does not exist", fix
@@ -147,7 +151,7 @@ def _why_kai_waits(reasons: Sequence[str], message: str, queue: str) -> tuple[St
 
 
 def read_volcano_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of Volcano about one of its Jobs."""
+    """Yield the statements about a Job of Volcano."""
     phase = text_at(job, ("status", "state", "phase"))
     message = ": ".join(
         filter(None, (text_at(job, ("status", "state", each)).strip() for each in ("reason", "message")))

@@ -1,8 +1,8 @@
-"""Statements of Kueue about a Workload: quota, queues, admission checks, evictions.
+"""Reads what Kueue writes about a Workload: quota, queues, admission checks, evictions.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/kueue/v1beta2/workload_types.go (conditions and reasons),
 pkg/scheduler/flavorassigner/flavorassigner.go (messages), pkg/cache/scheduler/clusterqueue.go (reasons of Active).
-Releases before 0.19 have only the reasons Pending and Inadmissible; there the message decides.
+Releases before 0.19 write only the reasons Pending and Inadmissible, so for these the message decides.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     ),
     "PendingEvaluation": ("waits", "Kueue has not evaluated it yet", ""),
 }
-"""The meaning of a reason of QuotaReserved=False that does not depend on the message."""
+"""The reasons of QuotaReserved=False with a meaning that does not depend on the message."""
 _INACTIVE: Final[Mapping[str, str]] = {
     "Stopped": "it was stopped with spec.stopPolicy",
     "FlavorNotFound": "a ResourceFlavor that it names does not exist",
@@ -76,7 +76,7 @@ _INACTIVE: Final[Mapping[str, str]] = {
     "AdmissionCheckInactive": "an AdmissionCheck that it names is inactive",
     "Terminating": "it is being deleted",
 }
-"""The meaning of a reason of Active=False of a ClusterQueue."""
+"""The meanings of the reasons of Active=False of a ClusterQueue."""
 _EVICTED: Final[Mapping[str, str]] = {
     "Preempted": "Kueue preempted it for another job",
     "PodsReadyTimeout": "Kueue took it back because its pods were not ready in time",
@@ -89,13 +89,13 @@ _ABSENT: Final[Mapping[str, str]] = {
     " doesn't exist": " does not exist",
     " is terminating or missing": " does not exist, or is being deleted",
 }
-"""The ends of messages about a queue that does not exist, and what they mean."""
+"""The ends of messages about a queue that does not exist, each with its meaning."""
 _NO_CLUSTER_QUEUE: Final = "ask the administrator of the queue to create it, or use another LocalQueue"
 _CHECK: Final = "ask the owner of the admission check; the ClusterQueue names it in spec.admissionChecksStrategy"
 
 
 def read_workload(workload: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of Kueue about a Workload that it has not admitted."""
+    """Yield the statements about a Workload that Kueue has not admitted."""
     conditions = conditions_of(workload)
     if true_condition(conditions, "Finished"):
         return
@@ -164,7 +164,7 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
     words = quota.words if quota else ""
     if evicted is not None:
         before = _EVICTED.get(evicted.reason, f"Kueue took it back ({evicted.reason})")
-        is_new = quota is not None and quota.message != evicted.message  # at first Kueue repeats the message
+        is_new = quota is not None and quota.message != evicted.message  # at first a copy of the message
         says = f"{before}, and it waits again{f': {says}' if is_new else ''}"
         words = "; ".join(filter(None, (evicted.words, words if is_new else "")))
         again = text_at(workload, ("status", "requeueState", "requeueAt"))
@@ -175,7 +175,7 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
 
 
 def _why_without_quota(workload: JSON, quota: Condition | None, reading: ClusterReading) -> tuple[Standing, str, str]:
-    """Return standing, sentence and fix for a Workload without quota."""
+    """Return the standing, the sentence and the fix for a Workload without quota."""
     name = text_at(workload, ("spec", "queueName"))
     if quota is None:
         return _behind_others(workload, reading)
@@ -206,7 +206,9 @@ def _why_without_quota(workload: JSON, quota: Condition | None, reading: Cluster
 
 
 def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:
-    """Return the statement about a Workload without a status of Kueue: another goes first, or Kueue does not run."""
+    """Return the statement about a Workload that Kueue has not written about: other jobs come first, or Kueue does
+    not run.
+    """
     queue = _cluster_queue(workload, reading)
     name, strategy = name_of(queue).name, text_at(queue, ("spec", "queueingStrategy"))
     if queue is None:
@@ -250,7 +252,7 @@ def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
 
 
 def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
-    """Return the missing quota, and the jobs that use it, for the flavor that Kueue tried last."""
+    """Return a text with the missing quota of the flavor that Kueue tried last, and the jobs that use this quota."""
     resource, flavor, amount = more[-1].groups()
     wanted = _requested(workload, resource)
     asked = f"{wanted} of {resource}" if wanted else resource
@@ -271,7 +273,7 @@ def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReadi
 
 
 def _requested(workload: JSON, resource: str) -> str:
-    """Return how much of a resource a Workload asks for as Kueue counts it, "" if Kueue has not written that."""
+    """Return how much of a resource a Workload asks for, as Kueue counts it; "" if Kueue has not written it."""
     total = from_int(0)
     for each in items_at(workload, ("status", "resourceRequests")):
         amount = read_quantity_or_none(map_at(each, ("resources",)).get(resource))
@@ -282,7 +284,9 @@ def _requested(workload: JSON, resource: str) -> str:
 def _users(
     workload: JSON, queue: str, resource: str, flavor: str, reading: ClusterReading
 ) -> Iterator[tuple[Quantity, str]]:
-    """Yield the Workloads with quota of a flavor, and the amounts; in all ClusterQueues if the queue is not known."""
+    """Yield the Workloads that use quota of a flavor, with the amounts; those of all ClusterQueues if the queue is
+    not known.
+    """
     own = name_of(workload)
     for other in reading.list(WORKLOAD, ""):
         about, admission = name_of(other), map_at(other, ("status", "admission"))

@@ -1,8 +1,8 @@
-"""Finds the object that a user names as `KIND/NAME`, as kubectl does, the objects that controllers created for it, by
-owner references, and the owners above it.
+"""Finds an object by `KIND/NAME`, as kubectl does, and by owner references its owners and the objects that
+controllers created for it.
 
-For a kind that is not listed here, the kinds are searched that most controllers create. An owner reference with a uid
-means only the object with this uid.
+For a kind that is not listed here, the search covers the kinds that most controllers create. If an owner reference
+has a uid, only the object with this uid is the owner.
 """
 
 from __future__ import annotations
@@ -59,37 +59,37 @@ _OF_KIND: Final[Mapping[tuple[str, str], tuple[GroupVersionKind, ...]]] = {
     **{(each.group, each.kind): () for each in _GROUPS},
     ("resource.k8s.io", "ResourceClaim"): (),
 }
-"""The kinds that the controller of a kind creates, and the kinds that Kueue and gang schedulers create for it."""
+"""The kinds that are created for an object of each kind, by its controller, Kueue or a gang scheduler."""
 _OF_OTHERS: Final = (
     *(DEPLOYMENT, STATEFUL_SET, REPLICA_SET, JOB, JOB_SET, LWS, RAY_CLUSTER, POD),
     *(WORKLOAD, VOLCANO_GROUP, PLUGIN_GROUP, KAI_GROUP),
 )
 _ABOUT_OWNERS: Final = (WORKLOAD, *_GROUPS)
-"""Kinds whose objects say what the objects of an owner wait for."""
+"""The kinds whose objects say why the objects of their owner wait."""
 _SELECTING: Final = frozenset(
     (("batch", "Job"), *(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")))
 )
-"""Kinds whose controllers own only pods and ReplicaSets that spec.selector selects."""
+"""The kinds whose controllers own only objects with the labels of spec.selector."""
 _NAME_LABELS: Final[Mapping[tuple[str, str], str]] = {
     ("ray.io", "RayCluster"): "ray.io/cluster",
     ("batch.volcano.sh", "Job"): "volcano.sh/job-name",
     ("serving.kserve.io", "InferenceService"): "serving.kserve.io/inferenceservice",
 }
-"""The label with the name of the owner that controllers give to its pods."""
+"""The label of pods that has the name of their owner, for each kind of owner."""
 _MOST_LISTS: Final = 30
-"""How many lists are read before one list of all objects of a kind replaces further lists."""
+"""The most lists that are read by labels; then one list of all objects of a kind is read instead."""
 MOST_OBJECTS: Final = 10_000
 MOST_LEVELS: Final = 8
 
 
 class OwnedObjects(Struct, kw_only=True):
-    """One object with its owners and with the objects that controllers created for it.
+    """An object with its owners and with the objects that controllers created for it.
 
     Args:
         root: the object.
-        owners: the nearest one first.
-        objects: the created objects, level by level; of the owners only their Workloads and PodGroups.
-        is_cut: whether there are more objects than are read.
+        owners: the owners, the nearest first.
+        objects: the created objects, level by level; of those created for the owners only Workloads and PodGroups.
+        is_cut: whether there are more objects, which were not read.
     """
 
     root: JSON
@@ -99,11 +99,12 @@ class OwnedObjects(Struct, kw_only=True):
 
 
 def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
-    """Return the objects that controllers created for an object, up to MOST_OBJECTS and MOST_LEVELS.
+    """Return an object with its owners and the objects that controllers created for it, up to MOST_OBJECTS and
+    MOST_LEVELS.
 
     Args:
         root: the object.
-        reading: where other objects are read.
+        reading: reads the other objects.
     """
     tree = OwnedObjects(root=root, owners=_owners(root, reading))
     namespace = name_of(root).namespace
@@ -129,10 +130,10 @@ def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
 
 
 class _Indexes:
-    """The objects of a namespace by the uid, or the kind and name, of each owner.
+    """Finds the objects in a namespace by the uid, or by the kind and name, of their owner.
 
-    A namespace may have thousands of pods, so the pods of an owner are listed by the labels that its controller
-    selects. After some such lists one list of all objects is cheaper.
+    A namespace may have thousands of pods, so the pods of an owner are listed by labels that they all have. After
+    many such lists one list of all objects is cheaper.
     """
 
     def __init__(self, reading: ClusterReading, namespace: str) -> None:
@@ -160,7 +161,7 @@ class _Indexes:
 
 
 def _selector_of(owner: JSON) -> str:
-    """Return labels that all pods of an owner have, "" if they are not known."""
+    """Return a selector for labels that all pods of an owner have, "" if they are not known."""
     if name := _NAME_LABELS.get(group_kind(owner)):
         return f"{name}={name_of(owner).name}"
     labels = map_at(owner, ("spec", "selector", "matchLabels"))
@@ -173,7 +174,7 @@ def _key_of_reference(reference: Mapping[str, JSON]) -> object:
 
 
 def _owners(root: JSON, reading: ClusterReading) -> Sequence[JSON]:
-    """Return the controllers above an object."""
+    """Return the controllers of an object, the nearest first."""
     owners: list[JSON] = []
     below, namespace = root, name_of(root).namespace
     while len(owners) < MOST_LEVELS:
@@ -198,7 +199,7 @@ def _kinds_made_of(obj: JSON) -> Sequence[GroupVersionKind]:
 
 
 def _is_replaced(obj: JSON) -> bool:
-    """Return whether an object is a ReplicaSet that a Deployment keeps for an earlier template."""
+    """Return whether an object is a ReplicaSet that a Deployment keeps from an earlier template."""
     return group_kind(obj) == ("apps", "ReplicaSet") and number_at(obj, ("spec", "replicas")) == 0
 
 
@@ -219,7 +220,7 @@ _SHORT_NAMES: Final[Mapping[str, str]] = {
     "pvc": "persistentvolumeclaim",
     "nb": "notebook",
 }
-"""Short names that the CustomResourceDefinitions of these kinds, or Kubernetes, declare."""
+"""The short names that Kubernetes or CustomResourceDefinitions declare for some kinds."""
 _OTHERS: Final = (
     WORKLOAD,
     VOLCANO_GROUP,
@@ -228,7 +229,7 @@ _OTHERS: Final = (
     RESOURCE_CLAIM,
     GroupVersionKind("", "v1", "PersistentVolumeClaim"),
 )
-"""Kinds that hold no pods and say why others wait."""
+"""Kinds without pods, whose objects say why other objects wait."""
 _ENDS_OF_FILES: Final = (".yaml", ".yml", ".json")
 
 

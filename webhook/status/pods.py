@@ -1,11 +1,11 @@
-"""Why a pod does not run: gates, no node, claims, volumes, images, containers that end.
+"""Finds why a pod does not run: gates, missing nodes, claims, volumes, images, containers that end.
 
 Source: k8s.io/kubernetes v1.36 pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime and pkg/kubelet/container (reasons
 of waiting containers), pkg/kubelet/lifecycle and pkg/kubelet/eviction (reasons of failed pods).
 
-Ended pods that their controller has replaced do not decide why a job waits. Failed pods stay until they are collected,
-and deleted pods until their containers have ended. Source: k8s.io/kubernetes v1.36 pkg/controller (FilterActivePods),
-pkg/controller/job/job_controller.go.
+Pods that ended and that their controller has replaced do not explain why a job waits. They still exist, because
+failed pods stay until they are collected, and deleted pods until their containers have ended. Source:
+k8s.io/kubernetes v1.36 pkg/controller (FilterActivePods), pkg/controller/job/job_controller.go.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _JOB: Final = ("batch", "Job")
 _MAKING_AGAIN: Final = frozenset(
     (_JOB, _PER_NODE, ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"))
 )
-"""Kinds with a controller that creates a pod in place of each pod that failed or is deleted."""
+"""The kinds with a controller that replaces each pod that failed or is deleted."""
 _CLAIM: Final = GroupVersionKind("", "v1", "PersistentVolumeClaim")
 _NODE: Final = GroupVersionKind("", "v1", "Node")
 _STORAGE_CLASS: Final = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
@@ -65,7 +65,7 @@ _WAITING: Final[Mapping[str, tuple[str, str]]] = {
     "PreStartHookError": ("cannot be started", "fix what the message names"),
     "PostStartHookError": ("failed its postStart hook", "fix lifecycle.postStart"),
 }
-"""The meaning of a reason of a waiting container, and the fix."""
+"""The reasons of waiting containers, each with its meaning and the fix."""
 _EXITS: Final[Mapping[int, str]] = {
     126: "its command cannot be executed",
     127: "its command does not exist in the image",
@@ -88,7 +88,7 @@ _FAILED: Final[Mapping[str, tuple[str, str]]] = {
     "Shutdown": ("its node was shut down", "create it again"),
 }
 _ONE_SHARE: Final = "maximum request size for shared resources is 1"
-"""NVIDIA's device plugin says this if MPS shares the GPUs, or with failRequestsGreaterThanOne."""
+"""The message of NVIDIA's device plugin if MPS shares the GPUs, or if failRequestsGreaterThanOne is set."""
 _DISRUPTED: Final[Mapping[str, str]] = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node got a taint that it does not tolerate",
@@ -100,13 +100,13 @@ _FATAL_PROBES: Final[Mapping[str, str]] = {
     "startup": "raise failureThreshold of the startupProbe, or correct the port and the path that it asks",
     "liveness": "set a startupProbe that lasts until the model is loaded, or correct what the livenessProbe asks",
 }
-"""The probes for which the kubelet kills a container, and the fix."""
+"""The probes whose failure makes the kubelet kill a container, each with the fix."""
 _NOT_MOUNTED: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _NOT_PREPARED: Final = ("FailedPrepareDynamicResources", "FailedCreatePodSandBox", "NetworkNotReady")
 
 
 def read_pod(pod: JSON) -> Statement | None:
-    """Return why a pod does not run, from the pod alone; None if it runs or succeeded."""
+    """Return a statement about why a pod does not run, from the pod alone; None if it runs or succeeded."""
     phase = text_at(pod, ("status", "phase"))
     if phase == "Succeeded":
         return None
@@ -123,7 +123,9 @@ def read_pod(pod: JSON) -> Statement | None:
 
 
 def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield details about a pod with a statement: its events, and the claims that it waits for."""
+    """Yield the statement about a pod with details from its events, and statements about the claims that it waits
+    for.
+    """
     if text_at(pod, ("metadata", "deletionTimestamp")):
         yield _lost_node(pod, reading) or statement
         return
@@ -139,7 +141,7 @@ def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Ite
 
 
 def is_ready(pod: JSON) -> bool:
-    """Return whether a pod runs and is ready, or has succeeded."""
+    """Return whether a pod runs and is ready, or succeeded."""
     if text_at(pod, ("status", "phase")) == "Succeeded":
         return True
     return true_condition(conditions_of(pod), "Ready") is not None
@@ -179,7 +181,7 @@ def _pod_without_node(pod: JSON) -> Statement:
 
 
 def _how_it_starts(pod: JSON) -> str:
-    """Return what happens on the node of a pod that does not run yet."""
+    """Return a sentence about what happens on the node of a pod that does not run yet."""
     for status in items_at(pod, ("status", "initContainerStatuses")):
         if map_at(status, ("state", "running")) and status.get("started") is not True:
             return f"init container {text_at(status, ('name',))} of the pod runs"
@@ -194,7 +196,7 @@ def _deleted_pod(pod: JSON) -> Statement:
 
 
 def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return the statement that a pod stays because the kubelet of its node does not answer its deletion."""
+    """Return the statement that a deleted pod stays because the kubelet of its node does not answer."""
     name = text_at(pod, ("spec", "nodeName"))
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
     if ready is None or ready.status == "True":
@@ -261,7 +263,7 @@ def _about_container(pod: JSON, status: Mapping[str, JSON]) -> Statement | None:
 
 
 def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON]) -> tuple[str, str, str]:
-    """Return a sentence, a fix and the quoted status of a container that ended."""
+    """Return a sentence about a container that ended, a fix, and the text of its status."""
     code, reason = number_at(ended, ("exitCode",)), text_at(ended, ("reason",))
     message = " ".join(text_at(ended, ("message",)).split())
     words = f"{reason or 'Terminated'}, exit code {code}{f': {message}' if message else ''}"
@@ -285,7 +287,7 @@ def _memory_limit(pod: JSON, name: str) -> str:
 
 
 def _not_ready(pod: JSON) -> Statement | None:
-    """Return the statement about a pod that runs and is not ready."""
+    """Return the statement about a pod that runs but is not ready."""
     conditions = conditions_of(pod)
     ready = conditions.get("Ready")
     if ready is None or ready.status != "False":
@@ -299,7 +301,7 @@ def _not_ready(pod: JSON) -> Statement | None:
 
 
 def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return that the kubelet kills a container that is not ready because of a probe, which its status does not say."""
+    """Return the statement that the kubelet kills a container because of a probe, which only an event says."""
     late = [
         each
         for each in items_at(pod, ("status", "containerStatuses"))
@@ -323,7 +325,7 @@ def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return the problem that an event reports about a pod with a node that has not started."""
+    """Return the problem from an event about a pod that has a node but has not started."""
     for event in reading.events(pod):
         reason, words = text_at(event, ("reason",)), event_words(event)
         if reason in _NOT_MOUNTED:
@@ -343,7 +345,7 @@ def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def _unbound_claims(pod: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why PersistentVolumeClaims of a pod are not bound."""
+    """Yield statements about why PersistentVolumeClaims of a pod are not bound."""
     about = name_of(pod)
     for volume in items_at(pod, ("spec", "volumes")):
         name = text_at(volume, ("persistentVolumeClaim", "claimName"))
@@ -355,7 +357,7 @@ def _unbound_claims(pod: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
-    """Return why a PersistentVolumeClaim is not bound; None if it is bound."""
+    """Return a statement about why a PersistentVolumeClaim is not bound; None if it is bound."""
     phase, name = text_at(claim, ("status", "phase")), name_of(claim).name
     if phase == "Lost":
         says, fix = f"the volume of PersistentVolumeClaim {name} is gone", "restore the volume, or create another claim"
@@ -383,12 +385,12 @@ def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def makes_pods_again(pod: JSON) -> bool:
-    """Return whether the controller of a pod replaces the pod when it fails; Jobs do this for a while."""
+    """Return whether the controller of a pod replaces the pod when it fails, which Jobs do up to a limit."""
     return _controller(pod)[0] in _MAKING_AGAIN
 
 
 def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Sequence[JSON], Sequence[JSON]]:
-    """Return the pods that count, and those that failed or are being deleted and have been replaced.
+    """Return the pods that count, and the pods that failed or are being deleted and have been replaced.
 
     The pod that a user names always counts.
     """
@@ -407,7 +409,7 @@ def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Seq
 
 
 def _wanted(owner: JSON) -> int:
-    """Return how many active pods a controller needs before its ended pods no longer matter: at least one."""
+    """Return how many active pods a controller must have so that its ended pods count as replaced; at least 1."""
     if group_kind(owner) == _JOB:
         return max(number_at(owner, ("status", "active")), 1)
     if group_kind(owner) == _PER_NODE:
@@ -422,7 +424,7 @@ def _is_active(pod: JSON) -> bool:
 
 
 def _controller(pod: JSON) -> tuple[tuple[str, str], str]:
-    """Return group and kind, and the uid, of the controller of a pod."""
+    """Return the group and kind of the controller of a pod, and its uid."""
     references: Sequence[Mapping[str, JSON]] = list(items_at(pod, ("metadata", "ownerReferences")))
     reference = next((each for each in references if each.get("controller") is True), None)
     group = text_at(reference, ("apiVersion",)).rpartition("/")[0]

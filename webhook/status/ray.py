@@ -1,4 +1,4 @@
-"""Statements of KubeRay about RayClusters, RayJobs and RayServices.
+"""Reads what KubeRay writes about RayClusters, RayJobs and RayServices.
 
 Source: ray-project/kuberay@feeaf72f ray-operator/apis/ray/v1/raycluster_types.go and rayjob_types.go.
 """
@@ -16,7 +16,8 @@ from webhook.status.sources import ClusterReading
 from webhook.status.statement import Statement, Turn, conditions_of, map_at, statement_about, text_at
 
 _NOT_DEPLOYED: Final = {"DEPLOY_FAILED": "cannot deploy", "UNHEALTHY": "cannot keep all replicas of"}
-"""States of applications and deployments of Ray Serve that a person has to fix, as parts of a sentence."""
+"""The states of applications and deployments of Ray Serve that a person has to fix, each with a part of a
+sentence."""
 _MOST_APPLICATIONS: Final = 10
 _ENDED: Final = {
     "AppFailed": "its entrypoint failed",
@@ -28,7 +29,7 @@ _ENDED: Final = {
 
 
 def read_ray_cluster(cluster: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of KubeRay about a RayCluster."""
+    """Yield the statements about a RayCluster."""
     yield from read_refused_creation(cluster, reading)
     if get(cluster, ("spec", "suspend"), False) is True:
         yield statement_about(
@@ -58,7 +59,9 @@ def read_ray_cluster(cluster: JSON, reading: ClusterReading) -> Iterator[Stateme
 
 
 def read_ray_service(service: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what KubeRay says of a RayService: applications that Ray Serve cannot deploy, and whether it is ready."""
+    """Yield the statements about a RayService: about applications that Ray Serve cannot deploy, and about its
+    readiness.
+    """
     yield from read_refused_creation(service, reading)
     if get(service, ("spec", "suspend"), False) is True:
         says = "it is suspended by spec.suspend"
@@ -91,7 +94,7 @@ def _failed_application(service: JSON, name: str, application: JSON) -> Statemen
 
 
 def read_ray_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of KubeRay about a RayJob."""
+    """Yield the statements about a RayJob."""
     status, reason = text_at(job, ("status", "jobDeploymentStatus")), text_at(job, ("status", "reason"))
     message = text_at(job, ("status", "message")).strip()
     words = ": ".join(filter(None, (reason, message))) or f"status.jobDeploymentStatus is {status}"

@@ -1,13 +1,13 @@
-"""Why the API server refused an object that a controller wanted to create, and why a scheduler did not place a pod or a
-gang: their texts, with the number of nodes for each reason.
+"""Explains messages about objects that an API server refused to create for a controller, and about pods and gangs
+without nodes.
 
-The API server writes the message of a refusal. The controller repeats it in an event FailedCreate or in a condition.
-Source: k8s.io/apiserver v1.36 pkg/admission/plugin (resourcequota, policy/validating, webhook), and
-k8s.io/pod-security-admission v0.36 admission/admission.go.
+A controller copies the API server's message into an event FailedCreate or into a condition. Source: k8s.io/apiserver
+v1.36 pkg/admission/plugin (resourcequota, policy/validating, webhook), and k8s.io/pod-security-admission v0.36
+admission/admission.go.
 
-Source of messages about nodes: k8s.io/kubernetes v1.36 pkg/scheduler/framework/types.go FitError.Error and the plugins'
-ErrReason texts; volcano-sh/volcano@ed72c7c8 pkg/scheduler/api/unschedule_info.go, which writes `unavailable` and may
-leave out counts.
+A scheduler's message has the number of nodes for each reason. Source: k8s.io/kubernetes v1.36
+pkg/scheduler/framework/types.go FitError.Error and the plugins' ErrReason texts; volcano-sh/volcano@ed72c7c8
+pkg/scheduler/api/unschedule_info.go, which writes `unavailable` and may leave out the numbers.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ _EVENTS: Final = (
     *("FailedCreate", "FailedCreatePod", "FailedCreateHeadPod", "FailedCreateWorkerPod", "FailedToCreateHeadPod"),
     *("FailedToCreateWorkerPod", "TrainJobResourcesCreationFailed", "JobCreationFailed", "FailedCreateWorkload"),
 )
-"""Reasons of events about objects that could not be created, by Kubernetes, Trainer, JobSet, KubeRay and Kueue."""
+"""The reasons of events about objects that Kubernetes, Trainer, JobSet, KubeRay or Kueue could not create."""
 
 
 def read_refused_creation(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why objects that a controller creates for an object were refused, from its conditions, else its events."""
+    """Yield why the objects that a controller creates for an owner were refused, from the owner's conditions, or
+    otherwise its events.
+    """
     failed = true_condition(conditions_of(owner), "ReplicaFailure", "RayClusterReplicaFailure")
     message, words, last_seen = (failed.message, failed.words, "") if failed else ("", "", "")
     if not message:
@@ -137,13 +139,13 @@ _REASONS: Final = (
     ("max volume count", "has as many volumes as it may have", "wait, or use other nodes"),
     ("didn't match the requested node name", "is not the node that the pod names", "correct nodeName"),
 )
-"""A part of a reason of a node, its meaning, and the fix."""
+"""Parts of the reasons for which a node is not used, each with its meaning and the fix."""
 _MOST_REASONS: Final = 20
 _PLURALS: Final = {"has": "have", "does": "do", "is": "are"}
 
 
 def why_unschedulable(message: str) -> tuple[Standing, str, str]:
-    """Return standing, sentence and fix for the message of a pod that fits no node."""
+    """Return the standing, the sentence and the fix for the message about a pod that fits no node."""
     if "unbound immediate PersistentVolumeClaims" in message:
         return "stuck", "a volume of the pod is not bound yet", "look at the PersistentVolumeClaims of the pod"
     name = _between(message, 'persistentvolumeclaim "', '"')
@@ -167,7 +169,7 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
 
 
 def gang_reason(message: str) -> str:
-    """Return the part of a gang's message about nodes, "" if it has none."""
+    """Return a sentence from the part of a gang's message that is about nodes, "" if there is no such part."""
     head = _HEAD.search(message)
     reasons = list(_reasons(message[head.end() :])) if head else []
     return _sentence(reasons, head[1]) if head and reasons else ""
@@ -180,20 +182,20 @@ def _sentence(reasons: list[tuple[int, str, str]], total: str | None) -> str:
 
 
 def _in_number(text: str, count: int) -> str:
-    """Return the sentence about one node in the form for several."""
+    """Return the sentence about one node, or its plural form for several."""
     verb, blank, rest = text.partition(" ")
     return text if count == 1 else f"{_PLURALS.get(verb, verb)}{blank}{rest}"
 
 
 def _reasons(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield count, text and fix of each reason, the most frequent first."""
+    """Yield the number of nodes, the text and the fix of each reason, the most frequent reason first."""
     for end in (". preemption", ", preemption", ". no new claims", "; "):
         text = text.partition(end)[0]
     made: list[tuple[int, str]] = []
     for part in text.rstrip(". ").split(", ")[:_MOST_REASONS]:
         match = _COUNT.match(part)
         if match is None and made:
-            made[-1] = (made[-1][0], f"{made[-1][1]}, {part}")  # a comma inside a reason
+            made[-1] = (made[-1][0], f"{made[-1][1]}, {part}")  # the comma belongs to the reason
         else:
             made.append((int(match[1]) if match else 0, part[match.end() :] if match else part))
     for count, reason in sorted(made, key=lambda each: -each[0]):

@@ -1,6 +1,6 @@
-"""The source of the objects: an API server, read once as kubectl does, or the files of a recorded cluster.
+"""Reads the objects of a cluster from an API server, as kubectl does, or from the files of a recorded cluster.
 
-Objects that may not or could not be read are noted with the missing right, and count as not known.
+Objects that cannot be read count as not known. They are noted, with the missing right if this is the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ObjectSource(Protocol):
     """The objects of a cluster.
 
     Attributes:
-        selects: whether a list with a selector is shorter than one without.
+        selects: whether a selector has an effect on lists.
     """
 
     selects: bool
@@ -56,11 +56,11 @@ class FileSource:
         self._cluster: Final = cluster
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return an object of the files."""
+        """Return an object of the files, None if there is none."""
         return self._cluster.get(kind, namespace, name)
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:  # noqa: ARG002
-        """Return the objects of a namespace, or of all namespaces with "", with any labels."""
+        """Return the objects of a namespace, or of all namespaces with ""; the selector is ignored."""
         return self._cluster.list(kind, namespace or None)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
@@ -75,10 +75,10 @@ class FileSource:
 
 
 class ClusterReading:
-    """The objects that are read from a cluster; lists are read once.
+    """Reads objects from a cluster; each list is read once.
 
     Attributes:
-        missing: what could not be read, each with why, in the order in which it was missed.
+        missing: sentences about what could not be read and why, in the order of the attempts.
     """
 
     def __init__(self, source: ObjectSource) -> None:
@@ -87,7 +87,7 @@ class ClusterReading:
         self.missing: Final[dict[str, None]] = {}
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return an object, None if it does not exist or is not known, which is noted."""
+        """Return an object; None if it does not exist, or could not be read, which is noted."""
         try:
             return self._source.get(kind, namespace, name)
         except LookupFailed as error:
@@ -95,12 +95,13 @@ class ClusterReading:
             return None
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all namespaces with ""; objects that cannot be listed are noted.
+        """Return the objects of a namespace, or of all namespaces with ""; a failed list is noted and has no objects.
 
         Args:
-            kind: of the objects.
-            namespace: of the objects.
-            selector: labels of the wanted objects, as `a=b,c=d`; other objects may also be returned.
+            kind: the kind of the objects.
+            namespace: the namespace of the objects.
+            selector: the labels of the wanted objects, such as `a=b,c=d`. Objects without these labels may also be
+                returned.
         """
         asked = kind, namespace, selector if self._source.selects else ""
         if asked not in self._listed:
@@ -108,7 +109,9 @@ class ClusterReading:
         return self._listed[asked]
 
     def events(self, obj: JSON, *normal: str) -> Sequence[JSON]:
-        """Return the warnings about an object and its normal events with one of some reasons, the last one first."""
+        """Return the warnings about an object, and its normal events that have certain reasons; the last event comes
+        first.
+        """
         try:
             events = [
                 each
@@ -154,7 +157,7 @@ def _in_namespace(namespace: str) -> str:
 
 
 def time_of_event(event: JSON) -> str:
-    """Return when an event was last seen; times of RFC 3339 in UTC sort as texts."""
+    """Return when an event was last seen, as a text in RFC 3339 and UTC, so that texts can be sorted."""
     series = text_at(event, ("series", "lastObservedTime"))
     return series or text_at(event, ("lastTimestamp",)) or text_at(event, ("eventTime",))
 
@@ -163,7 +166,7 @@ _MOST_EVENTS: Final = 500
 
 
 class ServerSource:
-    """The objects of an API server, each kind in the version that the server has."""
+    """The objects of an API server, in the versions that the server has."""
 
     selects = True
 
@@ -185,14 +188,14 @@ class ServerSource:
             raise
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:
-        """Return the objects of a namespace with some labels page by page."""
+        """Return the objects of a namespace with some labels; they are read page by page."""
         served = self._served_resource(kind)
         if served is None:
             return ()
         return objects_of_kind(self._connection, ServedKind(kind, served), namespace=namespace, selector=selector)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
-        """Return the events about an object, which the API server picks out."""
+        """Return the events about an object; the API server selects them."""
         uid = text_at(obj, ("metadata", "uid"))
         namespace = text_at(obj, ("metadata", "namespace")) or "default"
         query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": str(_MOST_EVENTS)}

@@ -1,4 +1,6 @@
-"""A statement of one object of a cluster about a job: a sentence, the text of its controller, and the fix."""
+"""Defines statements: what one object of a cluster says about a job, as a sentence with the text of its controller
+and the fix.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,18 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 
 Standing: TypeAlias = Literal["failed", "stuck", "waits", "starting", "done"]
-"""failed: it ended, and nothing starts it again. stuck: a person has to fix it. waits: it continues after others are
-done. starting: it is on its way. done: it ended well.
+"""failed: the job ended, and nothing starts it again. stuck: a person has to fix something. waits: it continues after
+other jobs end. starting: it is about to run. done: it succeeded.
 """
 _LONGEST: Final = 4_000
-"""Characters of a text of a controller that are read: a scheduler's message has a part for each kind of reason."""
+"""The most characters that are read of a controller's text; messages of schedulers are long, with a part for each
+reason."""
 
 
 class Turn(IntEnum):
-    """The statement that decides: earlier steps in the life of a job block all later ones."""
+    """The step in the life of a job that a statement is about. The earliest step decides, because it blocks all later
+    ones.
+    """
 
     ENDED = 0
     NO_RUNTIME = 5
@@ -52,14 +57,14 @@ class Statement(Struct, frozen=True, kw_only=True):
     """One statement about a job.
 
     Args:
-        about: the object with the statement.
-        standing: the meaning for the job.
-        turn: when in the life of a job it decides.
-        says: a sentence without a full stop.
-        fix: the fix, "" without one.
+        about: the object that says this.
+        standing: what it means for the job.
+        turn: the step in the life of the job.
+        says: the sentence, without a full stop.
+        fix: what to do, "" if nothing can be done.
         words: the text of the controller, "" if there is none.
         alike: the number of other objects of the kind with the same statement.
-        last_seen: when the event with this text was last seen, in RFC 3339; "" if the text is not of an event.
+        last_seen: when the event with this text was last seen, in RFC 3339; "" if the text is not from an event.
     """
 
     about: ObjectName
@@ -73,7 +78,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class Condition(Struct, frozen=True, kw_only=True):
-    """A condition of a status, with only its texts."""
+    """The texts of one condition in a status."""
 
     type: str
     status: str
@@ -104,26 +109,26 @@ def statement_about(
 
 
 def text_at(obj: JSON, path: FieldPath) -> str:
-    """Return a text of an object, shortened; "" if it has none."""
+    """Return the text at a path of an object, shortened; "" if there is none."""
     value = get(obj, path, "")
     return value[:_LONGEST] if isinstance(value, str) else ""
 
 
 def number_at(obj: JSON, path: FieldPath) -> int:
-    """Return a whole number of an object, 0 if it has none."""
+    """Return the whole number at a path of an object, 0 if there is none."""
     value = get(obj, path, 0)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def items_at(obj: JSON, path: FieldPath) -> Iterator[Mapping[str, JSON]]:
-    """Yield the objects in a list of an object."""
+    """Yield the objects in the list at a path of an object."""
     value = get(obj, path, ())
     if isinstance(value, list):
         yield from (each for each in value if isinstance(each, dict))
 
 
 def map_at(obj: JSON, path: FieldPath) -> Mapping[str, JSON]:
-    """Return a map of an object; an empty map if it has none."""
+    """Return the map at a path of an object; an empty map if there is none."""
     value = get(obj, path, None)
     return value if isinstance(value, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Statements of controllers about their own objects in the status: jobs, and servers such as Deployments.
+"""Reads what controllers write into the status of their objects: jobs, and servers such as Deployments.
 
 Source: k8s.io/api v0.36 batch/v1/types.go and apps/v1/types.go; kubernetes-sigs/jobset api/jobset/v1alpha2 and
 pkg/constants; kubeflow/trainer@8c0f5059 pkg/apis/trainer/v1alpha1/trainjob_types.go and pkg/constants;
@@ -66,7 +66,7 @@ _FAILED_TRAIN_JOB: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def read_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of a Job's status."""
+    """Yield the statements from the status of a Job."""
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed", "FailureTarget"):
         says, fix = _FAILED_JOB.get(failed.reason, ("the job failed", "look at its pods, then create it again"))
@@ -80,7 +80,7 @@ def read_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of a JobSet's status."""
+    """Yield the statements from the status of a JobSet."""
     conditions = conditions_of(job_set)
     if failed := true_condition(conditions, "Failed"):
         says = _FAILED_JOB_SET.get(failed.reason, "the JobSet failed")
@@ -93,7 +93,7 @@ def read_job_set(job_set: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of a TrainJob's status."""
+    """Yield the statements from the status of a TrainJob."""
     conditions, about = conditions_of(job), name_of(job)
     runtime = f"{text_at(job, ('spec', 'runtimeRef', 'kind')) or _DEFAULT_RUNTIME} "
     runtime += text_at(job, ("spec", "runtimeRef", "name"))
@@ -121,7 +121,7 @@ def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def _says_no_runtime(event: JSON) -> bool:
-    """Return whether Trainer reports that the runtime of a TrainJob does not exist."""
+    """Return whether an event of Trainer says that the runtime of a TrainJob does not exist."""
     message = text_at(event, ("message",))
     if text_at(event, ("reason",)) != "TrainJobResourcesCreationFailed" or "not found" not in message:
         return False
@@ -129,7 +129,7 @@ def _says_no_runtime(event: JSON) -> bool:
 
 
 def read_training_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of the status of a PyTorchJob or a similar kind, including MPIJob."""
+    """Yield the statements from the status of a PyTorchJob or a similar kind, such as an MPIJob."""
     conditions = conditions_of(job)
     if failed := true_condition(conditions, "Failed"):
         yield _ended(job, failed, "the job failed", "fix the cause of its failed pods, then create it again")
@@ -154,7 +154,7 @@ def _done(job: JSON, condition: Condition) -> Statement:
 
 
 def _suspended(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
-    """Yield that a job is suspended: by Kueue if it names a queue, else by its author."""
+    """Yield the statement that a job is suspended: by Kueue if it names a queue, otherwise by its author."""
     if get(job, path, False) is not True:
         return
     field, queue = ".".join(path), text_at(job, ("metadata", "labels", QUEUE_LABEL))
@@ -169,7 +169,7 @@ def _suspended(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
 
 
 def read_pods_of_set(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why a ReplicaSet, StatefulSet or DaemonSet lacks pods."""
+    """Yield statements about why a ReplicaSet, StatefulSet or DaemonSet lacks pods."""
     wanted = get(owner, ("spec", "replicas"), get(owner, ("status", "desiredNumberScheduled"), 1))
     made = number_at(owner, ("status", "replicas")) or number_at(owner, ("status", "currentNumberScheduled"))
     if wanted != made:
@@ -177,7 +177,7 @@ def read_pods_of_set(owner: JSON, reading: ClusterReading) -> Iterator[Statement
 
 
 def read_deployment(deployment: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements of a Deployment's status about its rollout."""
+    """Yield the statements about the rollout from the status of a Deployment."""
     yield from read_refused_creation(deployment, reading)
     about, conditions = name_of(deployment), conditions_of(deployment)
     if get(deployment, ("spec", "replicas"), 1) == 0:
@@ -194,7 +194,9 @@ def read_deployment(deployment: JSON, reading: ClusterReading) -> Iterator[State
 
 
 def read_conditions_of_server(server: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield what the conditions of another kind say: of an InferenceService, a LeaderWorkerSet, a NIMService."""
+    """Yield the statements from the conditions of any other kind, such as an InferenceService or a
+    LeaderWorkerSet.
+    """
     yield from read_refused_creation(server, reading)
     conditions = conditions_of(server)
     if failed := true_condition(conditions, "Failed"):
