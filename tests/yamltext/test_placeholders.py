@@ -18,7 +18,17 @@ from webhook.yamltext.placeholders import (
     "text",
     [
         *("$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"),
-        *("__NUM_NODES__", "PLACEHOLDER_NUM_GPU", "<queue>", "<ADD LUN ID Here>", "gs://<bucket>/a", "...", "…"),
+        *(
+            "__NUM_NODES__",
+            "PLACEHOLDER_NUM_GPU",
+            "REPLACEME",
+            "CHANGEME-gpu",
+            "<queue>",
+            "<ADD LUN ID Here>",
+            "gs://<bucket>/a",
+            "...",
+            "…",
+        ),
         *("[[[size]]", "[[[a [[size]]", "((((tag))", "((a ((tag))", "a < b <queue>", "%1 %BUCKET%", "@a @NODES@"),
         *("[[size]]", "a-[[ name ]]", "((tag))", "<%= queue %>", "@NUM_NODES@", "gs://%BUCKET%/a"),
     ],

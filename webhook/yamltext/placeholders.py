@@ -32,7 +32,7 @@ _IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
 """A word in single parentheses, which is never a final number, truth value or amount."""
 _OF_VALS: Final = "ref+"
 """How a reference begins that vals replaces by a secret: `ref+vault://...`."""
-_WORD: Final = "PLACEHOLDER"
+_WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME")
 _DOTS: Final = frozenset(("...", "…"))
 
 
@@ -93,7 +93,7 @@ def has_placeholder_variable(text: str) -> bool:
 
 def _is_blank_to_fill_in(text: str) -> bool:
     """Return whether the text has a blank that a person has to fill in."""
-    if _WORD in text or text in _DOTS:
+    if text in _DOTS or any(word in text for word in _WORDS):
         return True
     if _SIGN_OF_BLANK.search(text) is None:
         return False

@@ -24,7 +24,7 @@ from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
 from webhook.typed.volumes import Volume
-from webhook.yamltext.placeholders import is_placeholder
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 POD_TEMPLATE: Final = RuleGroup(
     "pod-template",
@@ -150,7 +150,7 @@ def _validate_name(named: Container | Volume, what: str, seen: set[str]) -> Sequ
     name, path = named.name, named.path("name")
     is_known = name in seen
     seen.add(name)
-    if not name or is_placeholder(name):
+    if not name or is_placeholder_for_name(name):
         return ()
     named.charge_search(name)
     if dns1123_label_errors(name):
@@ -238,7 +238,7 @@ def _validate_user(context: SecurityContext | PodSecurityContext, name: str, num
 def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that ValidateServiceAccountName would report about spec.serviceAccountName."""
     name = pod.service_account_name
-    if name and dns1123_subdomain_errors(name) and not is_placeholder(name):
+    if name and dns1123_subdomain_errors(name) and not is_placeholder_for_name(name):
         message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
         yield SERVICE_ACCOUNT.problem(pod.path("serviceAccountName"), message, USE_SUBDOMAIN, name)
 
