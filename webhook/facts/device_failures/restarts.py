@@ -111,6 +111,8 @@ _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist
 """Names of jobs and containers that run only for a minute: they test devices or the network, or use a data set for
 lessons. A second run costs nothing.
 """
+_SAYS_EVALUATION: Final = re.compile(r"(?i)(?<![a-z])(eval(uat(e|ion))?|inference|predict(ion)?)(?![a-z])")
+"""A name of a job that uses a finished model."""
 _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
 """An argument that ends a training after less than a hundred steps. Such a run only shows that the program works."""
 _SHORT_S: Final = 3600
@@ -276,7 +278,10 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
         container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name)) or container.runs(_FEW_STEPS)
         for container in pods.containers
     )
-    rule = POD_FAILURE_POLICY if _looks_like_training(pods, subject) and not is_trial else EVICTIONS_COUNT
+    name = subject.typed(Object).name
+    uses_model = _SAYS_EVALUATION.search(name) is not None and _SAYS_TRAINING.search(name) is None
+    is_training = _looks_like_training(pods, subject) and not is_trial and not uses_model
+    rule = POD_FAILURE_POLICY if is_training else EVICTIONS_COUNT
     if rule is EVICTIONS_COUNT and all("sleep" in container.words[:1] for container in pods.containers):
         return  # an example that only sleeps loses no work
     yield rule.problem(job.path("podFailurePolicy"), message, fix)

@@ -121,8 +121,11 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_patch(spec: _WorkloadSpec) -> bool:
-    """Return whether a file has only a part of a workload, for `kubectl patch`: a container without an image."""
-    return any(not container.has("image") for container in spec.template.spec.containers)
+    """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, or one
+    without an image.
+    """
+    containers = spec.template.spec.containers
+    return not containers or any(not container.has("image") for container in containers)
 
 
 def _has_open_labels(spec: _WorkloadSpec) -> bool:
