@@ -290,14 +290,19 @@ def test_an_unserved_version_is_one_finding_for_each_kind(tmp_path, monkeypatch,
     hpas = [old.format("autoscaling/v2beta1", "HorizontalPodAutoscaler", name) for name in ("a", "b", "c")]
     budget = old.format("policy/v1beta1", "PodDisruptionBudget", "d")
     newer = old.format("autoscaling/v2beta2", "HorizontalPodAutoscaler", "e")
-    write(tmp_path, first="---\n".join(hpas[:2]), second="---\n".join((hpas[2], budget, newer)))
+    workloads = [
+        old.format("extensions/v1beta1", "Deployment", "f"),
+        old.format("apps/v1beta1", "StatefulSet", "g"),
+        old.format("apps/v1beta2", "DaemonSet", "h"),
+    ]
+    write(tmp_path, first="---\n".join(hpas[:2]), second="---\n".join((hpas[2], budget, newer, *workloads)))
     run_command_line(["audit", "--rule", "served-version/removed", "-o", "json", "."])
     report = json.loads(capsys.readouterr().out)
     told = [
         (each["object"]["name"], [other["object"]["name"] for other in each["alsoIn"]]) for each in report["findings"]
     ]
-    assert told == [("a", ["b", "c"]), ("d", []), ("e", [])]
-    assert (report["summary"]["objects"], report["summary"]["withFindings"]) == (5, 5)
+    assert told == [("a", ["b", "c"]), ("d", []), ("e", []), ("f", ["g", "h"])], "one fix of one release is one finding"
+    assert (report["summary"]["objects"], report["summary"]["withFindings"]) == (8, 8)
 
 
 def test_pods_with_claims_of_an_old_release_are_places_of_one_finding(tmp_path, monkeypatch, capsys):
