@@ -1,4 +1,6 @@
-"""The documentation site: links lead to every page, and the text of a link is a title."""
+"""The documentation site: the navigation has every page, every link leads to a heading, and the text of a link is a
+title.
+"""
 
 import re
 import tomllib

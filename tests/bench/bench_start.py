@@ -1,8 +1,8 @@
 """How long a server starts until it is ready, as in a rollout: `python -m tests.bench.bench_start` prints a table.
 
-`claimgate serve` starts with 100 policies, the shipped ones among them, beside an API server that has 5,000 objects of
-the kinds that they look up. It measures the seconds until `/readyz` answers 200, the processor seconds in this time,
-and the most memory of the process until then. The last two need Linux (`/proc`).
+`claimgate serve` starts with 100 policies, the shipped ones among them, beside an API server that has 5,000 objects
+of the kinds that the policies look up. It measures the seconds until `/readyz` answers 200, the processor seconds in
+this time, and the most memory of the process until then. The last two need Linux (`/proc`).
 
     python -m tests.bench.bench_start --check    exits 1 when it takes over 3 s or 250 MB
 """
@@ -42,14 +42,14 @@ OBJECTS: Final = {
     "Namespace": 500,
     "DeviceClass": 100,
 }
-"""Each has 10 KB, as in bench_view; together 5,000."""
+"""5,000 objects of 10 KB each, as in bench_view."""
 MOST_S, MOST_MB = 3.0, 250.0
 PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
 class Start:
-    """One start: seconds by the clock and of the processor until it is ready, and the most megabytes until then."""
+    """One start: elapsed seconds and processor seconds until the server is ready, and the most megabytes until then."""
 
     elapsed_s: float
     processor_s: float

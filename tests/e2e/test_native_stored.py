@@ -1,7 +1,7 @@
 """Updates of bookkeeping fields, and deletions, of objects that were stored before a native policy.
 
-An API server evaluates the policy in one namespace, and claimgate evaluates the same YAML in the others: as it is, and
-with the annotation `claimgate.dev/stored`.
+An API server evaluates the policy in one namespace. In the other namespaces, claimgate evaluates the same YAML,
+unchanged and with the annotation `claimgate.dev/stored`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The expression as it is sent: the validation, and the message that shows the value."""
+    """The parts of an expression that are sent: the validation, and the message that shows the value."""
 
     source: str
     validation: str

@@ -266,7 +266,7 @@ def test_a_sample_that_replaced_a_text_can_be_undone(page):
     page.run("document.getElementById('undo').click()")
     assert text(page, "object") == POD
     choose(page, "1")
-    choose(page, "2")  # a sample is not text of a person
+    choose(page, "2")  # another sample replaces the sample
     assert text(page, "object") == read_samples()["03-all-gpus"]["object"]
 
 
@@ -291,7 +291,7 @@ def test_a_link_has_both_texts(page):
     assert "damaged" in page.run("return document.getElementById('about').textContent")
 
 
-@pytest.mark.parametrize(("own", "is_kept"), [(POD, True), ("", False)], ids=["a text of a person", "a sample"])
+@pytest.mark.parametrize(("own", "is_kept"), [(POD, True), ("", False)], ids=["a text that was typed", "a sample"])
 def test_a_link_from_another_person_loses_no_text(page, own, is_kept):
     page.run(
         "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})"

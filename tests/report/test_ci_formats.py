@@ -136,8 +136,7 @@ def test_a_comment_has_at_most_the_length_that_github_accepts(
 
 
 def test_many_findings_fit_into_a_short_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A comment with the address, the path and the text for each finding had 56 KB, for 148 findings of twelve
-    rules."""
+    """148 findings of twelve rules would need 56 KB if each of them had its own link, path and text."""
     found, writer = ObjectCounts(), formats.writers_of_findings()["markdown"]()
     pieces = [*writer.begin({})]
     for number in range(148):

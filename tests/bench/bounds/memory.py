@@ -1,4 +1,4 @@
-"""Memory of the server as the kernel counts it: its process and all that descend from it.
+"""The memory of the server's process and of all its descendants, as the kernel counts it.
 
 If forked processes share a page, RSS counts the page once for each process, and PSS splits the page among them. The
 sum of PSS is the memory of a container. Both are read from /proc, and only for the server's processes.

@@ -118,7 +118,7 @@ def test_long_command_lines_are_charged(container):
     ],
 )
 def test_newer_flags_are_read_as_by_the_parser(server, words, values):
-    """The answers of the parsers of vLLM 0.33.0, SGLang 0.5.23 and LMDeploy 0.18.0; of TGI by its source."""
+    """The answers of the parsers of vLLM 0.33.0, SGLang 0.5.23 and LMDeploy 0.18.0; for TGI, what its source says."""
     assert read(server, *words).values == values
 
 
