@@ -6,6 +6,7 @@ processes.py compares processes with GPUs, and refused_arguments.py reports refu
   container and of its command decide which GPUs are visible (gpu/visible_devices.py).
 - Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
   between processes use /dev/shm, and often need no more if GPUs are connected directly.
+- Images for GPUs of another vendor.
 - How the server ends, and where its model comes from.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub constants.py.
@@ -14,7 +15,7 @@ Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.facts.gpu.visible_devices import VARIABLES_BY_VENDOR, may_see_other_gpus, visible_gpus
@@ -80,10 +81,41 @@ GATED_MODEL: Final = MODEL_SERVER.rule(
     source="https://huggingface.co/docs/hub/models-gated",
     level="advice",
 )
+IMAGE_OF_OTHER_VENDOR: Final = MODEL_SERVER.rule(
+    "model-server/image-of-other-vendor",
+    title="The image of a model server is for GPUs of another vendor",
+    why="An image has either the libraries of CUDA or those of ROCm. Without them the server finds no GPU and ends.",
+    refused_by="the server, when it starts",
+    source="vllm-project/vllm docker/Dockerfile and docker/Dockerfile.rocm",
+)
 NVIDIA: Final = "NVIDIA_VISIBLE_DEVICES"
 _NO_GPUS: Final = frozenset(("void", "none", ""))
 _SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _GRACE_S: Final = 30
+_LONGEST_IMAGE: Final = 256
+_BUILDS: Final[Mapping[str, tuple[str, str, re.Pattern[str]]]] = {
+    "nvidia": (
+        "CUDA",
+        "AMD",
+        re.compile(
+            r"vllm/vllm-openai:(?!.*(rocm|cpu|xpu)).+"
+            r"|lmsysorg/sglang:(latest|v[0-9.]{1,12}(\.post[0-9])?)(-cu[0-9]{3})?"
+            r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}"
+        ),
+    ),
+    "amd": (
+        "ROCm",
+        "NVIDIA",
+        re.compile(
+            r"(vllm/vllm-openai-rocm|rocm/vllm|rocm/vllm-dev):.+"
+            r"|lmsysorg/sglang:v[0-9.]{1,12}(\.post[0-9])?-rocm.*"
+            r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}-rocm"
+        ),
+    ),
+}
+"""For the vendor of GPUs: its libraries, the other vendor, and published images with these libraries."""
+_EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-openai-rocm"}}
+"""Images of a server for GPUs of each vendor."""
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 _GATED: Final = re.compile(r"(meta-llama/|google/gemma-).*")
 _TOKENS: Final = frozenset(("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"))
@@ -163,6 +195,19 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
         yield GATED_MODEL.problem(member.path, message, "set HF_TOKEN from a Secret")
 
 
+def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
+    """Report a published image whose libraries do not fit the GPUs that its container requests."""
+    image, vendor = member.container.image.removeprefix("docker.io/"), member.gpus.vendor
+    if not member.gpus.count or vendor not in _BUILDS or len(image) > _LONGEST_IMAGE:
+        return
+    for build, (libraries, others, images) in _BUILDS.items():
+        if vendor != build and images.fullmatch(image):
+            message = f"has an image for {libraries}, but requests GPUs of {others}, so {member.server.name} finds none"
+            wanted, example = _BUILDS[vendor][0], _EXAMPLES.get(member.server.name, {}).get(vendor)
+            fix = f"use an image for {wanted}" + (f", such as {example}" if example else "")
+            yield IMAGE_OF_OTHER_VENDOR.problem(member.path, message, fix)
+
+
 def check_server(member: ServerContainer) -> Iterator[Problem]:
     """Yield the problems of one server, in an object of any kind."""
     at = ServerAtPath(
@@ -177,6 +222,7 @@ def check_server(member: ServerContainer) -> Iterator[Problem]:
     yield from refused_arguments.check_refused_arguments(member)
     yield from refused_arguments.advise_naming_ray(member)
     yield from check_visible_devices(member)
+    yield from check_vendor_of_image(member)
     yield from advise_shared_memory(member)
     yield from check_shutdown(member)
     yield from advise_model_source(member)
