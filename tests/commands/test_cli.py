@@ -28,7 +28,7 @@ def test_help_names_every_verb_and_every_exit_code(capsys):
         assert f"{code} {meaning}" in text
 
 
-def test_version_is_the_distribution_s(capsys):
+def test_version_is_that_of_the_distribution(capsys):
     assert run_command_line(["--version"]) == 0
     assert capsys.readouterr().out == f"claimgate {__version__}\n"
 
@@ -41,7 +41,7 @@ def test_version_is_the_distribution_s(capsys):
             ["audti"], "error: there is no command `audti`; did you mean `claimgate audit`?", id="misspelt verb"
         ),
         pytest.param(
-            ["lint"], "error: there is no command `lint`; did you mean `claimgate audit`?", id="another tool's"
+            ["lint"], "error: there is no command `lint`; did you mean `claimgate audit`?", id="a verb of another tool"
         ),
         pytest.param(
             ["webhook-config", "--failure-policy", "Foo"],
@@ -88,7 +88,7 @@ LATE = (
     "multiprocessing",
     "kubernetes",
 )
-"""Modules that no audit of files with a Pod needs: half of a short run is imports."""
+"""Modules that an audit of a Pod does not need. Imports take half of the time of a short run."""
 
 
 def test_an_audit_of_a_pod_imports_no_rules_of_other_objects(tmp_path):
@@ -235,7 +235,7 @@ def test_completion_of_an_unknown_shell_lists_the_known_shells(capsys):
 @pytest.mark.parametrize(
     "arguments", [["audit"], ["replay"], ["test"], ["policies", "check"], ["audit", ".", "--context"]], ids=" ".join
 )
-def test_an_address_is_shown_as_it_was_written(arguments, capsys):
+def test_an_address_is_shown_unchanged(arguments, capsys):
     assert run_command_line([*arguments, "https://example.org/a.yaml"]) == 2
     said = "https://example.org/a.yaml: is an address, and only files, folders and `-` are read: download it"
     assert said in capsys.readouterr().err

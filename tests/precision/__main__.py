@@ -1,7 +1,7 @@
 """How often each rule reports manifests of some folders, for a person who judges the rule: `python -m tests.precision`.
 
 Each folder below the given folders is audited separately, with advice, so that folders do not affect each other. The
-output also shows earlier judgements (judged.yaml). The repository keeps no manifests of others.
+output also shows earlier judgements (judged.yaml). The repository does not contain these manifests.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Recorder:
         self._kinds: dict[str, list[float]] = {}
 
     def install(self) -> None:
-        """From now on, in this process; its children run no loop."""
+        """Measure the loop of this process from now on; its children run no loop."""
         inner = asyncio.Handle._run
         asyncio.Handle._run = lambda handle: self._timed(handle, inner)  # type: ignore[method-assign]
         around = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ class Recorder:
                 )
 
     def look_on(self) -> None:
-        """From now on, a thread records the place of the loop during long steps."""
+        """Start a thread that records the place of the loop during long steps."""
         threading.Thread(target=self._look, daemon=True).start()
 
     def _timed(self, handle: asyncio.Handle, inner: Callable[[asyncio.Handle], None]) -> None:
@@ -109,7 +109,7 @@ def _kind(callback: object) -> str:
 
 
 def _record_uvloop(recorder: Recorder) -> None:
-    """Begin at the start of the server."""
+    """Begin to record when the server starts."""
     from webhook.server.listener import Listener
 
     inner = Listener.startup
