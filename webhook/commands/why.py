@@ -38,6 +38,10 @@ _CLUSTER: Final = "the cluster"
 """The source of an object that is in no file."""
 _WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Metadata that an object does not have when it is created."""
+_WRITTEN_INTO_JOBS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
+"""Labels that the API server gives a Job and its pods at creation. Source: k8s.io/kubernetes v1.36
+pkg/registry/batch/job/strategy.go, generateSelector.
+"""
 
 
 class _ReadCluster(Struct, frozen=True):
@@ -140,13 +144,39 @@ def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.Revie
     """Return the simulation of a job as if it were created now, without findings about other jobs that it waits
     for.
     """
-    metadata = {key: value for key, value in job["metadata"].items() if key not in _WRITTEN_BY_SERVER}
-    created = {**{key: value for key, value in job.items() if key != "status"}, "metadata": metadata}
     try:
-        attributes = fixtures.attributes_of_fixture(created, assembled.table.row)
+        attributes = fixtures.attributes_of_fixture(_as_sent(job), assembled.table.row)
     except CallError as error:
         raise ConfigurationError(f"why: {error.message}") from None
     place = Place(file=source)
     located = ObjectPlace(place, lambda _path, _words: place)
     when = partial(failure_moment_of_rule, assembled.policies)
     return without_waiting(simulate_job(attributes, located, RecordingCluster(view), assembled, when))
+
+
+def _as_sent(stored: JSON) -> JSON:
+    """Return a stored object without what the API server wrote into it, as a user would create it again."""
+    metadata = {key: value for key, value in stored["metadata"].items() if key not in _WRITTEN_BY_SERVER}
+    sent = {**{key: value for key, value in stored.items() if key != "status"}, "metadata": metadata}
+    return _without_generated_selector(sent) if group_kind(sent) == ("batch", "Job") else sent
+
+
+def _without_generated_selector(job: JSON) -> JSON:
+    """Return a Job without the selector and the uid labels that the API server wrote. With manualSelector, the user
+    wrote them.
+    """
+    spec = job.get("spec")
+    if not isinstance(spec, dict) or spec.get("manualSelector"):
+        return job
+    spec = {key: value for key, value in spec.items() if key != "selector"}
+    if isinstance(spec.get("template"), dict):
+        spec["template"] = _without_uid_labels(spec["template"])
+    return {**_without_uid_labels(job), "spec": spec}
+
+
+def _without_uid_labels(labelled: JSON) -> JSON:
+    metadata = labelled.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("labels"), dict):
+        return labelled
+    labels = {key: value for key, value in metadata["labels"].items() if key not in _WRITTEN_INTO_JOBS}
+    return {**labelled, "metadata": {**metadata, "labels": labels}}
