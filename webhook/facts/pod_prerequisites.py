@@ -110,7 +110,7 @@ def _check_pod_security(
     if breaches:
         which = f"Pod Security `{enforced.level}` of namespace {subject.namespace}"
         message = f"{which} refuses the pods, because {_demands_as_text(breaches)}"
-        fix = "change these fields, most of which are in securityContext, or use a namespace that allows them"
+        fix = "change these fields, or use a namespace that allows them"
         yield POD_SECURITY.problem(podset.locate(template.spec.at), message, fix)
 
 

@@ -68,7 +68,9 @@ _SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class Breach(NamedTuple):
-    """What breaks a demand, such as `the pod` or `container a`, and the demand: `privileged must not be true`."""
+    """What breaks a demand, such as `the pod` or `container a`, and the demand: `securityContext.privileged must not be
+    true`.
+    """
 
     of: str
     demand: str
@@ -127,7 +129,7 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
     yield from _demands_of_context(context, minor)
     yield from _demands_of_profile(context, minor, needed=False)
     if unsafe := [each.name for each in context.sysctls if minor < _SYSCTLS.get(each.name, _NEVER)]:
-        yield f"sysctls must not list {_some(unsafe)}"
+        yield f"securityContext.sysctls must not list {_some(unsafe)}"
     profiles = {key: value for key, value in annotations.items() if key.startswith(_APP_ARMOR) and value}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default"):
         yield f"the value of annotation {_some(wrong)} must be runtime/default or begin with localhost/"
@@ -135,9 +137,9 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
         yield from _demands_of_old_seccomp(annotations, spec)
     if is_restricted:
         if context.run_as_non_root is False and not _may_be_root(spec, minor):
-            yield "runAsNonRoot must be true"
+            yield "securityContext.runAsNonRoot must be true"
         if minor >= 23 and context.run_as_user == 0 and not _may_be_root(spec, minor):
-            yield "runAsUser must not be 0"
+            yield "securityContext.runAsUser must not be 0"
 
 
 def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
@@ -156,28 +158,28 @@ def _keys_of_other_profiles(profiles: Mapping[str, str], *allowed: str) -> list[
 def _demands_of_context(context: AnySecurityContext, minor: int) -> Iterator[str]:
     """Yield the demands that apply to the security contexts of both pods and containers."""
     if context.windows_options.host_process:
-        yield "windowsOptions.hostProcess must not be true"
+        yield "securityContext.windowsOptions.hostProcess must not be true"
     if context.app_armor_profile and context.app_armor_profile.type not in _PROFILES:
-        yield "appArmorProfile.type must be RuntimeDefault or Localhost"
+        yield "securityContext.appArmorProfile.type must be RuntimeDefault or Localhost"
     options = context.se_linux_options
     types = next(names for since, names in reversed(_SE_LINUX_TYPES) if minor >= since)
     if options.type not in types:
-        yield f"seLinuxOptions.type must not be {shown(options.type)}"
+        yield f"securityContext.seLinuxOptions.type must not be {shown(options.type)}"
     for name, value in (("user", options.user), ("role", options.role)):
         if value:
-            yield f"seLinuxOptions.{name} must not be set"
+            yield f"securityContext.seLinuxOptions.{name} must not be set"
 
 
 def _demands_of_profile(context: AnySecurityContext, minor: int, *, needed: bool) -> Iterator[str]:
     is_wrong = context.seccomp_profile.type not in _PROFILES if context.seccomp_profile else needed
     if minor >= 19 and is_wrong:
-        yield "seccompProfile.type must be RuntimeDefault or Localhost"
+        yield "securityContext.seccompProfile.type must be RuntimeDefault or Localhost"
 
 
 def _baseline_of_container(container: Container, spec: PodSpec, minor: int, is_restricted: bool) -> Iterator[str]:
     context = container.security_context
     if context.privileged:
-        yield "privileged must not be true"
+        yield "securityContext.privileged must not be true"
     yield from _demands_of_context(context, minor)
     is_windows = is_restricted and spec.os.name == "windows" and minor >= 25
     has_profile = bool(spec.security_context.seccomp_profile) and (
@@ -187,10 +189,10 @@ def _baseline_of_container(container: Container, spec: PodSpec, minor: int, is_r
         yield from _demands_of_profile(context, minor, needed=is_restricted and not has_profile)
         allowed = _RESTRICTED_CAPABILITIES if is_restricted and minor >= 22 else _CAPABILITIES
         if added := [each for each in context.capabilities.add if each not in allowed]:
-            yield f"capabilities.add must not list {_some(added)}"
+            yield f"securityContext.capabilities.add must not list {_some(added)}"
     is_unmasked = context.proc_mount not in ("", "Default")
     if is_unmasked and (is_restricted or minor < 35 or spec.host_users is not False):
-        yield "procMount must be Default"
+        yield "securityContext.procMount must be Default"
     if any(each.host_port for each in container.ports):
         yield "ports must not have hostPort"
     if minor >= 34 and any(_names_a_host(each) for each in _actions(container)):
@@ -201,16 +203,16 @@ def _restricted_of_container(container: Container, spec: PodSpec, minor: int) ->
     context = container.security_context
     if spec.os.name != "windows" or minor < 25:
         if minor >= 8 and context.allow_privilege_escalation is not False:
-            yield "allowPrivilegeEscalation must be false"
+            yield "securityContext.allowPrivilegeEscalation must be false"
         if minor >= 22 and "ALL" not in context.capabilities.drop:
-            yield "capabilities.drop must list ALL"
+            yield "securityContext.capabilities.drop must list ALL"
     if _may_be_root(spec, minor):
         return
     of_pod = spec.security_context.run_as_non_root
     if context.run_as_non_root is False or (context.run_as_non_root is None and of_pod is not True):
-        yield "runAsNonRoot must be true"
+        yield "securityContext.runAsNonRoot must be true"
     if minor >= 23 and context.run_as_user == 0:
-        yield "runAsUser must not be 0"
+        yield "securityContext.runAsUser must not be 0"
 
 
 def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:

@@ -221,7 +221,7 @@ def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> 
 
 def _queue_order_problem(fitting: JobInClusterQueue, before: int) -> Problem:
     others = counted(before, "workload")
-    message = f"leads to {fitting.queue_as_text()}, whose StrictFIFO order puts the job behind {others}"
+    message = f"leads to {fitting.queue_as_text()}, which admits in StrictFIFO order, so the job waits behind {others}"
     fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
     return QUEUE_ORDER.problem(fitting.place.at, f"{message}, unless the job has a higher priority", fix)
 

@@ -32,7 +32,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
     "kueue-queue/topology-levels",
-    title="The levels of the topology are not 1 to 16 different node labels",
+    title="The topology has no level or too many, or a level is repeated, invalid or out of order",
     why="Each level divides the level above, so a label may occur only once.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",

@@ -110,8 +110,8 @@ PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
 )
 PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-decoded-twice",
-    title="The patched pod is invalid after the controller decodes it twice",
-    why="The controller lays the patched pod over the original pod by position, so fields of two items are mixed.",
+    title="The controller mixes list items of the patch and the template, so the pod is invalid",
+    why="The controller decodes the patched pod into the original pod, which merges items at the same place in a list.",
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
     fails="controller",

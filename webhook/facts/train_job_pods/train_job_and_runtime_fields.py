@@ -362,9 +362,9 @@ class _UnknownFieldFinder(Struct, frozen=True):
         if not self.is_sent:
             assumed = "" if self.is_named else " (the assumed release)"
             return f"is ignored by Trainer {release}{assumed} because {only}", self._fix_for(changed)
-        which, do = ("named as installed", "correct") if self.is_named else ("assumed", "name the installed release in")
-        told = f"is not a field of Trainer {release}, which is {which}: {only}, and the API server has kept it"
-        return told, f"ask the administrator to {do} `trainer` of ConfigMap `trainer`"
+        source, do = ("configured", "correct") if self.is_named else ("assumed", "name the installed release in")
+        message = f"is kept by the API server although {only}, so the {source} release {release} is wrong"
+        return message, f"ask the administrator to {do} `trainer` of ConfigMap `trainer`"
 
 
 def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:

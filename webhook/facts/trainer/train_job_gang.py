@@ -22,7 +22,7 @@ from webhook.typed.collections import Items
 
 GANG_SIZE: Final = TRAIN_JOB.rule(
     "train-job/gang-size",
-    title="The gang has no pod",
+    title="numNodes leaves the gang without a pod",
     why="A PodGroup of coscheduling needs at least one member, so Trainer creates neither the group nor the JobSet.",
     refused_by="the API server, when Trainer makes the PodGroup",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",

@@ -62,7 +62,7 @@ TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
 )
 EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/extra-node",
-    title="One MPI node becomes two pods",
+    title="numNodes is 1, but the MPI launcher and a worker both start with devices",
     why="The runtime has a launcher and at least one worker, and both need devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
 )
@@ -346,7 +346,9 @@ def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"
     if job.plugin in NOT_READ:
         return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
-    outcome = f"so the processes per node will be {job.processes if job.runtime.is_found else '1 or the CPUs'}"
+    outcome = (
+        f"so the processes per node will be {job.processes if job.runtime.is_found else '1 or the number of CPUs'}"
+    )
     if job.plugin == "xgboost":
         return f", {start}, {outcome}: request the GPUs as an extended resource"
     number = _devices_of_claims(gpus) or "the number of devices of one node"
@@ -394,7 +396,7 @@ def _is_default_process_count_right(job: MergedTrainJob, launcher: LauncherProce
 
 def _describe_outcome(job: MergedTrainJob, launcher: LauncherProcesses) -> str:
     if not job.runtime.is_found:
-        return "so the processes per node will be 1 or the CPUs"
+        return "so the processes per node will be 1 or the number of CPUs"
     if launcher.processes is None:
         return f"so the processes per node will be {job.processes}"
     why = f"because its own option {launcher.option} wins over PET_NPROC_PER_NODE"

@@ -95,8 +95,8 @@ SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
 )
 NODES_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/nodes-for-ranks",
-    title="The nodes cannot hold all ranks of mpirun",
-    why="The nodes together have fewer places than mpirun asks for, so mpirun exits at once.",
+    title="mpirun limits the ranks on each worker, and there are too few workers for all ranks",
+    why="The workers together have fewer places than mpirun asks for, so mpirun exits at once.",
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
     function="ppr_mapper",

@@ -35,7 +35,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_TEMPLATE: Final = VOLCANO_JOB.rule(
     "volcano-job/pod-template",
-    title="The pod template is invalid for Volcano",
+    title="Volcano's webhook refuses the pod template",
     why=(
         "Volcano's webhook validates every pod template as Kubernetes validates PodTemplates, with newer features "
         "off: names of variables with special characters, operators Gt and Lt of tolerations, rules about restarts of "
