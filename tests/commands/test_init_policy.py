@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import run_command_line
-from webhook.commands.init_policy import names_of_policies
+from webhook.commands.new_policy import names_of_policies
 
 PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
 

@@ -185,7 +185,7 @@ def check(
 
 app.command("rules")(command)
 app.command("new")(new_policy.command)
-app.command("init")(init_policy.command)
+app.command("init")(init_policy.init)
 
 
 @app.command()
