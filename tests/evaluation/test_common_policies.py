@@ -12,7 +12,7 @@ import pytest
 from tests.literals import OPTIONS, namespace, policies, request, validating
 from webhook.apimachinery.attributes import JSON, POD, Phase
 from webhook.cluster.files import FilesCluster
-from webhook.commands import init_policy
+from webhook.commands import new_policy
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.request_context import request_context
 from webhook.evaluation.validating import validating_decisions
@@ -277,7 +277,7 @@ def the_policy(name: str) -> PolicySet:
     (policy, *others) = [
         document
         for file in ("policy.yaml", "binding.yaml")
-        for document in yamlfile.read(init_policy.FOLDER / name / file)
+        for document in yamlfile.read(new_policy.FOLDER / name / file)
     ]
     if name == "queue-required":
         every = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}

@@ -1,4 +1,10 @@
-"""KEEP"""
+"""`claimgate policies new` and `policies init`: write policies that a site edits, each with a binding and a suite that
+passes.
+
+A new policy requires or sets a label, and has a parameter. `init` copies policies that most sites need, the folders of
+init_policies/: each policy.yaml begins with a description of the policy and of the lines to edit. New files are written
+as text, because users need the comments in them.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.lookup import namespace_and_name
-from webhook.commands import init_policy, new_policy, options, output, policy_details
+from webhook.commands import new_policy, options, output, policy_details
 from webhook.commands.options import complete_output, complete_rule
 from webhook.errors import ConfigurationError, InputError, InputProblem
 from webhook.manifests.configuration import ConfigurationFile
@@ -185,7 +185,7 @@ def check(
 
 app.command("rules")(command)
 app.command("new")(new_policy.command)
-app.command("init")(init_policy.init)
+app.command("init")(new_policy.init)
 
 
 @app.command()
