@@ -1,6 +1,6 @@
-"""Certificates of the webhook: issues them, plans their rotation, stores them, and tells API servers whom to trust.
+"""Issues, rotates and stores the certificates of the webhook, and tells API servers which ones to trust.
 
-Imports nothing of the webhook, so that it can run as a Job without policies.
+It imports nothing from webhook/, so that it can run as a Job without policies.
 """
 
 from __future__ import annotations

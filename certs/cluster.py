@@ -1,6 +1,6 @@
-"""A live cluster, for the Secret and the webhook configurations. The kubernetes package is imported here, when needed.
+"""Connects to a live cluster, for the Secret and the webhook configurations.
 
-Finds the cluster, and puts its refusals into words. Knows nothing of certificates.
+The kubernetes package is imported only when it is needed. Errors of the cluster become texts for users.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from certs import CertificateError
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn a refusal about `what` into an error of one line.
+    """Turn an error of the cluster about `what` into an error of one line.
 
     Raises:
         CertificateError: the cluster answered with an error, or not at all.
@@ -46,8 +46,7 @@ def absent(call: Callable[[], Any]) -> Any:
 
 
 def client(kubeconfig: str | None, context: str | None = None) -> Any:
-    """Return a client of the cluster: by file and context, else by the Pod of this process, else by the default
-    kubeconfig.
+    """Return a client of the cluster from the file and context, the Pod of this process, or the default kubeconfig.
 
     Raises:
         CertificateError: it does not exist.
@@ -80,7 +79,7 @@ def core(kubeconfig: str | None, context: str | None = None) -> Any:
 
 
 def _unusable(kubeconfig: str | None, error: Exception) -> str:
-    """The text of webhook/cluster/connection.py, which this package does not import."""
+    """Return the text as in webhook/cluster/connection.py, which this package does not import."""
     from kubernetes.config.config_exception import ConfigException
 
     if kubeconfig is None and "No configuration found" in str(error):

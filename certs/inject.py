@@ -1,6 +1,6 @@
-"""Tells API servers whom to trust: writes the bundle into every webhook of the named configurations.
+"""Tells API servers which authorities to trust: writes the bundle into all webhooks of the named configurations.
 
-Knows the place of caBundle in admissionregistration.k8s.io/v1; knows neither policies nor the origin of the bundle.
+The bundle becomes the caBundle of admissionregistration.k8s.io/v1.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Injected:
 
 
 def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
-    """Return the JSON Patch that puts the bundle into every webhook with another bundle or none.
+    """Return the JSON Patch that puts the bundle into each webhook that has another bundle, or none.
 
-    The patch tests the name of each webhook first, so that a list that changed meanwhile is not patched.
+    The patch first tests the name of each webhook, so that a list that has changed is not patched.
 
     Args:
         configuration: a webhook configuration as plain JSON.
@@ -51,8 +51,8 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
 def owned(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
     """Return the JSON Patch that adds a namespace to the owners of a configuration.
 
-    The deletion of the namespace then also deletes the configuration. Otherwise API servers would call a server that is
-    gone, and with `failurePolicy: Fail` users could not create Pods any more.
+    The deletion of the namespace then also deletes the configuration. Otherwise API servers would call a server that
+    no longer exists, and with `failurePolicy: Fail` users could not create Pods any more.
 
     Args:
         configuration: a webhook configuration as plain JSON.

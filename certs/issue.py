@@ -1,6 +1,6 @@
-"""Makes and reads certificates of an authority and of servers, only with ECDSA P-256.
+"""Makes and reads certificates of authorities and of servers, only with ECDSA P-256.
 
-Knows X.509, and neither files, clusters nor the clock: the time is an argument.
+It uses neither files, clusters nor the clock: the time is an argument.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from certs import CertificateError
 CA_DAYS: Final = 3650
 SERVING_DAYS: Final = 365
 BACKDATED: Final = timedelta(minutes=5)
-"""How long before its creation a certificate begins to be valid, because the clocks of machines differ."""
+"""How long before its creation a certificate is already valid, because clocks of machines differ."""
 _COMMON_NAME_MAX: Final = 64
-"""RFC 5280, upper bound of a common name."""
+"""The most characters of a common name. Source: RFC 5280."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVIN
 
     Args:
         ca: the authority; its first certificate signs.
-        names: at least one; each becomes a subject alternative name.
+        names: at least one name; each becomes a subject alternative name.
         now: the certificate is valid from five minutes before this time.
-        days: how long it is valid, at most as long as the authority.
+        days: how long it is valid; it ends with the authority at the latest.
 
     Raises:
         CertificateError: no names, an invalid name, or an authority that cannot sign.

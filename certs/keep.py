@@ -1,6 +1,6 @@
-"""Fills a store for the first time, or renews its certificates by a plan.
+"""Fills a store with its first certificates, or renews them by a plan.
 
-Knows the order of the steps; rotate.py makes the plan, and issue.py the certificates.
+rotate.py makes the plan, and issue.py the certificates; this module has the order of the steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Days:
 
 
 def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, replace: bool = False) -> None:
-    """Write a new authority and a serving pair into a store.
+    """Write a new authority and a new serving pair into a store.
 
     Raises:
         CertificateError: the store has certificates that must not be replaced, or a name is invalid.
@@ -55,7 +55,7 @@ def named(file: str) -> Iterator[None]:
 
 
 def state(files: Mapping[str, bytes]) -> State:
-    """Return the contents of a store, without authorities if their key is missing, because then they cannot sign.
+    """Return the state of a store; it has no authorities if their key is missing, because then they cannot sign.
 
     Raises:
         CertificateError: one of them cannot be read.
@@ -90,16 +90,16 @@ def rotate(
     pretend: bool = False,
     trusted: Callable[[], bytes] = bytes,
 ) -> tuple[Plan, bytes]:
-    """Renew what is due.
+    """Renew the certificates that are due.
 
     Args:
-        store: where the certificates are.
-        names: of the serving certificate; empty keeps its names.
+        store: the store of the certificates.
+        names: the names of the serving certificate; () keeps its names.
         now: the time.
         days: how long new certificates are valid.
-        pretend: only plan.
-        trusted: returns the bundle that clients trust now; called if the store has none. Replicas may still show a
-            certificate that one of these authorities signed, so they stay in the new bundle for a while.
+        pretend: whether to make only the plan.
+        trusted: returns the bundle that clients trust now; it is called if the store has none. Replicas may still
+            show a certificate that one of these authorities signed, so they stay in the new bundle for a while.
 
     Returns:
         The changes that were made (or would be), and the bundle after them.

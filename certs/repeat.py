@@ -1,4 +1,6 @@
-"""Checks certificates for as long as a process runs. Knows signals and waiting, and nothing of certificates."""
+"""Checks certificates for as long as a process runs. This module only waits and handles signals; the caller passes
+the check.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from certs import CertificateError
 def repeat(look: Callable[[], None], every_s: float, stopped: Event | None = None) -> None:
     """Check again and again, until SIGTERM or Ctrl-C.
 
-    A check that fails is repeated like any other. Its error is printed if it differs from that of the previous check,
-    so that a cluster that is away for a night leaves one line.
+    Failed checks are also repeated. An error is printed only if it differs from that of the previous check, so that a
+    cluster that cannot be reached for a night causes one line.
 
     Args:
-        look: checks once; raises CertificateError if something is missing or the cluster refuses.
+        look: makes one check; raises CertificateError if something is missing or the cluster refuses.
         every_s: seconds between two checks.
         stopped: ends the loop when it is set; by default the two signals set it.
     """

@@ -1,4 +1,4 @@
-"""Plans what to renew now, from the stored certificates and the time; the caller carries out the plan.
+"""Plans which certificates to renew now, from the stored certificates and the time; keep.py carries out the plan.
 
 An authority is renewed in two steps, because API servers must trust the new one before a server shows a certificate
 that it signed. First the new authority is put before the old one in the bundle, which is then injected. After `SETTLE`
@@ -17,7 +17,7 @@ from certs.issue import Facts
 
 SETTLE: Final = timedelta(hours=1)
 RENEW_AT: Final = 3
-"""A certificate is renewed in the last third of its life: a certificate of 90 days when 30 are left."""
+"""A certificate is renewed in the last third of its life: a certificate of 90 days when 30 days are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

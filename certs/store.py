@@ -1,8 +1,8 @@
-"""Where certificates are kept: a folder, or a Secret. Both hold the same four files.
+"""Keeps certificates in a folder or in a Secret, with the same four files.
 
 `ca.crt` is the bundle that clients trust, with the newest authority first, and `ca.key` is the key of this authority.
-`tls.crt` and `tls.key` are the serving pair. A serving Pod mounts only the last two. Knows nothing of the contents of
-files.
+`tls.crt` and `tls.key` are the serving pair. A serving Pod mounts only the last two. This module does not read the
+contents of the files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILES: Final = (CA, CA_KEY, SERVING, SERVING_KEY)
 
 
 class Store(Protocol):
-    """Keeps the four files; some may be absent."""
+    """A place with the four files, some of which may be absent."""
 
     def read(self) -> Mapping[str, bytes]:
         """Return the stored files."""
@@ -35,7 +35,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder. Only their owner can read keys, and every file appears as a whole."""
+    """A folder. Only the owner can read the keys, and no file is ever seen half written."""
 
     path: Path
 

@@ -1,4 +1,4 @@
-"""Write the files that follow from the policies and from deploy/base: `make deploy`.
+"""Writes the files that are generated from the policies and from deploy/base: `make deploy`.
 
 - deploy/base: webhooks.yaml, lookups.yaml and params.yaml, which follow from the shipped policies;
 - overlays enforce, namespaced, object-opt-out and events: a patch that names every webhook of webhooks.yaml;
@@ -46,11 +46,11 @@ COPIES = {
     "cluster-audit.yaml": "overlays/cluster-audit/audit.yaml",
     "dashboard.json": "overlays/monitoring/dashboard.json",
 }
-"""Files of the chart, and their originals; generated files are added."""
+"""The files of the chart that are copies, with their originals; generated files are added."""
 
 
 def generated() -> dict[str, str]:
-    """The text of every generated file, by its path in deploy/."""
+    """Return the text of every generated file, by its path in deploy/."""
     webhooks = _printed("webhook-config")
     files = {
         "base/webhooks.yaml": webhooks,
@@ -79,7 +79,7 @@ def generated() -> dict[str, str]:
 
 
 def _schema_of_values() -> str:
-    """The schema of the chart's values; `config` has the schema of claimgate.yaml."""
+    """Return the schema of the chart's values; `config` has the schema of claimgate.yaml."""
     schema = json.loads((DEPLOY / "chart" / "values.schema.json").read_text())
     config = configuration_schema()
     schema["$defs"] = config.pop("$defs")
@@ -88,7 +88,9 @@ def _schema_of_values() -> str:
 
 
 def _lists() -> dict[str, Any]:
-    """The rights of an audit of the cluster: to list every kind that the shipped policies are about."""
+    """Return the ClusterRole for audits of a cluster, which may list every kind that the shipped policies are
+    about.
+    """
     loaded = load_policy_set([ROOT / "policies"], Options(table=table.load_table()))
     plurals: dict[str, set[str]] = {}
     for _, wish in matched_resources_of_policies(loaded, Phase.VALIDATE):
@@ -105,7 +107,7 @@ def _opted_in(webhook: Any) -> dict[str, Any]:
 
 
 def _patch(configurations: list[Any], change: Any) -> str:
-    """A strategic merge patch: webhooks are merged by their names, which no JSON patch can name."""
+    """Return a strategic merge patch, which finds webhooks by their names, unlike a JSON patch."""
     patches = [
         {
             "apiVersion": one["apiVersion"],

@@ -12,13 +12,13 @@ from webhook.cli import run_command_line, run_with_traceback
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for plug-ins reads every installed package
-    gc.set_threshold(200_000)  # modules and policies stay: to look through them a few times takes a tenth of a start
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plug-ins reads every installed package
+    gc.set_threshold(200_000)  # repeated collections over modules and policies, which stay, take a tenth of a start
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not cause a failure
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not cause an error
     code = run_with_traceback(lambda: run_command_line(sys.argv[1:]))
-    gc.freeze()  # the interpreter collects once more at its end, which takes a tenth of a short run and frees nothing
+    gc.freeze()  # the last collection of the interpreter takes a tenth of a short run and frees nothing
     sys.exit(code)
 
 

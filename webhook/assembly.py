@@ -1,4 +1,6 @@
-"""Loads what a command evaluates with: the policies, the workload table and the view of the cluster that flags name."""
+"""Loads what a command needs for reviews: the policies, the workload table and the view of the cluster that flags
+name.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ from webhook.yamltext.input_files import InputFile
 
 
 class PolicySources(Struct, frozen=True, kw_only=True):
-    """All that a policy set is compiled from. Unlike a policy set, it can be sent to another process.
+    """Everything from which a policy set is compiled. Unlike a policy set, it can be sent to another process.
 
-    The other fields are those of `Options`. unbound: policies without a binding are evaluated as well.
+    The other fields are those of `Options`. unbound: whether policies without a binding are also evaluated.
     """
 
     documents: PolicyDocuments
@@ -75,10 +77,10 @@ class PolicySources(Struct, frozen=True, kw_only=True):
 
 
 class ReviewAssembly(Struct, frozen=True, kw_only=True):
-    """The policies, the workload table and the files that all reviews of one command are evaluated with.
+    """The policies, the workload table and the objects with which all reviews of a command are evaluated.
 
-    `options` are those of each review, and plain objects are reviewed with the defaults of Kubernetes if it
-    `fills_defaults`. It can be sent to another process, which compiles the policies again from their `sources`.
+    `options` are the options of each review. `fills_defaults`: whether plain objects get the defaults of Kubernetes.
+    It can be sent to another process, which compiles the policies again from their `sources`.
     """
 
     policies: PolicySet
@@ -136,7 +138,9 @@ def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
 
 
 def _is_same_folder(one: Path, other: Path) -> bool:
-    """Return whether two paths are the same folder, because a checkout may name the shipped policies."""
+    """Return whether two paths are the same folder; users of a checkout may name the folder of the shipped
+    policies.
+    """
     return one.exists() and one.samefile(other)
 
 
@@ -218,13 +222,13 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
 
 
 def review_options_of_settings(chosen: Settings, policies: PolicySet) -> ReviewOptions:
-    """Return the options of each review that the settings ask for: every field of `ReviewOptions` that is a setting.
+    """Return the options of each review from the settings: every field of `ReviewOptions` that is a setting.
 
     Raises:
         InputError: every problem of the answers of the authorizer.
         ConfigurationError: a rule, group or policy that the settings name and that does not exist.
     """
-    converted: dict[str, Any] = {"authorizer": None}  # the server asks the API server for each review
+    converted: dict[str, Any] = {"authorizer": None}  # the server asks the API server in each review
     if isinstance(chosen, ReviewSettings):
         for flag, names in (("--rule", chosen.rule), ("--skip", chosen.skip)):
             refuse_unknown_rules(flag, names, policies)
@@ -289,8 +293,8 @@ def objects_of_files(files: Iterable[InputFile]) -> tuple[JSON, ...]:
 
 
 def ignore_patterns_finder(chosen: Settings) -> documents.PatternsOfFolder:
-    """Return what finds the patterns of a named folder's `.claimgateignore`: its own files, none, or the files of a
-    copy of the tree.
+    """Return the function that finds the patterns of `.claimgateignore` for a folder: in the folder, nowhere, or in a
+    copy.
     """
     if chosen.no_config:
         return lambda _folder: ()
@@ -312,14 +316,14 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
 
 
 def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesCluster:
-    """Return the view of context folders and files, all of one cluster. Raises as `read_context_documents`."""
+    """Return the view of the cluster in context folders and files. Raises as `read_context_documents`."""
     inputs = read_context_documents(chosen, policies)
     held = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
 def check_rule_names_in_params(rules: ParamRuleChecker, inputs: documents.InputDocuments) -> tuple[InputProblem, ...]:
-    """Return the problems of objects that are params of the policies: rules that do not exist."""
+    """Return the problems of params that name rules that do not exist."""
     return tuple(
         each.document.problem((*each.path, *at), text)
         for each in inputs.documents

@@ -1,7 +1,7 @@
-"""The command line: runs a verb, and prints every error that a person can cause in one form, never as a traceback.
+"""Runs a verb of the command line, and prints errors that users can cause in one form, never as a traceback.
 
-Knows nothing of evaluation. A text that was prepared in advance is printed before Typer is imported, because that
-import takes most of the time of a start. Knows which extra of the distribution brings a package that is missing.
+Texts that were prepared in advance are printed without importing Typer, because that import takes most of the time of
+a start. For a missing package, the error names the extra of the distribution with this package.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ EXTRAS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "ray": frozenset({"ray", "fsspec"}),
     }
 )
-"""The packages of each extra, by the name that is imported."""
+"""The packages of each extra, by the names under which they are imported."""
 
 INSTALLED_EXTRAS: Final = ("serve", "live")
-"""The extras that README installs. The hint keeps these: pipx replaces the extras of an installation."""
+"""The extras that README installs. Hints include them, because pipx replaces the extras of an installation."""
 
 
 def install_hint_for_module(module: str | None) -> str:
-    """Say how to install the extra with a module that cannot be found; "" if no extra brings it.
+    """Return how to install the extra with a module that cannot be found; "" if no extra has it.
 
-    Never the bare name: public indexes have another package that is called claimgate.
+    The text never has the bare name `claimgate`, because public indexes have another package with this name.
 
     Args:
         module: its name in the ModuleNotFoundError, such as `fastapi.responses`.
@@ -50,18 +50,17 @@ def install_hint_for_module(module: str | None) -> str:
 
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
-_BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: the reader of stdout has closed it, so the answer is incomplete
+_BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: stdout was closed, so the output is incomplete
 _OWN_FAULT: Final = 70  # EX_SOFTWARE of sysexits.h
 _LOG_FORMAT: Final = "--log-format"
 _LOG_FORMAT_VARIABLE: Final = "CLAIMGATE_LOG_FORMAT"
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; every expected error is printed on stderr.
+    """Run a command line and return its exit code; expected errors are printed on stderr.
 
     Args:
         arguments: what follows the program's name.
-
     """
     try:
         code = _run_verb(arguments)
@@ -86,7 +85,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def _run_verb(arguments: Sequence[str]) -> int:
-    """Run a verb with Typer, or print a text that was written ahead without it; return the exit code."""
+    """Print a text that was prepared in advance, or run the verb with Typer; return the exit code."""
     refuse_options_that_are_files(arguments)
     text = text_written_ahead(arguments)
     if text is not None:
@@ -100,8 +99,8 @@ def _run_verb(arguments: Sequence[str]) -> int:
 def refuse_options_that_are_files(arguments: Sequence[str]) -> None:
     """Refuse options, `--` and `-` that are also the names of files in the current folder.
 
-    A shell writes the names of files in place of `*`, so that a file called `--config=x.yaml` would become an option.
-    After `--` no name is an option. `-` also means standard input there.
+    A shell replaces `*` by names of files, so that a file with the name `--config=x.yaml` would become an option.
+    After `--` no name is an option, but `-` still means standard input.
 
     Raises:
         ConfigurationError: there is such a file.
@@ -114,7 +113,7 @@ def refuse_options_that_are_files(arguments: Sequence[str]) -> None:
 
 
 def _why_ambiguous(argument: str) -> str:
-    """Say what is wrong with an option that is also the name of a file, and what to write."""
+    """Return a text about an option that is also the name of a file, with the fix."""
     meanings = {"--": "the end of the options", "-": "standard input"}
     instead = {
         "--": "leave out `--`, and put `./` before the names of files",
@@ -143,21 +142,21 @@ def text_written_ahead(arguments: Sequence[str]) -> str | None:
 
 
 def _discard_output() -> int:
-    """Discard all later output, because stdout is closed; return the exit code."""
+    """Discard all further output, because stdout is closed; return the exit code."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it lives until the process ends
     return _BROKEN_PIPE
 
 
 def _text_of_system_error(error: OSError) -> str:
-    """Return the text of an operating system's error with the file it is about."""
+    """Return the text of an error of the operating system with the file that it is about."""
     text = (error.strerror or str(error)).lower()
     return f"{error.filename}: {text}" if error.filename else text
 
 
 def _print_error(text: str, arguments: Sequence[str]) -> int:
-    """Print an error, one `error:` per line that starts a problem, and give exit code 2.
+    """Print an error with `error:` before each problem, and return exit code 2.
 
-    An error of a server whose log is read by a program is a line of this log.
+    If the server writes its log as JSON, the error is a line of this log.
     """
     if _writes_log_as_json(arguments) and not sys.stderr.isatty():
         from webhook.cluster.freshness import NOT_ANSWERED
@@ -171,7 +170,7 @@ def _print_error(text: str, arguments: Sequence[str]) -> int:
 
 
 def _writes_log_as_json(arguments: Sequence[str]) -> bool:
-    """Return whether a command line is that of a server with a log in JSON, although it may not be parsable."""
+    """Return whether a command line starts a server with a log in JSON; the command line may be invalid."""
     if arguments[:1] != ["serve"]:
         return False
     given = " ".join(arguments).replace("=", " ")
@@ -180,7 +179,7 @@ def _writes_log_as_json(arguments: Sequence[str]) -> bool:
 
 
 def run_with_traceback(start: Callable[[], int]) -> int:
-    """Run `start`; an unexpected error prints its traceback and returns exit code 70."""
+    """Run `start` and return its exit code; for an unexpected error, print the traceback and return 70."""
     try:
         return start()
     except Exception:  # noqa: BLE001 - the last frame: any exception here is a bug, and its traceback is the report

@@ -1,9 +1,9 @@
-"""The deadline of one review, and how much work may be done before the clock is read again.
+"""Defines the deadline of a review, which reads the clock after certain amounts of work.
 
-Everything that works on a review shares one Deadline and charges it what it really walks: iterations, entries, a text
-by its length. The clock is read after every STEP units, as kube-apiserver does (k8s.io/apiserver v0.36
-pkg/apis/cel/config.go CheckFrequency, cel-go v0.26.0 interpreter evalFold). Cost in CEL's units is another matter
-(cel/cost.py): it is the same on every machine, and some calls that walk far cost nothing. Knows no expressions.
+All code that works on a review shares one Deadline, and charges it for its work: iterations, entries, and texts by
+their lengths. The clock is read after every STEP units, as in kube-apiserver (k8s.io/apiserver v0.36
+pkg/apis/cel/config.go CheckFrequency, cel-go v0.26.0 interpreter evalFold). The costs of CEL are counted separately
+(cel/cost.py): they are the same on every machine, and some calls with much work cost nothing.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Final, TypeVar
 from webhook.errors import BudgetExceeded
 
 STEP: Final = 100
-"""Units of work between two looks at the clock. A unit is about one iteration of a loop: 0.1 to 1 microseconds."""
+"""The units of work after which the clock is read. A unit is about one iteration of a loop: 0.1 to 1 microseconds."""
 CHARACTERS: Final = 1000
-"""How many characters of text count as one unit for what CPython does in C: find, replace, compare, decode."""
+"""The number of characters that count as one unit if CPython processes them in C: find, replace, compare, decode."""
 PIECE: Final = 1000
-"""How many characters of text are processed one by one between two looks at the clock."""
+"""The number of characters that are processed one by one before the clock is read again."""
 PIECE_WORK: Final = STEP + 1
-"""The charge for such a piece, after which the clock is read."""
+"""The charge for such a piece, which makes the next reading of the clock due."""
 OVER_TIME: Final = "operation interrupted"
-"""cel-go v0.26.0 interpreter/interpretable.go, InterruptError."""
+"""The text of the error. Source: cel-go v0.26.0 interpreter/interpretable.go, InterruptError."""
 
 Item = TypeVar("Item")
 _COLLECTIONS: Final = (list, tuple, dict)
 
 
 class Deadline:
-    """A moment of time.monotonic(), and the work that may be done before the clock is read again.
+    """A time of time.monotonic(), and the work that may be done before the clock is read again.
 
-    Not thread-safe. Without a moment the clock is still read, and never late.
+    Not thread-safe. Without a time, the deadline never passes.
     """
 
     __slots__ = ("at", "left", "overrun")
@@ -43,15 +43,15 @@ class Deadline:
         """Create a deadline without reading the clock.
 
         Args:
-            at: when it is too late.
-            overrun: what is raised then; made with the API server's text.
+            at: the time of the deadline.
+            overrun: makes the exception that is raised then, from the API server's text.
         """
         self.at = at
         self.left = STEP
         self.overrun = overrun
 
     def spend(self, work: int) -> None:
-        """Charge work before it is done.
+        """Charge for work before it is done.
 
         Raises:
             Exception: `overrun`, when it is too late.
@@ -61,11 +61,11 @@ class Deadline:
             self.check_clock()
 
     def spend_text(self, text: str | bytes) -> None:
-        """Charge one walk over a text in C; see `spend`."""
+        """Charge for processing a text once in C; see `spend`."""
         self.spend(len(text) // CHARACTERS)
 
     def check_clock(self) -> None:
-        """Read the clock now; raise when the deadline has passed.
+        """Read the clock now; raise if the deadline has passed.
 
         Raises:
             Exception: `overrun`, when it is too late.
@@ -75,7 +75,7 @@ class Deadline:
             raise self.overrun(OVER_TIME)
 
     def require_time_for_call(self, seconds: float) -> None:
-        """Read the clock before one call that takes `seconds` and cannot be interrupted.
+        """Read the clock before a call that takes `seconds` and cannot be interrupted.
 
         Raises:
             Exception: `overrun`, when the call would end too late.
@@ -85,7 +85,8 @@ class Deadline:
             raise self.overrun(OVER_TIME)
 
     def check_clock_before_slow_call(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
-        """Read the clock before one call that cannot be interrupted and may take up to `seconds`, mostly less.
+        """Read the clock before a call that cannot be interrupted and may take up to `seconds`, but mostly takes
+        less.
 
         A process that is killed at the deadline may start the call; the event loop may not (server/scheduler.py).
 
@@ -95,8 +96,8 @@ class Deadline:
         self.spend(STEP)
 
     def charge_for_items(self, items: Collection[Item]) -> Iterable[Item]:
-        """Return the items of a collection after charging for them; of many, an iterator that reads the clock
-        regularly.
+        """Return the items of a collection after charging for them; for many items, an iterator that reads the
+        clock.
         """
         work = len(items)
         if work > STEP:
@@ -107,7 +108,7 @@ class Deadline:
         return items
 
     def pieces(self, text: str) -> Iterator[str]:
-        """Yield a text in pieces, and read the clock for each: for a walk in Python or over a table."""
+        """Yield a text in pieces, and read the clock for each; for code that processes each character in Python."""
         for start in range(0, len(text), PIECE):
             self.spend(PIECE_WORK)
             yield text[start : start + PIECE]
@@ -126,7 +127,7 @@ class Deadline:
         return False
 
     def items_with_clock_checks(self, items: Iterable[Item]) -> Iterable[Item]:
-        """Return the items, with the clock read at least every STEP of them; a short collection is charged at once."""
+        """Return the items, and read the clock at least every STEP items; for a short collection, charge at once."""
         if isinstance(items, _COLLECTIONS) and len(items) <= STEP:
             # as in `charge_for_items`, without a call: a review does this thousands of times
             self.left -= len(items)
@@ -136,7 +137,7 @@ class Deadline:
         return self._iterate_with_clock_checks(items)
 
     def _iterate_with_clock_checks(self, items: Iterable[Item]) -> Iterator[Item]:
-        return chain.from_iterable(self._charged_chunks(iter(items)))  # resumes once a chunk, not once an item
+        return chain.from_iterable(self._charged_chunks(iter(items)))  # resumes once for each chunk, not each item
 
     def _charged_chunks(self, source: Iterator[Item]) -> Iterator[list[Item]]:
         while chunk := list(islice(source, STEP)):

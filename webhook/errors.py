@@ -1,4 +1,4 @@
-"""All errors of the program, in one tree.
+"""Defines all errors of the program, in one tree.
 
     ClaimgateError
     ├── InputError            unreadable file, YAML, JSON or fixture         -> exit 2
@@ -25,7 +25,8 @@
     ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       it needs a process of its own
 
-Caught by class, never by message. Texts are lower case, name the path, and say what to do.
+Errors are caught by their class, never by their message. Messages are in lower case, name the path, and say what to
+do.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from webhook.text.terminal import message_lines
 
 
 class ClaimgateError(Exception):
-    """The root: everything this project raises on purpose."""
+    """The base class of all errors that claimgate raises on purpose."""
 
 
 class InputProblem(Struct, frozen=True, kw_only=True):
-    """One problem in outside data, at its place.
+    """A problem in data of users, with its place.
 
     line and column count from 1; 0 means unknown. `excerpt` is a line of source with a caret line under it, or "".
     """
@@ -57,14 +58,14 @@ class InputProblem(Struct, frozen=True, kw_only=True):
     excerpt: str = ""
 
     def __str__(self) -> str:
-        """Return the problem on one line, with any names in it, and the excerpt below."""
+        """Return the problem on one line, safe for terminals, with the excerpt below."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         text = "\n".join(message_lines(": ".join(part for part in (place, self.path, self.message) if part)))
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 
 class InputError(ClaimgateError):
-    """Outside data that cannot be read, with what was found and expected."""
+    """Data of users cannot be read; the message says what was found and expected."""
 
     def __init__(self, *problems: InputProblem) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -72,11 +73,11 @@ class InputError(ClaimgateError):
 
 
 class UnknownRule(InputError):
-    """A param that names rules that do not exist, so that its meaning is not known."""
+    """A param names rules that do not exist, so that its meaning is not known."""
 
 
 class ConfigurationError(ClaimgateError):
-    """A flag, setting or policy that cannot be used."""
+    """A flag, setting or policy cannot be used."""
 
 
 class DependencyChanged(ConfigurationError):
@@ -98,7 +99,7 @@ class PolicyError(ConfigurationError):
 
 
 class NotConverted(ClaimgateError):
-    """A policy of another project that has no exact native form: the path of the part, and why.
+    """A policy of another project has no exact native form: the path of the part, and why.
 
     `path` is relative to the policy. `why` says what the part does, in lower case and without a full stop.
     """
@@ -110,7 +111,7 @@ class NotConverted(ClaimgateError):
 
 
 class CallError(ClaimgateError):
-    """A call that cannot be read. `code` is the HTTP code, `reason` the metav1.Status reason."""
+    """A call cannot be read. `code` is the HTTP code, `reason` that of a metav1.Status."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -126,7 +127,7 @@ class CelError(ClaimgateError):
 class CompileIssue(Struct, frozen=True):
     """One compile error: line counts from 1, column from 0, both in characters, as cel-go prints them.
 
-    Line 0 is the expression as a whole (its type, its planning); -1 is cel-go's word for no place (a limit).
+    Line 0 means the whole expression, -1 an error without a place, such as a limit.
     """
 
     message: str
@@ -137,8 +138,8 @@ class CompileIssue(Struct, frozen=True):
 class CompileError(CelError):
     """The first issues of one expression, printed as cel-go prints them: a line and a caret each.
 
-    cel-go prints all of them with the whole line; a user's expression may have thousands of issues in a line of many
-    kilobytes.
+    cel-go prints all issues with the whole line, but an expression of a user may have thousands of issues in a very
+    long line.
     """
 
     _MOST_ISSUES: Final = 10
@@ -146,11 +147,11 @@ class CompileError(CelError):
     _MOST_OF_MESSAGE: Final = 1_000
 
     def __init__(self, source: str, issues: tuple[CompileIssue, ...], count: int = 0) -> None:
-        """Keep the first ten issues; the text is built on access.
+        """Keep the first ten issues; the text is made when it is read.
 
         Args:
             source: the expression.
-            issues: what is wrong, in order of their place.
+            issues: the issues in the order of their places.
             count: how many issues there are, where not all are given.
         """
         super().__init__()
@@ -194,7 +195,7 @@ class EvaluationError(CelError):
 
 
 class NoDecision(EvaluationError):
-    """An expression reads what is not known: an answer of `authorizer`, or a field that a controller fills in."""
+    """An expression reads something unknown: an answer of `authorizer`, or a field that a controller fills in."""
 
 
 class NoSuchOverload(EvaluationError):
@@ -212,26 +213,28 @@ class UnreadPartError(EvaluationError):
 
 
 class EvaluationPanic(EvaluationError):
-    """cel-go panics on this input, which fails the whole expression: nothing in it may absorb that."""
+    """cel-go panics on this input, so the whole expression fails, and nothing in it may absorb the error."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"internal error: {reason}")
 
 
 class BudgetExceeded(EvaluationError):
-    """Cost limit or deadline reached; nothing in the expression may absorb it."""
+    """The cost limit or the deadline is reached; nothing in the expression may absorb the error."""
 
 
 class TooLargeToCompile(BudgetExceeded):
-    """A user's text that is too large to be compiled here; whether the API server accepts it is not known."""
+    """A text of a user is too large to be compiled here; whether the API server accepts it is not known."""
 
 
 class BindingError(ClaimgateError):
-    """A policy or binding cannot be used on this request: no such namespace, no parameters. The API server's text."""
+    """A binding cannot be used on this request: no such namespace, no parameters. The text is the API server's."""
 
 
 class MissingParams(BindingError):
-    """A binding demands a parameter that does not exist; `named` names it, which an API server's error does not."""
+    """A binding demands a param that does not exist; `named` is its name, which the error of an API server does not
+    have.
+    """
 
     def __init__(self, named: str) -> None:
         super().__init__("no params found for policy binding with `Deny` parameterNotFoundAction")
@@ -263,15 +266,15 @@ class MistypedLabels(AmbiguousObject):
 
 
 class PatchError(ClaimgateError):
-    """A patch that cannot be read or does not apply; the text is evanphx/json-patch's."""
+    """A patch cannot be read or applied; the text is that of evanphx/json-patch."""
 
 
 class ProgramError(ClaimgateError):
-    """An external program is absent, is not started with such arguments, or exceeded a bound."""
+    """An external program is absent, was refused with such arguments, or exceeded a bound."""
 
 
 class ReviewPaused(Exception):
-    """Stops the evaluation of a review, which starts again later: nothing may absorb it."""
+    """Stops the evaluation of a review, which starts again later; nothing may absorb it."""
 
 
 class InlineBudgetSpent(ReviewPaused):

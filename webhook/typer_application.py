@@ -1,7 +1,7 @@
-"""The command line as Typer parses it: which verbs there are, and what the exit codes mean.
+"""Defines the command line for Typer: the verbs with their help, and the meanings of exit codes.
 
-A verb's module is imported when the verb is used, never for `--help` or for another verb, because replay promises a
-short start-up time. Does not know the verbs' work.
+The module of a verb is imported only when the verb is used, not for `--help` or other verbs, so that starts are
+quick.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ VERB_GROUPS = {
     "Write policies": ("policies", "test", "cel", "ui"),
     "Look things up": ("explain", "config", "completion", "version", "demo"),
 }
-"""The verbs in the order of --help, by what a person wants to do."""
+"""The verbs in the order of --help, in groups by tasks of users."""
 
 OPTION_GROUPS = {
     "Objects": (
@@ -147,7 +147,7 @@ _MOST_USED = (
     "--inject",
     "--policies",
 )
-"""The first flags in the help of a verb: the first five of these that it has."""
+"""The flags that come first in the help of a verb: the first five of these that it has."""
 _FEW_OPTIONS = 8
 """A verb with so many options shows them without groups."""
 
@@ -228,7 +228,7 @@ _VERBS_OF_OTHERS = {
     "rule": "explain",
     "rules": "explain",
 }
-"""Verbs that users of other tools type."""
+"""The verb for each word that users of other tools type."""
 
 EXIT_CODES = {
     0: "nothing to fix: requests allowed, no findings, tests passed; rules that were not evaluated do not count",
@@ -260,7 +260,7 @@ class _VerbGroup(TyperGroup):
 
 
 class _PlainArgument(TyperArgument):
-    """An argument that help shows without Typer's type: `FIXTURE...`."""
+    """An argument that help shows without a type: `FIXTURE...`."""
 
     def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002 - the signature is typer's
         return None
@@ -274,7 +274,7 @@ class _VerbCommand(TyperCommand):
     """A verb with examples at the beginning of its help, and then its options in groups, the most used ones first."""
 
     path = ""
-    """The words that call it, without the program's name."""
+    """The words of the command line that call it, without the name of the program."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Examples"):
@@ -316,7 +316,7 @@ def _with_readable_help(command: Any, path: str) -> Any:
 
 
 def _application_of_verb(verb: str, module: Any) -> typer.Typer:
-    """Return the verb's own application: a group `app`, or the one function `command`."""
+    """Return the application of a verb: its group `app`, or an application with its function `command`."""
     application = getattr(module, "app", None)
     if not isinstance(application, typer.Typer):
         application = typer.Typer(add_completion=False)
@@ -347,7 +347,7 @@ def create_typer_application() -> typer.Typer:
         no_args_is_help=True,
         epilog=f"{_EXAMPLES}\n\n{_exit_code_table()}",
         context_settings={"help_option_names": ["-h", "--help"]},
-        add_completion=False,  # Typer's own options ask which shell runs, and ignore the name of another
+        add_completion=False,  # Typer's own options detect the shell, and ignore a named one
     )
 
     @app.callback()

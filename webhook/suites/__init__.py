@@ -1,1 +1,1 @@
-"""Reads four formats of policy suites into the same cases, runs the cases and judges their answers."""
+"""Reads suites of policies in several formats, runs their cases and compares the answers with the expectations."""

@@ -1,6 +1,7 @@
-"""One case of a suite of any format: a request, and a function that returns the differences from what is expected.
+"""Defines a case of a suite in any format: a request, and a function that returns the differences from the
+expectation.
 
-Knows no format. Cases with a request and policies are evaluated here, in the same way as by replay.
+Requests of cases are evaluated here, in the same way as by replay.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _ADVICE: Final = ReviewOptions(advice=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case. `mismatches` returns a readable text for each difference; () is a pass.
+    """A case that can be run. `mismatches` returns a text for each difference, and () if the case passes.
 
-    It may raise an error of reading the parts of the case: this is a failure of the case with the text of the error, or
-    a mistake of the case if a param names a rule that does not exist. `notes` are for readers of a pass. `line` is the
-    line of the case in the file, 0 if it is not known. `parts` are the rules and conditions of its policies, and
-    `tried` the parts that it covers (own.py). `undecided` are the messages about rules that were not evaluated, and
-    that the case does not expect. `advice` is None in formats with policies that have no advice.
+    It may raise an error about parts of the case that cannot be read. Then the case fails with the text of the error;
+    if a param names a rule that does not exist, the case has a mistake. `notes` are remarks about a case that passes.
+    `line` is the line of the case in the file, 0 if it is not known. `parts` are the rules and conditions of its
+    policies, and `tried` those of them that the case covers (own.py). `undecided` are the unexpected messages about
+    rules that were not evaluated. `advice` is None in formats whose policies have no advice.
     """
 
     id: str
@@ -53,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedCase:
-    """A case that is not run, with the reason, which has the same text in every suite."""
+    """A case that is not run, with the reason. Equal reasons have the same text in all suites."""
 
     id: str
     suite: str
@@ -77,7 +78,7 @@ def unreadable_case(document: yamlfile.Document, path: FieldPath, message: str) 
 
 
 Entry: TypeAlias = Case | SkippedCase | UnreadableCase
-"""A case of a suite, whether it is run or not."""
+"""A case of a suite, whether it can be run or not."""
 
 
 def run_case(entry: Entry) -> CaseResult:
@@ -110,7 +111,7 @@ def run_case(entry: Entry) -> CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The request of a case. `context` are the objects of the cluster, params included; all of them if it is whole."""
+    """The request of a case. `context` has the objects of the cluster, including params; it may have all of them."""
 
     attributes: Attributes
     policies: PolicySet
@@ -121,7 +122,7 @@ class Request:
 
 
 def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explains: bool = False) -> PhasesOutcome:
-    """Return the answer to a request, as an admission gives it unless other options are given; with explanations if
+    """Return the answer to a request: as at admission, unless other options are given, and with explanations if
     wanted.
     """
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
@@ -135,7 +136,7 @@ def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explai
 
 
 def policies_of_case(objects: Iterable[JSON], how: Options) -> PolicySet:
-    """Return the policies and bindings that a case contains itself.
+    """Return the compiled policies and bindings that a case contains.
 
     Raises:
         PolicyError: every problem.

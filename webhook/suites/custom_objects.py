@@ -1,8 +1,9 @@
-"""Valid objects of a custom kind, made from the schema of its CustomResourceDefinition.
+"""Makes valid objects of a custom kind from the schema of its CustomResourceDefinition.
 
-The schema does not say everything: a rule in CEL, `oneOf` or an operator's own webhook may require a field that is
-optional here. Fields that such a rule names are not known to be optional, and what is in an object without a schema is
-not known. Values may break a pattern or a bound, so only a field that is not set is a finding about these objects.
+The properties of a schema do not say everything: a rule in CEL, `oneOf` or a webhook of the operator may also require
+a field. Fields that a rule of the schema names may therefore be required, and the contents of an object without a
+schema are not known. Values may break a pattern or a bound, so with these objects only errors about absent fields are
+findings.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from webhook.workloads.rows import Row
 _Shape = TypeVar("_Shape", list[Any], dict[str, Any])
 _NAME: Final = re.compile(r"\w+", re.ASCII)
 _MOST_FIELDS: Final = 20_000
-"""How many fields of a schema are read: a PodSpec has 2,000, and the largest known kind about 12,000."""
+"""The most fields of a schema that are read; a PodSpec has 2,000, and the largest known kind about 12,000."""
 _FURTHER_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "not")
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata", "status")
 _NOT_KNOWN: Final = "{} is not known"
@@ -61,7 +62,7 @@ def custom_kinds(definitions: Iterable[JSON]) -> Iterator[CustomKind]:
 
 
 def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
-    """Return the smallest and a full object that the schema allows, without metadata but a name."""
+    """Return the smallest object that the schema allows, and a full one; their metadata is only a name."""
     head = {"apiVersion": custom.kind.api_version, "kind": custom.kind.kind, "metadata": {"name": "x"}}
     names = frozenset(_names_in_rules(custom.schema))
     made = []
@@ -74,13 +75,13 @@ def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
 
 
 def _part(schema: JSON, name: str, shape: type[_Shape]) -> _Shape:
-    """Return a part of a schema; empty if it is absent or of another shape, which no API server stores."""
+    """Return a part of a schema; an empty one if it is absent, or has another type, which no API server stores."""
     part = schema.get(name)
     return part if isinstance(part, shape) else shape()
 
 
 def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
-    """Yield the path, after a dot, of each field that may be required, or has a default."""
+    """Yield the path, with a dot before it, of each field that may be required or has a default."""
     pending, left = [("", schema)], _MOST_FIELDS
     while pending and left:
         left -= 1
@@ -136,7 +137,7 @@ class _ObjectMaker:
         self._left = _MOST_FIELDS
 
     def value(self, schema: Any, where: str, skipped: tuple[str, ...] = ()) -> Any:
-        """Return a value of a schema; reading inside a value without a schema is an error."""
+        """Return a value that a schema allows. Reading inside a value without a schema is an error."""
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0:
             return _unknown_object(where)
@@ -171,7 +172,7 @@ class _ObjectMaker:
             if name in skipped:
                 continue
             has_default = name in defaults or (isinstance(inner, dict) and "default" in inner)
-            is_spec = not where and name == "spec"  # people always write it, even if it is optional
+            is_spec = not where and name == "spec"  # authors always write it, even if it is optional
             if self._is_full or name in required or has_default or is_spec:
                 known[name] = defaults[name] if name in defaults else self.value(inner, f"{where}{name}.")
             elif name in self._names or schema.get("minProperties"):

@@ -1,4 +1,4 @@
-"""Writes cases of a suite out of objects and reviews; they expect what the policies of the suite answer now."""
+"""Drafts cases of a suite from objects and reviews; they expect the current answers of the policies of the suite."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _BLOCK_LIST: Final = "write `cases:` with each case below it, beginning with `- 
 
 
 def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], how: Options) -> tuple[str, list[str]]:
-    """Return the text of a suite with a case for each object or review at its end, and the names of these cases.
+    """Return the text of a suite with new cases at its end, one for each object or review, and the names of these
+    cases.
 
     Args:
         suite: the suite; its folder has the policies.
-        text: what is in its file.
+        text: the content of its file.
         values: objects, requests and AdmissionReviews.
         how: how policies are compiled.
 
@@ -84,7 +85,7 @@ def _drafted_cases(
 
 
 def _has_cases(text: str, cases: list[JSON]) -> bool:
-    """Return whether the text of a suite has these cases: one with brackets around them does not."""
+    """Return whether the new text of a suite has these cases, which it does not if the list is in brackets."""
     try:
         documents = yamlfile.load(text)
     except InputError:

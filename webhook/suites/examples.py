@@ -1,6 +1,6 @@
-"""Finds examples of rules in suites: cases that name a rule are bad if they expect a denial or a warning, else good.
+"""Finds examples of rules in suites: a case that names a rule is a bad example if it expects a denial or a warning.
 
-The text of an example is the message of the policies, so that a reference with examples cannot be wrong about them.
+The text of an example is the real message of the policies, so that pages with examples are always true.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from webhook.suites.suite_model import CaseModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One case as an example. `old` is the former state of an updated object; `said` are the messages of a bad
-    example.
-    """
+    """A case as an example. `old` is the object before an update; `said` has the messages of a bad example."""
 
     rule: str
     name: str
@@ -65,7 +63,7 @@ def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None
 
 
 def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
-    """Return for each policy the first case that it denies or warns of, and the first one that it evaluates and allows.
+    """Return for each policy the first case that it denies or warns about, and the first one that it allows.
 
     Raises:
         InputError: a suite has mistakes.
@@ -76,8 +74,8 @@ def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, 
 def _pairs(
     folders: Iterable[Path], examples_of_suite: Callable[[Suite, find.Documents, _Known], Iterable[Example]]
 ) -> Mapping[str, Pair]:
-    """Return the first bad and the first good example of each rule or policy. A suite gets the examples of the suites
-    before it, so that it need not make them again.
+    """Return the first bad and the first good example of each rule or policy. The function gets the examples of
+    earlier suites, so that it evaluates only cases that are still needed.
     """
     known: dict[str, dict[bool, Example]] = {}
     for suite in find.find_suites(list(folders)):

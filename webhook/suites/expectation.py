@@ -19,10 +19,10 @@ class Expectation:
     """The expected parts of an answer; parts that are None are not compared.
 
     message is a part of the denial's text. warnings, advice, audited, unknown and errors have a part of every text.
-    audit_annotations are all annotations of the verdict, published_annotations the annotations that policies publish.
-    patched is a part of the resulting object, patched_object the whole object, and patch the exact operations. matched
-    says whether any policy had something to decide. rules are ids of rules. They are broken if the request is denied or
-    gets warnings, and kept otherwise.
+    audit_annotations has all annotations of the verdict, published_annotations those that policies publish. patched
+    is a part of the resulting object, patched_object the whole object, and patch the exact operations. matched says
+    whether any policy matches the request. rules has ids of rules. If the case expects a denial or warnings, the
+    request should break these rules, and otherwise it should not.
     """
 
     allowed: bool | None = None
@@ -132,13 +132,15 @@ def advice_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
 
 
 def audited_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Return the distinct texts of failures that an Audit action of a binding writes down, in order."""
+    """Return the distinct texts of failures that a binding with the action Audit writes into audit annotations, in
+    order.
+    """
     failed = (made for _, made in outcome.decisions if made.action == "deny")
     return tuple(dict.fromkeys(made.message for made in failed if ValidationAction.AUDIT in made.actions))
 
 
 def published_annotations(outcome: PhasesOutcome) -> Mapping[str, str]:
-    """Return what the auditAnnotations of policies publish, by `policy/key`."""
+    """Return the values of the auditAnnotations of policies, by `policy/key`."""
     values: dict[str, dict[str, None]] = {}
     for _, made in outcome.decisions:
         for key, value in made.audit_annotations.items():
@@ -152,7 +154,9 @@ def message_texts(outcome: PhasesOutcome, evaluation: str) -> tuple[str, ...]:
 
 
 def missing_from_found(expected: JSON, actual: JSON, path: paths.FieldPath) -> Iterator[str]:
-    """Yield the parts of `expected` that `actual` lacks: maps may have more keys, lists must have equal length."""
+    """Yield the parts of `expected` that `actual` lacks. Maps may have more keys, but lists must have equal
+    lengths.
+    """
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key in actual:
@@ -185,7 +189,7 @@ def _value_difference(name: str, expected: JSON, actual: JSON) -> Iterator[str]:
 
 
 def _difference_of_texts(name: str, expected: Sequence[str] | None, actual: Sequence[str]) -> Iterator[str]:
-    """Yield the difference if the texts cannot be paired so that each contains one expected part."""
+    """Yield the difference, unless each text can be paired with an expected part that it contains."""
     if expected is None or _can_be_paired(list(expected), list(actual)):
         return
     shown = [f"  - {one_line(text)}" for text in expected] or ["  - none"]

@@ -1,8 +1,8 @@
-"""A suite file and the files that it names, which must be in the folder that the command line named.
+"""Reads a suite file and the files that it names, which must be in the folder that the command line named.
 
-A suite is often part of a proposed change, and runs where secrets are mounted. The files that it names must be in the
-folder of the run, after resolving `..`, absolute paths and symbolic links. Suites of kyverno and gator that share files
-with others run if the folder above is named.
+A suite is often part of a proposed change, and runs where secrets are mounted. So the files that it names must be in
+the folder that the command line named, after `..`, absolute paths and symbolic links are resolved. For suites of
+kyverno and gator that share files, users name the folder that has all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from webhook.yamltext.input_files import FoundFile, InputFile
 class Suite:
     """A suite file; `root` is the folder that the command line named, or the folder of the named file.
 
-    is_named: whether the command line named the file itself, so that it may be a link or a pipe.
+    is_named: whether the command line named the file itself, which may then be a link or a pipe.
     """
 
     file: Path
@@ -37,7 +37,7 @@ class Suite:
 
     @property
     def input(self) -> InputFile:
-        """Return the suite file in its form when it was read."""
+        """Return the suite file as an input file."""
         return InputFile(str(self.file), "" if self.is_named else str(self.root))
 
     def objects(self, names: Sequence[str]) -> tuple[JSON, ...]:

@@ -44,7 +44,7 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
 
 
 def find_chainsaw_tests(named: Sequence[Path]) -> Iterator[Path]:
-    """Yield the tests of Chainsaw in folders, which need a cluster; Kyverno keeps them beside its policies."""
+    """Yield the tests of Chainsaw in folders. They need a cluster; Kyverno has them beside its policies."""
     for place in named:
         for root, folders, names in os.walk(place):
             folders[:] = sorted(each for each in folders if not each.startswith(".") or each.startswith(".chainsaw-"))
@@ -61,7 +61,7 @@ def _is_suite(suite: Suite) -> bool:
     try:
         return _GATOR.search(read_start(suite.input)) is not None
     except NotReadError:
-        return True  # it may be one: it is reported as not read
+        return True  # it may be a suite, and is reported as not read
     except OSError:
         return False
 
@@ -72,7 +72,7 @@ def _is_named_like_suite(file: Path) -> bool:
 
 
 def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
-    """Yield the cases of a suite file, including those that are not run.
+    """Yield the cases of a suite file, including cases that are not run.
 
     Raises:
         InputError: the file is not a suite, or has mistakes.
@@ -98,8 +98,8 @@ def documents_of_own_suite(suite: Suite) -> Documents | None:
 
 
 def _entries_of_suite(suite: Suite, how: Options) -> Iterator[Entry]:
-    """Yield the cases of a file in the format of its name, and for YAML of its kind: gator suites are also called
-    suite.yaml.
+    """Yield the cases of a file in a format that follows from its name, and from its kind, as suite.yaml may be
+    gator's.
     """
     if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded

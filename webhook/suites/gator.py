@@ -58,7 +58,7 @@ def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: 
 
 
 def _entries_with_paths(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the entries of a list with their paths; another value counts as the only entry."""
+    """Yield the entries of a list with their paths; a value that is not a list counts as the only entry."""
     held = value.get(key) or ()
     if not isinstance(held, list | tuple):
         yield (*path, key), held
@@ -89,14 +89,14 @@ def _cases(
 
 
 def _reason_of_skip(skip: Any) -> str:
-    """Return why a suite skips a case itself, "" if it does not; gator accepts any text as a reason."""
+    """Return the reason why the suite skips a case, "" if it does not; gator accepts any text as the reason."""
     if not skip:
         return ""
     return "the suite skips it" if skip is True else f"the suite skips it: {one_line(str(skip))}"
 
 
 def _reason_not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
-    """Return why the cases of a test cannot be run, "" if they can, or if running them shows the mistake."""
+    """Return why the cases of a test cannot be run; "" if they can, or if running them reports the mistake."""
     if test.get("expansion"):
         return "expansion templates of Gatekeeper are not evaluated"
     try:
@@ -123,7 +123,7 @@ def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
 
 
 def _check_invalid_is_refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
-    """Return the difference of a test with `invalid`: its template or constraint must be rejected."""
+    """Return the difference of a test with `invalid`, which expects that its template or constraint is rejected."""
     try:
         policies_of_case(_policies(test, suite, how), how)
     except ClaimgateError:
@@ -160,7 +160,7 @@ def _with_written_objects(attributes: Attributes, value: JSON) -> Attributes:
     return replace(
         attributes,
         namespace=str(get(value, ("metadata", "namespace")) or ""),
-        user_info=UserInfo(),  # gator's requests have an empty user, which is known
+        user_info=UserInfo(),  # requests of gator have an empty user
         object=None if attributes.object is None else value,
         old_object=None if attributes.old_object is None else value,
         is_decoded=True,

@@ -45,7 +45,7 @@ def is_golden(file: Path) -> bool:
 
 
 def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = False) -> Iterator[Entry]:
-    """Yield the one case of a golden folder.
+    """Yield the only case of a golden folder.
 
     Args:
         suite: the file with the answer.
@@ -118,14 +118,14 @@ class Recorder:
     def write(
         self, number: int, attributes: Attributes, cluster: RecordingCluster, phase: PhaseName, outcome: PhasesOutcome
     ) -> str:
-        """Write one review; return a note if its answer differs without confidential values, else "".
+        """Write one review; return a note if its answer changes without confidential values, otherwise "".
 
         Args:
-            number: of the review, from 0.
+            number: the number of the review, from 0.
             attributes: the request that was answered.
-            cluster: what was looked up for it.
+            cluster: the objects that were looked up for it.
             phase: the phases of the answer.
-            outcome: what came out.
+            outcome: the answer.
 
         Raises:
             InputError: a folder with that name exists, and it was not recorded.
@@ -151,9 +151,10 @@ class Recorder:
 
     @staticmethod
     def _emptied(folder: Path) -> Path:
-        """Return the folder after removing what was recorded into it before.
+        """Return the folder without its earlier recording.
 
-        An audited folder may have a link instead of this folder or one of its files, which may lead anywhere.
+        An audited folder may contain links in place of this folder or its files; these are refused, because they may
+        lead anywhere.
         """
         linked = next((each for each in (folder, folder / CLUSTER) if each.is_symlink()), None)
         if linked is not None or leads_out_by_link(folder):

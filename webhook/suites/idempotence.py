@@ -1,4 +1,4 @@
-"""Finds mutating policies that change their own result again, so that an object grows with every update.
+"""Finds mutating policies that change their own result again, with which an object may grow at every update.
 
 An API server may call a mutation twice for one request, and calls it again for every update of the object
 (https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/, "idempotence"). Each policy is

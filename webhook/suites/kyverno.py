@@ -1,8 +1,9 @@
-"""Reads `kyverno-test.yaml`: for native policies, and for policies of Kyverno's kinds that are written in CEL.
+"""Reads `kyverno-test.yaml` for native policies, and for policies of Kyverno's kinds that are written in CEL.
 
-Follows `kyverno test` (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test): namespaces have the labels of
-the values file, every policy for pod controllers is evaluated in addition to the policy, and all results of a resource
-must be the expected one (kyverno_results.py). Policies without a native form are skipped with the reason.
+Works like `kyverno test` (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test): namespaces have the labels
+of the values file, the policies that Kyverno derives for pod controllers are also evaluated, and all results for a
+resource must be the expected one (kyverno_results.py). Cases of policies without a native form are skipped with the
+reason.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from webhook.yamltext import yamlfile
 
 _NATIVE: Final = (VALIDATING, MUTATING)
 _OWN: Final = "ClusterPolicy or Policy"
-"""The kinds of a result without a flag and with a policy that cannot be read."""
+"""The kinds of the policy of a result, if the result has no flag and the policy cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Policy:
-    """A policy of a result: the native manifests and the compiled set, or the reason why it has none."""
+    """A policy of a result: its native manifests and the compiled set, or the reason why it has no native form."""
 
     manifests: tuple[JSON, ...] = ()
     policies: Callable[[], Any] = tuple
@@ -65,7 +66,7 @@ class _Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Test:
-    """One test of a file: its files, and its policies by name; both are read for the first case that needs them."""
+    """One test of a file, with its files and its policies by name. Both are read when a case first needs them."""
 
     suite: Suite
     files: Callable[[], _Files]
@@ -104,7 +105,9 @@ def _mistake(result: JSON) -> str:
 
 
 def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
-    """Return the mistake of a result with a policy that is in no file; "" if it is, or if the files cannot be read."""
+    """Return the mistake of a result whose policy is in no file; "" if there is none, or if the files cannot be
+    read.
+    """
     try:
         policies = _policies_named(test.files().policies, result["policy"])
     except InputError:  # for example, policies at addresses
@@ -129,7 +132,9 @@ def _entries(result: Mapping[str, Any], test: _Test) -> Iterator[Case | SkippedC
 
 
 def _reason_of_absent_patch(result: Mapping[str, Any], name: str, test: _Test) -> str:
-    """Return why a case has nothing to compare: Kyverno skips a resource that the patched file does not have."""
+    """Return why a case is skipped because the file of patched resources does not have the resource, as in Kyverno,
+    or "".
+    """
     file = result.get("patchedResources")
     if not file or result.get("failOnMissingResources"):
         return ""
@@ -174,7 +179,7 @@ def _is_exception_to(exception: JSON, policy: JSON) -> bool:
 
 
 def _policies_named(policies: Sequence[JSON], name: str) -> Sequence[JSON]:
-    """Return the policies of a name, or of a name with its namespace before it."""
+    """Return the policies with this name, or with this `namespace/name`."""
     namespace, _, plain = name.rpartition("/")
     return [
         one
@@ -209,7 +214,9 @@ def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
 
 
 def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Files]) -> Sequence[str]:
-    """Return the names of the resources: the resources of the result, or all of its kind, or `*` if there are none."""
+    """Return the names of the resources of a result; if it has none, those of all resources of its kind, or `*`
+    without any.
+    """
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
     try:
@@ -351,7 +358,7 @@ def _is_native(one: JSON) -> bool:
 
 
 def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
-    """Yield the namespaces of the resources, of the values file, and of the request."""
+    """Yield the Namespaces of the resources, of the values file, and of the request."""
     yield from (one for one in files.resources if _is(one, "Namespace"))
     for name in dict.fromkeys((*files.labels, used)):
         labels = {NAME_LABEL: name, **files.labels.get(name, {})}

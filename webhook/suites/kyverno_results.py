@@ -1,7 +1,7 @@
-"""The result that `kyverno test` has for a policy and a resource: pass, fail, error, skip, or none.
+"""Finds the results that `kyverno test` has for a policy and a resource: pass, fail, error, skip, or none.
 
-Follows kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. The evaluation
-decides, with any validationActions. The first validation that fails or has an error decides the result. A policy that
+Works like kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. The
+validationActions do not matter. The first validation that fails or has an error decides the result. A policy that
 does not match has no result. Resources are evaluated unchanged, without the defaults of an API server.
 """
 
@@ -26,18 +26,19 @@ from webhook.suites.expectation import diff_as_yaml
 from webhook.text.terminal import one_line
 
 Status: TypeAlias = Literal["pass", "fail", "error", "skip", "excluded", "not found"]
-"""A result. If the policy does not match, `excluded` counts as passed, and `not found` as failed."""
+"""A result. If a policy does not match, its result is `excluded`, which counts as passed, or `not found`, which
+counts as failed."""
 
 _UNMATCHED: Final = ("not registered", "not matched", "not bound", "no param")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The input with which one test evaluates a resource.
+    """Everything with which one test evaluates a resource.
 
-    manifests: the native policies. policies: the same, compiled. cluster: its objects. is_native: whether the test
-    names native policies; otherwise they represent a policy of Kyverno. rules: of a policy with rules, the rule of each
-    native policy.
+    manifests: the native policies. policies: the compiled policies. cluster: its objects. is_native: whether the test
+    names native policies; otherwise they represent a policy of Kyverno. rules: of a policy with rules, the rule of
+    each native policy.
     """
 
     manifests: Sequence[JSON]
@@ -88,7 +89,7 @@ def resource_with_namespace(resource: JSON, namespace: str) -> JSON:
 
 
 def results_for_resource(attributes: Attributes, evaluation: Evaluation) -> Iterator[ResourceResult]:
-    """Yield the results of a policy, or of all the policies that represent it."""
+    """Yield the results of a policy, or of all native policies that represent it."""
     outcome = _evaluate(attributes, evaluation)
     for manifest in evaluation.manifests:
         if str(manifest["kind"]).endswith("Binding"):
@@ -147,7 +148,8 @@ def _status_of_explanations(matched: Sequence[Explanation]) -> tuple[Status, str
 def _is_plain_match(constraints: JSON) -> bool:
     """Return whether constraints are one rule without names and selectors.
 
-    Kyverno reports nothing about a resource that these do not match, and then misses the result.
+    If such constraints do not match a resource, Kyverno reports nothing about it, and the expected result is
+    missing.
     """
     selectors = (get(constraints, (key,)) or {} for key in ("namespaceSelector", "objectSelector"))
     rules: list[dict[str, Any]] = get(constraints, ("resourceRules",)) or []

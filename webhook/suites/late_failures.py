@@ -1,8 +1,8 @@
-"""The page about failures that appear late without claimgate, as Markdown: tables by topic, and failures without a
+"""Writes the page about failures that appear late without claimgate: tables of rules by topic, and failures without a
 rule.
 
-Built from catalogues and policies, and from not_covered.yaml; docs/late-failures.md is the page of the shipped ones,
-and a test compares the two.
+The page is made from policies, their rules and not_covered.yaml. docs/late-failures.md is the page of the shipped
+policies; a test checks that it is up to date.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Reads `suite.yaml` in the folder of a policy: this project's own format, which forbids unknown fields.
+"""Reads `suite.yaml` in the folder of a policy, in claimgate's own format, which forbids unknown fields.
 
 A suite runs only the policies of its own folder. suite_model.py has the fields; a name of a file is relative to the
 suite.
 
-A suite also says which validations, rules and match conditions of its policies no case tries. A case tries a validation
-or a rule if it breaks it, and a match condition if the condition is false, so that the policy does not apply. A
-validation that no case tries may be deleted or reversed, and every case still passes.
+For each suite, the validations, rules and match conditions that no case tries are reported. A case tries a validation
+or a rule by breaking it, and a match condition if the condition is false, so that the policy does not apply. If no
+case tries a validation, all cases would still pass without it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from webhook.yamltext.input_files import InputFile
 
 
 def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
-    """Yield the cases of one suite file; mistakes in one do not affect the others.
+    """Yield the cases of one suite file; mistakes in a case do not affect the others.
 
     Raises:
         InputError: every mistake of the file, with line and column, if it has no list of cases.
@@ -47,7 +47,7 @@ def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Op
     policies = cache(lambda: policies_of_suite(suite, how))
     try:
         policies()
-    except (PolicyError, InputError) as error:  # once, and not for each case
+    except (PolicyError, InputError) as error:  # reported once, and not for each case
         yield UnreadableCase(id=f"{suite.folder.name}/policies", suite=str(suite.file), problems=error.problems)
         return
     for case, line in _read_cases_with_lines(suite, documents):
@@ -148,7 +148,7 @@ def _validated(
 
 
 def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str] | None:
-    """Return a field that has no effect together with the other fields of a case, and the fix; `value` is the object of
+    """Return a field without effect beside the other fields of a case, and a text with the fix; `value` is that of
     `input`.
     """
     written = case.model_fields_set
@@ -202,7 +202,9 @@ def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet]
 
 
 def _unanswered_questions(outcome: PhasesOutcome) -> Iterator[str]:
-    """Yield a difference for each question to `authorizer` that prevented the evaluation of a policy."""
+    """Yield a difference for each question to `authorizer` without an answer, which prevented the evaluation of a
+    policy.
+    """
     for text in message_texts(outcome, "unknown"):
         _, has_question, question = text.partition(NO_ENTRY)
         if has_question:
@@ -270,7 +272,7 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
 
 
 def _load_one_object(value: JSON, suite: Suite) -> JSON:
-    """Return the object of a field, which has the object itself or the name of its file."""
+    """Return the object of a field, whose value is the object itself or the name of its file."""
     objects = list(_objects(value, suite))
     if len(objects) != 1:
         raise InputError(InputProblem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))
@@ -282,12 +284,12 @@ def _objects(value: JSON, suite: Suite) -> tuple[JSON, ...]:
 
 
 def parts_to_try(policies: PolicySet) -> tuple[str, ...]:
-    """Return the names of everything that cases can cover, in the order of the policies."""
+    """Return the names of the parts of policies that cases can try, in the order of the policies."""
     return tuple(dict.fromkeys(part for policy in policies.policies for part in _parts_of_policy(policy)))
 
 
 def tried_parts(outcome: PhasesOutcome, policies: PolicySet) -> frozenset[str]:
-    """Return what a case tried; its outcome has explanations."""
+    """Return the names of the parts that a case tried; its outcome must have explanations."""
     by_name = {policy.name: policy for policy in policies.validating}
     decisions = ((made, by_name.get(made.policy)) for _, made in (*outcome.decisions, *outcome.further))
     broken = (

@@ -1,4 +1,4 @@
-"""Reads `*cases.jsonl`: suites of other projects, and answers of a real API server. Runs their cases and compares.
+"""Reads and runs `*cases.jsonl`: cases of other projects, and answers of a real API server.
 
 A line has policies, parameters and one recorded review with the expected answer: `policies`, `bindings`, `params`,
 `namespaceObject`, `review` (an AdmissionReview, null if an API server sends none), `authorizer`, and `expect`:
@@ -88,12 +88,12 @@ class RecordedCase:
         return str(self.value.get("id", ""))
 
     def get_list(self, key: str) -> list[JSON]:
-        """Return a list of the case; () if it is not set."""
+        """Return the list with a key of the case; () if it is not set."""
         return list(self.value.get(key) or ())
 
 
 def read_recorded_cases(lines: Iterable[str]) -> Iterator[RecordedCase]:
-    """Yield the cases of a file's lines."""
+    """Yield the cases in the lines of a file."""
     return (RecordedCase(json.loads(line)) for line in lines if line.strip())
 
 
@@ -130,7 +130,7 @@ def _policies(case: RecordedCase, options: Options) -> PolicySet:
 
 @lru_cache(maxsize=8)
 def _loaded(written: str, options: Options) -> PolicySet:
-    """Return the policies of a case; cached, because the next case often has the same ones."""
+    """Return the policies of a case; cached, because the next case often has the same policies."""
     return load_documents([Document(value, "case", index) for index, value in enumerate(json.loads(written))], options)
 
 
@@ -149,7 +149,7 @@ def complete_manifest(value: JSON) -> JSON:
 
 
 def _policy_orders(case: RecordedCase, policies: PolicySet) -> Iterator[PolicySet]:
-    """Yield the policies in the order of their names, and in every other order if the server defines none."""
+    """Yield the policies in the order of their names, and also in all other orders if the server defines no order."""
     if not case.value.get("orderDependent"):
         yield policies
         return
@@ -159,7 +159,7 @@ def _policy_orders(case: RecordedCase, policies: PolicySet) -> Iterator[PolicySe
 
 
 def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
-    """Return the verdict of the phases that the case's policies apply to, one after the other."""
+    """Return the verdict of the phases for which the case has policies, one after the other."""
     attributes = decode_review(case.value["review"])
     cluster = _cluster(case)
     authorizer = ListedAuthorizer(case.get_list("authorizer"))
@@ -186,7 +186,7 @@ def _cluster(case: RecordedCase) -> FilesCluster:
 def cluster_with_kyverno_params(
     params: Sequence[JSON], bindings: Sequence[JSON], others: Sequence[JSON]
 ) -> FilesCluster:
-    """Return the objects of a case of Kyverno's, in which a selector chooses one list of all parameters."""
+    """Return the objects of a case of Kyverno, in which a selector of params finds one list with all params."""
     if len(params) > 1:
         chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in bindings]
         if any("selector" in reference for reference in chosen):
@@ -195,14 +195,16 @@ def cluster_with_kyverno_params(
 
 
 class _ClusterWithOneListOfParams(FilesCluster):
-    """A cluster in which the list of a kind is one object with `items`, as Kyverno gives params to a policy."""
+    """A cluster that lists a kind as one object with `items`, in the way in which Kyverno gives params to a
+    policy.
+    """
 
     def __init__(self, params: Sequence[JSON], others: Iterable[JSON]) -> None:
         super().__init__([*params, *others])
         self._params = params
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the one object."""
+        """Return this one object."""
         if gvk.kind != self._params[0]["kind"]:
             return super().list(gvk, namespace, labels)
         return [{**self._params[0], "items": self._params}]

@@ -1,8 +1,8 @@
-"""Finds the source of a rule: the function that finds objects which break it, or the validation of a policy in CEL.
+"""Finds the code of a rule: the function that finds objects which break it, or the validation of a policy in CEL.
 
-Read from the source on each call, so that it is never out of date; a test compares the pages in docs/rules with it. An
-id is written once, in the record of its rule, and one function uses the record, or a table of records at the top of the
-module: tests/facts/test_rule_homes.py checks this.
+The source is searched on each call, so that the result is never out of date. An id is written once, in the record of
+its rule, which one function or one table at the top of the module uses. tests/facts/test_rule_homes.py checks
+this.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from webhook.yamltext import input_files, yamlfile
 class RuleLocation:
     """A place in the source: `part` is a function, a method, a table or a validation, "" for the whole file.
 
-    Its text leaves out the line, because each earlier change in the file would change the pages of rules.
+    Its text has no line number, because then other changes of the file would change the pages of rules.
     """
 
     file: str
@@ -126,7 +126,7 @@ def _assigned(statement: ast.AST) -> str:
 def _names_that_are_read(node: ast.AST, part: str, line: int) -> Iterator[tuple[str, str, int]]:
     """Yield every name that is read outside comparisons, with the function or table that reads it and its line.
 
-    `NAME.id` does not count: a function that only names a rule finds no object which breaks it.
+    `NAME.id` does not count, because a function that only names a rule does not find objects that break it.
     """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):

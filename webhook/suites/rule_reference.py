@@ -1,11 +1,12 @@
-"""Writes the reference of all rules as Markdown: an index, a page for each group of rules, and a section for each rule.
+"""Writes the reference of all rules as Markdown: an index, a page for each group of rules, a section for each rule.
 
-Built from catalogues, policies and suites; docs/rules has the pages of the shipped rules, and a test compares them. One
-page for all rules would have more than 1 MB, which GitHub shows as plain text.
+The pages are made from policies, their rules and suites. docs/rules has the pages of the shipped rules; a test checks
+that they are up to date. GitHub would show one page for all rules as plain text, because it would be larger than 1
+MB.
 
-`claimgate explain --policies` shows the sections of a site's own folders. A rule of rules.yaml has the section of a
-shipped rule. Another policy is explained by its description, its expressions, its bindings, and the first denied and
-the first allowed case of its suites.
+`claimgate explain --policies` shows the sections of the user's own policies. A rule in rules.yaml gets a section like
+that of a shipped rule. Other policies are explained by their descriptions, expressions and bindings, and by the first
+denied and the first allowed case of their suites.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _effects() -> Iterator[str]:
 def rules_as_text(
     policies: Iterable[Policy], examples: Callable[[], Mapping[str, Pair]], named: Sequence[str] = ()
 ) -> str:
-    """Return the sections of the named rules as one text; of all rules if none is named.
+    """Return the sections of the named rules as one text; the sections of all rules if none is named.
 
     Raises:
         InputError: no policy states a rule that is named.
@@ -108,14 +109,14 @@ def _item(entry: StatedRule) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatedRule:
-    """A rule with the policies that state it; the first policy gives the topic of the rule."""
+    """A rule with the policies that have it; the topic is that of the first policy."""
 
     rule: Rule
     policies: list[Policy]
 
 
 def rules_of_policies(policies: Iterable[Policy]) -> Mapping[str, StatedRule]:
-    """Return every rule that policies state, by its id, in the order of the policies."""
+    """Return all rules of policies by their ids, in the order of the policies."""
     by_id: dict[str, StatedRule] = {}
     for policy in policies:
         for rule in (*policy.catalogue.values(), *policy.named):
@@ -145,14 +146,14 @@ def rule_section(entry: StatedRule, pair: Pair, homes: RuleLocator) -> Iterator[
 
 
 def _locations_of_rule(entry: StatedRule, homes: RuleLocator) -> Iterator[RuleLocation]:
-    """Yield the function that finds objects which break a rule, or its validations in CEL."""
+    """Yield the functions that find objects which break a rule, or its validations in CEL."""
     yield from homes.find_in_checks(entry.rule)
     for policy in entry.policies:
         yield from homes.find_in_policy(entry.rule, policy)
 
 
 def _lower_first_letter(title: str) -> str:
-    """Return a title with a small first letter, as a part of a sentence."""
+    """Return a title with a small first letter, for use within a sentence."""
     return title[:1].lower() + title[1:]
 
 
@@ -219,7 +220,7 @@ def _section(name: str, lines: Iterable[str]) -> str:
 
 
 def _policy_lines(policy: Policy, pairs: Mapping[str, Pair]) -> Iterator[str]:
-    """Yield what a policy demands or changes."""
+    """Yield lines about what a policy demands or changes."""
     description = " ".join(policy.annotations.get(_DESCRIPTION, "").split())
     yield from (description or f"The {policy.kind} policy has no description (annotation {_DESCRIPTION}).", "")
     yield f"- File: {path_as_shown(policy.file)}"

@@ -1,4 +1,4 @@
-"""The fields of `suite.yaml`, their types and meanings, from which the JSON schema is generated."""
+"""Defines the fields of `suite.yaml`, their types and descriptions, from which the JSON schema is generated."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class ExpectModel(CamelCaseModel):
 
 
 class CaseModel(CamelCaseModel):
-    """One case: the request, the objects of the cluster, and the expectation.
+    """A case: the request, the objects of the cluster, and the expectation.
 
-    `rule` is the id of the rule that the case is an example of, or a list of ids: a bad example if it denies or warns,
-    otherwise a good example. A DELETE has only the deleted object, in `input` or `oldInput`.
+    `rule` has the ids of the rules that the case is an example of: a bad example if it expects a denial, a warning or
+    advice, otherwise a good one. A DELETE has only the deleted object, in `input` or `oldInput`.
     """
 
     name: str = Field(min_length=1, description="A unique name, as a sentence.")

@@ -1,10 +1,11 @@
-"""Evaluates policies on valid objects, and reports where an expression fails: mostly because a field is not set.
+"""Evaluates policies on valid objects, and reports expressions that fail, mostly because a field is not set.
 
-kube-apiserver reports this only at admission, by the failurePolicy: with `Fail` it refuses every such object. Each
-policy is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the
-full one: each lacks one optional field that the policy reads. Of a custom kind, the objects follow from its
-CustomResourceDefinition if the folder of the policies has it; otherwise only the metadata is known. Each report was
-observed. It does not check parts that no object reaches, and params outside the folder of the policies.
+kube-apiserver finds such an error only at admission: with the failurePolicy `Fail` it refuses the object. Each policy
+is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the full
+object that lack one optional field that the policy reads. The objects of a custom kind are made from its
+CustomResourceDefinition if the folder of the policies has it; otherwise only the metadata is known. Only observed
+errors are reported. Parts of expressions that no object reaches are not checked, nor are params outside the folder of
+the policies.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _NOT_CONFIGURED: Final = "failed to configure "
 _NO_KEY: Final = re.compile(r"no such key: (.+)")
 _MISSING_PATH: Final = "missing path"
 _ABSENT: Final = ("no such key", _MISSING_PATH, "optional.none() dereference")
-"""What is in the errors about an absent field. Other errors of an object are not caused by the field that it lacks."""
+"""The parts of errors about absent fields. Other errors of an object are not caused by the field that it lacks."""
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "
 _VARIABLE: Final = re.compile(r'composited variable "(\w+)" fails to evaluate: (.*)', re.DOTALL)
@@ -61,7 +62,7 @@ _NAMESPACE: Final = {
 }
 
 _USER: Final = UserInfo(username="kubernetes-admin", groups=("system:authenticated",))
-"""What every authenticated request has; other fields of a user may be empty."""
+"""The fields that the user of every authenticated request has; other fields may be empty."""
 
 
 class _Sample(Struct, frozen=True):
@@ -74,7 +75,7 @@ class _Sample(Struct, frozen=True):
     described: str
     without: str = ""
     is_defined: bool = False
-    """Whether the object follows from a CustomResourceDefinition: its values may break rules that are not known."""
+    """Whether the object was made from a CustomResourceDefinition, so that its values may break unknown rules."""
 
 
 def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Container[str] = ()) -> Iterator[str]:
@@ -82,7 +83,7 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
 
     Args:
         policy: the policy.
-        loaded: the set with its params and bindings.
+        loaded: the policy set with its params and bindings.
         mistyped: paths of expressions with a wrong type that is known, such as `spec.validations[0].expression`. Of
             these, only missing keys are reported: a wrong type explains the other errors.
     """
@@ -95,13 +96,13 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
         yield from _sentences_of_samples(
             policy, alone, _samples(policy, kind, objects) if objects else (), told, mistyped
         )
-    if not (policy.expands or policy.enters or policy.facts):  # these read more of an object than its metadata
+    if not (policy.expands or policy.enters or policy.facts):  # such policies read more of an object than its metadata
         yield from _sentences_of_samples(policy, alone, _samples_of_custom_kinds(policy, loaded.table), told, mistyped)
         yield from _sentences_of_samples(policy, alone, _samples_of_definitions(policy, loaded), told, mistyped)
 
 
 def untried_kinds(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield the custom kinds that no file defines although a policy reads their fields, as `trainjobs.GROUP`."""
+    """Yield the custom kinds whose fields a policy reads and that no file defines, such as `trainjobs.GROUP`."""
     if policy.reports_problems or policy.expands or policy.enters or policy.facts:
         return
     if all(_reads_metadata_alone(policy, expression.source) for expression in policy.expressions()):
@@ -137,8 +138,8 @@ def _sentences_of_samples(
 
 
 def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
-    """Return a set with only this policy, which selects every object; None if its params are not known, or if it is
-    evaluated without CEL.
+    """Return a set with only this policy, which selects every object; None if its params are not known, or if it has
+    no CEL.
     """
     if policy.reports_problems or (policy.param_kind is not None and not loaded.params):
         return None
@@ -209,7 +210,7 @@ def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Samp
 
 
 def _with_fields(obj: JSON, head: JSON) -> JSON:
-    """Return an object with the metadata of another, and what a server adds; it may have unknown fields."""
+    """Return an object with the metadata of `head` and the fields that a server adds; it may have unknown fields."""
     metadata = head["metadata"] | SET_BY_SERVER
     if isinstance(obj, PartialObject):
         return obj.with_field("metadata", metadata)
@@ -243,7 +244,7 @@ def _operations(policy: Policy) -> list[Operation]:
 
 
 def _on(operation: Operation) -> str:
-    """Return what is added to the description of an object; nothing for a creation."""
+    """Return the words about an operation that follow the description of an object; none for a creation."""
     return "" if operation == Operation.CREATE else f" on {operation}"
 
 
@@ -259,7 +260,7 @@ def _attributes(objects: ValidObjects, obj: JSON, operation: Operation, policy: 
 
 
 def _names_read(policy: Policy) -> frozenset[str]:
-    """Return the names of fields that the expressions select, and the texts by which they look up keys."""
+    """Return the names of fields that the expressions select, and the literal keys that they look up."""
     names: set[str] = set()
     pending: list[Node] = [parse(expression.source) for expression in policy.expressions()]
     while pending:
@@ -273,8 +274,8 @@ def _names_read(policy: Policy) -> frozenset[str]:
 
 
 def _reads_metadata_alone(policy: Policy, source: str) -> bool:
-    """Return whether an expression and its variables read nothing of the object but its metadata; with another field,
-    the expression might not fail.
+    """Return whether an expression and its variables read only the metadata of the object. Otherwise it may fail only
+    because other fields are missing.
     """
     pending: list[Node] = [parse(source)]
     read: set[str] = set()
@@ -309,7 +310,7 @@ def _errors(alone: PolicySet, attributes: Attributes) -> Iterator[str]:
         else:
             phase = Phase.MUTATE if alone.validating[0].phase == "mutate" else Phase.VALIDATE
             decisions = validating_decisions(request_context(alone, attributes, cluster, authorizer=authorizer), phase)
-    except NoDecision:  # the policy compares whole objects, which are not known of custom kinds
+    except NoDecision:  # the policy compares whole objects, which are not known for custom kinds
         return
     for each in decisions:
         if each.evaluation == "error" and not each.message.startswith(_NOT_CONFIGURED):

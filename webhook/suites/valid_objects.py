@@ -1,5 +1,4 @@
-"""The smallest and a full valid object of kinds of Kubernetes, and variants of the full object without an optional
-field.
+"""Reads valid objects of kinds of Kubernetes: the smallest, a full one, and variants of it without an optional field.
 
 The objects are in valid_objects.yaml. tests/e2e/test_valid_objects.py creates all of them with kube-apiserver.
 """
@@ -20,7 +19,7 @@ FILE: Final = Path(__file__).with_name("valid_objects.yaml")
 
 
 class ValidObjects(Struct, frozen=True):
-    """The objects of one kind. A variant leaves out no path that ends like one of `required`.
+    """The objects of one kind. Variants never lack a path with an ending in `required`.
 
     `filled` has the fields that an API server and its plugins set in addition to defaults.
     """
@@ -31,7 +30,7 @@ class ValidObjects(Struct, frozen=True):
     required: tuple[str, ...]
 
     def variants(self, names: Collection[str]) -> Iterator[tuple[str, JSON]]:
-        """Yield the path of each optional field with one of the names, and the full object without it."""
+        """Yield the path of each optional field with one of these names, and the full object without this field."""
         kept = set(paths_of_fields(self.smallest))
         for path in dict.fromkeys(paths_of_fields(self.full)):
             is_named = path.rpartition(".")[2] in names
@@ -82,14 +81,14 @@ def _without_nulls(value: JSON) -> Any:
 
 
 def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
-    """Yield the path of each field, `spec.containers[].image` for those of all items of a list; keys with a dot belong
-    to maps, and are left out.
+    """Yield the path of each field, such as `spec.containers[].image` for a field of the items of a list. Keys with a
+    dot are left out, because they are keys of maps.
     """
     if isinstance(value, list):
         for each in value:
             yield from paths_of_fields(each, f"{at}[]")
     elif isinstance(value, dict):
-        for key, each in dict.items(value):  # also of an object with unknown fields
+        for key, each in dict.items(value):  # `value` may be an object with unknown fields
             if "." not in key:
                 path = f"{at}.{key}" if at else key
                 yield path
@@ -97,7 +96,7 @@ def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
 
 
 def _without_path(value: JSON, steps: list[str]) -> JSON:
-    """Return an object without a field, in all items of each list on the way."""
+    """Return an object without a field; lists on the path lose it in all their items."""
     name, lists = steps[0].rstrip("[]"), steps[0].count("[]")
     if name not in value:
         return value

@@ -1,1 +1,1 @@
-"""Text for people: wording, similar names, what a terminal may show. Its caches of users' texts have bounds."""
+"""Text for people: wording, similar names, safe text for terminals, and bounded caches of users' texts."""

@@ -1,7 +1,7 @@
-"""Tables of texts of users, bounded in bytes: by short texts, by identity, and one sum for all of them.
+"""Caches whose keys are texts of users; each is bounded in bytes, and the sum of all bounds is known.
 
-A user chooses the keys and their size, so the number of entries is not a bound. A caller that stores a value passes the
-most bytes of the value.
+Users choose the keys and their size, so a number of entries would not be a bound. Callers pass the most bytes that a
+value needs.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 ENTRY: Final = 200
-"""Bytes of an entry, without its key and its value: its places in the dict, and a tuple for the key."""
+"""The bytes of an entry without its key and its value: its places in the dict, and a tuple for the key."""
 _SHARE: Final = 8
-"""An entry that needs more than this part of a table is not kept: it would push out everything else."""
+"""An entry that needs more than this part of a cache is not kept, because it would replace many others."""
 
 _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg]
 
 
 class TwoGenerationCache(Generic[Key, Value]):
-    """A table of two generations: when the newer one has half of the bytes, it becomes the older one, which is dropped.
+    """A cache of two generations. When the newer one has half of the bytes, it replaces the older one, which is
+    dropped.
 
-    So a frequent key is computed again once a generation, and a look-up in a table is a look-up in two dicts. A look-up
-    while another thread adds an entry returns the entry or nothing; both threads may compute it. `newer` is for callers
-    that first look only in the newer generation.
+    So the value of a frequent key is computed once for each generation, and looking up a key means looking in two
+    dicts. While a thread adds an entry, other threads may not find it, and compute the value too. `newer` is for
+    callers that first look only in the newer generation.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")
 
     def __init__(self, most_bytes: int) -> None:
-        """Begin empty.
+        """Create an empty cache.
 
         Args:
             most_bytes: the bound for all entries together.
@@ -46,15 +47,15 @@ class TwoGenerationCache(Generic[Key, Value]):
         _CACHES.add(self)
 
     def get(self, key: Key, missing: Value) -> Value:
-        """Return the value that is kept under a key, or `missing`."""
+        """Return the value of a key, or `missing` if none is kept."""
         value = self.newer.get(key, missing)
         return self._older.get(key, missing) if value is missing else value
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """Keep a value.
+        """Keep a value, unless it is too large.
 
         Args:
-            key: its key.
+            key: the key.
             value: the value.
             size: the most bytes of the key, the value, and everything that only they keep alive.
         """
@@ -69,17 +70,17 @@ class TwoGenerationCache(Generic[Key, Value]):
 
     @property
     def largest_entry_bytes(self) -> int:
-        """Return how many bytes an entry may have to be kept."""
+        """Return the most bytes of an entry that is kept."""
         return self._half // _SHARE - ENTRY
 
     @property
     def bytes(self) -> int:
-        """Return how many bytes the entries take at most."""
+        """Return the most bytes that the entries take."""
         return self._newer_bytes + self._older_bytes
 
 
 def json_bytes(json: object, most: int) -> int:
-    """Return how many bytes of memory a JSON value needs; counting ends soon after `most`."""
+    """Return how many bytes of memory a JSON value needs; the count stops soon after `most`."""
     total, waiting = 0, [json]
     while waiting:
         value = waiting.pop()
@@ -95,22 +96,23 @@ def json_bytes(json: object, most: int) -> int:
 
 
 def bytes_of_all_caches() -> int:
-    """Return how many bytes all tables of this process hold at most."""
+    """Return the most bytes that all caches of this process hold."""
     return sum(cache.bytes for cache in _CACHES)
 
 
 LONGEST_KEPT: Final = 320
-"""Characters of all texts of one call: a name with its domain has 317 at most, most images have fewer than 150."""
+"""The most characters of all texts of a call. A name with its domain has at most 317, and most images have fewer than
+150."""
 _VALUE: Final = 300
-"""Bytes of an answer, without the texts in it."""
+"""The bytes of an answer, without the texts in it."""
 _MISSING: Final = object()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
-    """Return a decorator that caches a function's answers, up to a number of bytes; the arguments are texts, by
-    position.
+    """Return a decorator that caches the answers of a function up to a number of bytes; its arguments must be texts,
+    by position.
     """
 
     def decorate(function: Function) -> Function:
@@ -118,7 +120,7 @@ def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
 
         @wraps(function)
         def called(*texts: str) -> Any:
-            answer = kept.newer.get(texts, _MISSING)  # as nearly always: without a call, dozens a review
+            answer = kept.newer.get(texts, _MISSING)  # without a call of `get`: dozens of look-ups a review
             if answer is not _MISSING:
                 return answer
             if sum(map(len, texts)) > LONGEST_KEPT:
@@ -135,7 +137,9 @@ def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
 
 
 class IdentityKey:
-    """A key that is equal to another key only if both have the identical object. Made hundreds of times a request."""
+    """A key that is equal to another key only if both have the identical object. Hundreds are made in each
+    request.
+    """
 
     __slots__ = ("held",)
 

@@ -1,7 +1,7 @@
-"""The mistakes in the shape of a value, in words for authors of YAML.
+"""Describes mistakes in the types and fields of a value, in words for authors of YAML.
 
-Knows the kinds of mistakes that pydantic finds, by their names, and nothing of pydantic or of any model. Source of the
-names: pydantic 2, "Validation Errors".
+It has the names of the mistakes that pydantic finds, but imports neither pydantic nor models. Source of the names:
+pydantic 2, "Validation Errors".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webhook.text.wording import shown
 
 _UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
 _OF_VALIDATOR: Final = "Value error, "
-"""The prefix of pydantic for the text of a ValueError."""
+"""The prefix that pydantic puts before the text of a ValueError."""
 _EXPECTED: Final = {
     "string_type": "a string",
     "list_type": "a list",
@@ -32,7 +32,7 @@ _EXPECTED: Final = {
 
 
 def is_unknown_field_error(mistake: Mapping[str, Any]) -> bool:
-    """Return whether a mistake is a field that no such object has."""
+    """Return whether a mistake is a field that the model does not have."""
     return mistake["type"] in _UNKNOWN
 
 

@@ -1,7 +1,7 @@
-"""The known name closest to a misspelt one.
+"""Finds the known name that is closest to a misspelled name.
 
-Names of objects may differ in any letter. The name of a resource is a domain and words, and similar names are often
-different on purpose (`npu` and `gpu`, `gaudi2` and `gaudi`): there only typing errors count as misspellings.
+For names of objects, any different letters count. Names of resources are often similar on purpose (`npu` and `gpu`,
+`gaudi2` and `gaudi`), so only typing errors in the domain or in words count.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from os.path import commonprefix
 
 _WORDS = re.compile(r"[^._-]+")
 _DIGITS = re.compile(r"[0-9]+")
-_OTHER = 9  # above every limit: the words are different
+_OTHER = 9  # more than every limit: the words are different
 _LONGEST = 317  # characters of a name with its domain; a longer text is not a name
-_FARTHEST = 2  # edits; with more edits it is another word
+_FARTHEST = 2  # edits; with more edits, a name is another word
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
@@ -33,9 +33,9 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 def count_edits(one: str, other: str, limit: int) -> int:
     """Count insertions, deletions, substitutions and swaps of neighbours between two words, up to `limit`.
 
-    The common beginning and end are skipped, and only the diagonals of the table are filled in that are fewer than
-    `limit` steps from its middle (Ukkonen, Algorithms for approximate string matching, 1985). So keys that share a long
-    domain cost a few microseconds, and not their length squared.
+    The common beginning and end are skipped, and of the table only the diagonals near its middle are computed, which
+    the limit allows (Ukkonen, Algorithms for approximate string matching, 1985). So keys with the same long domain
+    take a few microseconds, and no time that grows with the square of their length.
     """
     one, other = _without_common_ends(one, other)
     if not one or not other:
@@ -71,7 +71,7 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
     domain, _, last = name.lower().partition("/")
     for candidate in known:
         its_domain, _, its_last = candidate.lower().partition("/")
-        errors = int(name != candidate and name.lower() == candidate.lower())  # only capital letters
+        errors = int(name != candidate and name.lower() == candidate.lower())  # they differ only in capital letters
         errors += _typing_errors_of_domain(domain, its_domain) + _typing_errors(last, its_last)
         if 0 < errors < fewest:
             best, fewest = candidate, errors
@@ -79,8 +79,8 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _typing_errors_of_domain(domain: str, known: str) -> int:
-    """Count typing errors before the slash; a name with only the company, or with the domain's words in another order,
-    also counts as a misspelling.
+    """Count typing errors in the domain of a resource; the company alone, or its words in another order, also count
+    as one.
 
     `nvidia`, `nvidia-com` and `com.nvidia` for `nvidia.com`.
     """
@@ -90,7 +90,9 @@ def _typing_errors_of_domain(domain: str, known: str) -> int:
 
 
 def _typing_errors(name: str, known: str) -> int:
-    """Count typing errors between two names of as many words; above every limit if a word is different."""
+    """Count typing errors between two names with the same number of words; more than every limit if a word is
+    different.
+    """
     words, meant = _WORDS.findall(name), _WORDS.findall(known)
     if len(words) != len(meant):
         return _OTHER
@@ -118,4 +120,4 @@ def _is_typing_error_in_short_word(word: str, meant: str) -> bool:
         return word[0] == meant[0]
     if len(word) == len(meant):
         return sorted(word) == sorted(meant) or meant == "com"
-    return word[0] == meant[0]  # an added first letter makes another name: vgpu, npu
+    return word[0] == meant[0]  # another first letter makes another name: vgpu, npu

@@ -1,10 +1,10 @@
-r"""Text as a terminal, a CI log or a log file may show it: control characters are visible and have no effect.
+r"""Makes text safe for a terminal, a CI log or a log file: control characters become visible and have no effect.
 
-Names and messages come from people who may not read the log with these names. A terminal obeys ESC, OSC and the C1
-controls (ECMA-48); bidirectional controls and invisible characters make a text look like another (Unicode Standard
-Annex 9, Technical Report 36); a line break turns a name into a separate line, and CI systems execute commands in lines.
-Such characters
-are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay unchanged: the text is for people, JSON is exact.
+Authors of names and messages could otherwise deceive the readers of a log. A terminal obeys ESC, OSC and the C1
+controls (ECMA-48). Bidirectional controls and invisible characters make a text look like another (Unicode Standard
+Annex 9, Technical Report 36). A line break turns a name into a separate line, and CI systems execute commands in
+lines. Such characters are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay unchanged, because the text is
+for people; JSON is exact.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 _LINE: Final = re.compile(r"\n(?= \| |\* |what to do: |ERROR: <input>:)")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
-"""The commands of CI systems: `::error` at the start of a line, after blanks too, and `##[error]` anywhere
-(actions/runner ActionCommand.cs); `##vso[` (Azure Pipelines) and `##teamcity[`."""
+"""Matches commands of CI systems: `::error` at the start of a line or after blanks, `##[error]` anywhere
+(actions/runner ActionCommand.cs), `##vso[` (Azure Pipelines), and `##teamcity[`."""
 
 
 def one_line(text: str) -> str:
-    r"""Return the text on one line, with a visible escape for each character that is neither graphic nor a blank."""
+    r"""Return the text on one line, with a visible escape for each character that is neither graphic nor a space."""
     if not text.isprintable():  # has a character of category Cc, Cf, Cs, Co, Cn, Zl or Zp, or a blank other than " "
         text = "".join(map(_shown, text))
     return _COMMAND.sub(_escape_command_sign, text) if "::" in text or "##" in text else text
 
 
 def message_lines(text: str) -> list[str]:
-    """Split a message into lines: its first, its problems after `* `, lines of source after ` | `, and what to do.
+    """Split a message into its first line, problems after `* `, lines of source after ` | `, and what to do.
 
     Lines of source are as cel-go shows them, below the line of their error.
     """
@@ -44,7 +44,8 @@ def lines(texts: Iterable[str]) -> str:
 
 
 def escape_json_text(text: str) -> str:
-    r"""Return JSON text that means the same, with `\uXXXX` for such characters; line breaks between tokens stay.
+    r"""Return equivalent JSON text with `\uXXXX` for characters that are not graphic; line breaks between tokens
+    stay.
 
     Args:
         text: as json.dumps writes it, so that control characters below U+0020 are escaped already.
@@ -56,12 +57,12 @@ def escape_json_text(text: str) -> str:
 
 
 def has_ci_command(text: str) -> bool:
-    """Return whether a CI system would obey a line of the text."""
+    """Return whether a CI system would execute a command in a line of the text."""
     return ("::" in text or "##" in text) and any(map(_COMMAND.search, text.split("\n")))
 
 
 def escape_ci_commands_in_quotes(text: str) -> str:
-    r"""Return JSON, or YAML, that means the same, with `\u0023` in commands that a CI system obeys anywhere in a line.
+    r"""Return equivalent JSON or YAML, with `\u0023` in the commands that CI systems execute anywhere in a line.
 
     Args:
         text: has such commands only in double quotes, where no line begins.
@@ -72,7 +73,7 @@ def escape_ci_commands_in_quotes(text: str) -> str:
 
 
 def is_graphic(text: str) -> bool:
-    """Return whether every character is a graphic one or a blank."""
+    """Return whether every character is graphic or a space."""
     return text.isprintable() or all(map(_is_graphic, text))
 
 
@@ -99,6 +100,6 @@ def _in_json(character: str) -> str:
 
 
 def _escape_command_sign(match: re.Match[str]) -> str:
-    """Return a command's opening sign with its last character written as an escape, so that no CI system obeys it."""
+    """Return the beginning of a command with an escape for its last character, so that no CI system executes it."""
     sign = match[0][-1]
     return f"{match[0][:-1]}\\x{ord(sign):02x}"

@@ -1,6 +1,6 @@
-"""Numbers, lists and values in sentences: the only place that knows about plurals. Does not know the counted things.
+"""Writes numbers, lists and values in sentences; only this module makes plurals.
 
-The plural of a Kubernetes kind as a resource (`pytorchjobs`) is another matter: apimachinery/attributes.py.
+The resource names of kinds (`pytorchjobs`) are made in apimachinery/attributes.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 _LONGEST: Final = 60
-_OTHER: Final = re.compile(r"\s*|[-+]?[0-9][0-9._]*|true|false|null|~")  # a text that YAML would take for another value
+_OTHER: Final = re.compile(r"\s*|[-+]?[0-9][0-9._]*|true|false|null|~")  # a text that YAML would read as another value
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -55,7 +55,7 @@ def change(before: object, after: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as JSON writes it, but a text bare unless it looks like something else, on one line, shortened."""
+    """Return a value as JSON on one line, shortened; a text has no quotes unless it looks like another value."""
     is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)
     text = str(value) if is_plain else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split()) if is_plain else text.replace("\n", " ")

@@ -1,7 +1,7 @@
-"""Objects inside other objects, such as those in an AppWrapper, or the TrainJob of an OptimizationJob.
+"""Finds objects inside other objects, such as those in an AppWrapper, or the TrainJob of an OptimizationJob.
 
-Rows of the table name their places. Objects at places with `embeds: object` have their own kind. Objects at places in
-`objects` have the kind that the row names, with the row's group and version.
+Rows of the table name their places. Objects at places with `embeds: object` name their own kind. Objects at places in
+`objects` have the kind that the row names, with the group and version of the row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEEPEST = 4
 
 
 class EmbeddedObject(Struct, frozen=True):
-    """An object of a kind that the table has, with its apiVersion and kind, its place, and its number of copies."""
+    """An object inside another, with its apiVersion and kind, its place, and the number of its copies."""
 
     path: FieldPath
     object: JSON
@@ -30,7 +30,7 @@ class EmbeddedObject(Struct, frozen=True):
 
 
 def embedded_objects(obj: JSON, table: Table, deadline: Deadline | None = None) -> Iterator[EmbeddedObject]:
-    """Yield the objects inside an object, at any depth, if the table has their kinds."""
+    """Yield the objects inside an object, at any depth, whose kinds are in the table."""
     row = table.row(*group_kind(obj))
     if row is not None and row.holds_objects:
         yield from _inside(EmbeddedObject((), obj, row), table, deadline or Deadline(), 0)

@@ -1,8 +1,8 @@
-"""The known and unknown parts of pods that a controller creates from single fields of an object, or from a pod template
-and other fields.
+"""Finds the known parts of pods that a controller creates from fields of an object, or from a pod template and other
+fields.
 
-kinds.yaml names the fields (`made`, `completion`). A field of the pod that it does not name is unknown, and not
-absent.
+kinds.yaml names the fields (`made`, `completion`). Fields of the pod that it does not name count as unknown, and not
+as absent.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from webhook.deadline import Deadline
 from webhook.workloads.rows import CompletionRule, MadePodRule, Row
 
 _PART: Final = re.compile(r"([^{=]*)(?:=(.*)|\{(!?)(.*)\*\})?")
-"""A path with a value, with only the keys that have a prefix, or with only the other keys."""
+"""Matches a path with a value, or with a prefix of the keys that count or that do not count."""
 
 
 class MadePod(Struct, frozen=True, kw_only=True):
     """The parts of one pod that are known from an object.
 
-    pod is a Pod with the known fields. known_in_spec and known_in_container are the fields of its spec and its
-    container that are known to be set or absent. hidden_limits are limits of the container that are not known. origins
-    map fields of the pod to the fields of the object that set them; the longest path that fits counts. `at` is the
-    source of all other fields.
+    pod is a Pod with the known fields. known_in_spec and known_in_container have the fields of its spec and its
+    container that are known, even if absent. hidden_limits are limits of the container that are not known. origins
+    has the fields of the object that set fields of the pod; the longest path that fits counts. `at` is the origin of
+    all other fields.
     """
 
     name: str
@@ -51,10 +51,10 @@ class MadePod(Struct, frozen=True, kw_only=True):
 class PartialTemplate(Struct, frozen=True, kw_only=True):
     """What is known of the pods of a template that a controller completes: the fields that the template has.
 
-    hidden: dotted fields of the main container that are not as in the template; hidden_in_pod: those of the PodSpec.
-    labels, annotations and node_selector replace entries of the template. whole_lists: the names of the lists to which
-    nothing is added; no other list is known. absent: fields of the PodSpec that only the template sets. is_unknown:
-    nothing is known.
+    hidden: paths of fields of the main container that may differ from the template; hidden_in_pod: the same for the
+    PodSpec. labels, annotations and node_selector replace entries of the template. whole_lists: the lists to which
+    nothing is added; other lists are not known. absent: fields of the PodSpec that only the template sets.
+    is_unknown: nothing is known.
     """
 
     container: str = ""
@@ -170,7 +170,7 @@ def _image(obj: JSON, places: Sequence[str]) -> tuple[str | None, FieldPath]:
 
 
 def _merged_entries(obj: JSON, places: Sequence[str], deadline: Deadline) -> dict[str, JSON]:
-    """Return the entries of several maps; a later map wins."""
+    """Return the entries of several maps; later maps override earlier ones."""
     return {key: value for place in places for key, value in _entries(obj, place, deadline)}
 
 

@@ -1,8 +1,10 @@
-"""Pod sets: the pod templates of an object, their places, the number of pods of each, and the effect of a change.
+"""Finds the pod sets of an object: its pod templates, their places, their numbers of pods, and the effect of a
+change.
 
-Any JSON is accepted, also null at every level, because controllers without omitempty store nulls, and fixtures may have
-any value. A value of another shape has no pods. Counts are requested pods, not running pods. kinds.yaml explains the
-values for a changed template. An object that is suspended before or after an update has no pods with the old template.
+Any JSON is accepted, because controllers without omitempty store nulls, and fixtures may have any value. Values of
+unexpected types have no pods. The numbers are those of requested pods, not of running pods. kinds.yaml explains the
+values for a changed template. An object that is suspended before or after an update has no pods with the old
+template.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from webhook.workloads.made_pods import PartialTemplate, partial_template
 from webhook.workloads.rows import Change, DeclaredTemplates, Embeds, Factor, PodSetRule, Row
 from webhook.workloads.table import Table
 
-_DEEPEST = 4  # levels of objects in objects: more than an AppWrapper in an AppWrapper is useless, but may be an attack
+_DEEPEST = 4  # levels of objects in objects; an object with more levels is useless, and may be an attack
 
 
 class PodSet(Struct, kw_only=True):
@@ -95,9 +97,9 @@ def group_kind(obj: JSON) -> tuple[str, str]:
 
 
 def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
-    """Return every pod template of an object, in the order of its row and then of the object.
+    """Return all pod templates of an object, in the order of its row and then of the object.
 
-    The result has nothing for a kind that is not in the table, or for a template that is absent or null.
+    A kind that is not in the table has none; absent templates and nulls are left out.
     """
     row = table.row(*group_kind(obj))
     if row is None:
@@ -110,7 +112,7 @@ def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> 
 
 
 _ITSELF = PodSetRule(template="", name="main")
-"""The only rule of a kind whose objects are pod templates: Pod."""
+"""The rule for a Pod, which is itself a pod template."""
 
 
 OF_RUNTIME = "runtime"
@@ -136,7 +138,7 @@ def partial_pod_templates(
 
 
 def patch_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> tuple[PodSet, ...]:
-    """Return an object's patches for the pod templates of a runtime, as templates: TrainJob runtimePatches.
+    """Return the patches of an object for pod templates of a runtime, as templates: TrainJob runtimePatches.
 
     A fragment that is merged into a template of the same object is checked after the merge.
     """
@@ -196,7 +198,9 @@ def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON, partial: PartialT
 
 
 def _metadata_paths(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> tuple[FieldPath, ...]:
-    """Return the places of the objects that give the pods their labels: those that exist, otherwise the first place."""
+    """Return the places of the metadata that give the pods their labels: those that exist, otherwise the first
+    place.
+    """
     below = len(_split_template_path(rule.template)[-1][0])
     element = place.path[: len(place.path) - below]
     every = tuple(element + _steps(path) if path.startswith(".") else _steps(path) for path in rule.metadata)
@@ -220,7 +224,7 @@ def _as_template(value: JSON, embeds: Embeds) -> JSON:
 def _podsets_of_inner_object(
     place: TemplatePlace, rule: PodSetRule, table: Table, deadline: Deadline, depth: int
 ) -> Iterator[PodSet]:
-    """Yield pod sets of an object inside another object: those that the element declares, otherwise those of the inner
+    """Yield the pod sets of an object inside another: those that the element declares, otherwise those of the inner
     object's row.
     """
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
@@ -230,7 +234,7 @@ def _podsets_of_inner_object(
 
 
 def _declared(place: TemplatePlace, declared: DeclaredTemplates, items: Iterable[JSON]) -> Iterator[PodSet]:
-    """Yield templates that an element lists itself. The paths in its list are relative to the element."""
+    """Yield the templates that an element declares. The paths in its declaration are relative to the element."""
     for item in items:
         text = _field(item, declared.path)
         try:
@@ -282,7 +286,7 @@ def _elements(path: FieldPath, value: JSON, step: str, named: str, deadline: Dea
 
 
 def _name_of_element(element: JSON, named: str) -> str:
-    """Return the name of an element in a field; "" for a list or an object, which may be long."""
+    """Return the name of an element from its field; "" if the field has a list or an object, which may be long."""
     name = _field(element, named) if named else None
     return "" if not name or isinstance(name, dict | list) else str(name)
 
@@ -330,12 +334,12 @@ def _factor(element: JSON, factor: Factor) -> int:
 
 
 def _number(value: JSON, default: int) -> int:
-    """Return an integer, or the default for other values, such as texts and booleans."""
+    """Return a value if it is an integer; the default for other values, such as texts and booleans."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
-    """Return how a change of the template in an update from `old` to `obj` is treated; mutable by default."""
+    """Return how the controller treats a changed template in an update from `old` to `obj`; mutable by default."""
     row = table.row(*group_kind(obj))
     if row is None or row.templates in ("mutable", "immutable"):
         return row.templates if row else "mutable"

@@ -1,7 +1,8 @@
-"""Fields outside the pod templates of an object that become the resources of a container, as its row declares.
+"""Finds fields outside the pod templates of an object that become the resources of a container.
 
-Examples are limits and requests of the nodes of a TrainJob or of a KServe component such as `model`, and the device of
-a SparkApplication, which is a name with a quantity. Any JSON is accepted, as in podsets.py.
+The row of a kind declares them. Examples are limits and requests of the nodes of a TrainJob or of a KServe component
+such as `model`, and the device of a SparkApplication, which is a name with a quantity. Any JSON is accepted, as in
+podsets.py.
 """
 
 from __future__ import annotations

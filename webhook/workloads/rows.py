@@ -1,4 +1,4 @@
-"""A row of the workload table: the known facts about one kind with pods.
+"""Defines a row of the workload table: the known facts about one kind with pods.
 
 The fields are those of kinds.yaml; the top of that file explains them. table.py reads rows, and podsets.py applies
 them.
@@ -25,7 +25,7 @@ class _StrictModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor(_StrictModel):
-    """One factor of a count: a field, or the smallest of several fields. `default` is for a first field without a
+    """A factor of a count: a field, or the smallest of several fields. `default` is for a first field without a
     value.
 
     atMost, atLeast: fields that limit the factor if they are set. If they contradict each other, atLeast counts.
@@ -47,7 +47,7 @@ class Factor(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredTemplates(_StrictModel):
-    """Where an element lists the templates inside it: a list of items, each with a field path and a count."""
+    """Where an element declares the templates inside it: a list of items, each with a field path and a count."""
 
     items: str
     path: str
@@ -56,7 +56,7 @@ class DeclaredTemplates(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRule(_StrictModel):
-    """What a controller that merges other fields into a pod template leaves as the template has it.
+    """What is known of a pod template after its controller merged other fields into it.
 
     A field that the template lacks is not known, unless it is `absent`: a field of the PodSpec that the controller
     never sets. container: the name of the container that the controller completes, by default the first. sets: fields
@@ -81,7 +81,7 @@ class CompletionRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRule(_StrictModel):
-    """One place of pod templates. `count` is None if the number of pods cannot be known.
+    """A place of pod templates. `count` is None if the number of pods cannot be known.
 
     metadata: objects with labels and annotations that the controller gives to the pods, instead of those of the
     template. Later objects override earlier ones. completion: what is known of the pods if the controller
@@ -143,7 +143,7 @@ class MadePodRule(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialTemplateRule(_StrictModel):
-    """One place of a partial pod template, which a controller merges into the template at `of`: a field path,
+    """A place of a partial pod template, which a controller merges into the template at `of`: a field path,
     `runtime`, or a kind.
     """
 
@@ -194,8 +194,8 @@ class PodSourceReference(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeKind(_StrictModel):
-    """A kind between the row's kind and the objects that it creates in the end. `makes`: kinds that its controller
-    creates, as `Kind.group`.
+    """A kind that the controller of the row's kind creates, and that creates other objects itself. `makes`: kinds
+    that its controller creates, as `Kind.group`.
     """
 
     kind: str
@@ -204,7 +204,7 @@ class MadeKind(_StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(_StrictModel):
-    """One kind that carries pods.
+    """A kind with pods.
 
     pods: whether its pod templates are whole pods. templates: how a changed pod template is treated. suspend: the field
     that suspends the object. conversion: how the API server converts one version into another. makes: kinds of the

@@ -1,11 +1,10 @@
-"""The workload table: rows of kinds.yaml and of `--workloads` files, checked and indexed by group and kind.
+"""Reads the workload table: the rows of kinds.yaml and of `--workloads` files, checked and indexed by group and kind.
 
-A row of a site's own file replaces the whole shipped row of the same group and kind. podsets.py applies rows to
+A row in a `--workloads` file replaces the whole shipped row of the same group and kind. podsets.py applies rows to
 objects.
 
-Each mistake in a row has its file, line and column. pydantic finds mistakes of the shape while a file is read. This
-module then finds mistakes that types cannot show: names that no API server has, paths that lead nowhere, rows that
-occur twice.
+Each mistake is reported with its file, line and column. pydantic finds wrong types and fields while a file is read.
+This module then finds other mistakes: names that no API server has, wrong paths, rows that occur twice.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _NAMES: Final = {
     "group": (re.compile(r"|[a-z0-9]([a-z0-9.-]*[a-z0-9])?"), "a group such as `kubeflow.org`, without a version"),
 }
 _POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
-"""Volcano creates PodGroups for pods, with the owner of the pods, and operators create them for their pods:
-pkg/controllers/podgroup.
+"""Volcano creates PodGroups for pods with the owner of the pods (pkg/controllers/podgroup), and so do operators for
+their pods.
 """
 SHIPPED = Path(__file__).with_name("kinds.yaml")
 
@@ -73,7 +72,7 @@ class Table:
 
 
 def load_table(extra: Sequence[Path] = ()) -> Table:
-    """Read the shipped table and the rows of a site's own files; a later row of a kind replaces an earlier row.
+    """Read the shipped table and the rows of other files; a later row of a kind replaces an earlier one.
 
     Raises:
         InputError: all problems of all files, each with file, line and column.
@@ -95,7 +94,7 @@ def load_table(extra: Sequence[Path] = ()) -> Table:
 
 
 def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[InputProblem]]:
-    """Return the rows of one document, or no rows and the mistakes of their shape."""
+    """Return the rows of a document; if they have wrong types or fields, no rows and these mistakes."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -141,8 +140,8 @@ def _describe_shape_mistake(mistake: Mapping[str, Any]) -> str:
 
 
 def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, str]]) -> list[InputProblem]:
-    """Return the mistakes of rows with the right shape. `seen` has the kinds of the file so far; new kinds are added to
-    it.
+    """Return the mistakes of rows whose types are right. `seen` has the kinds of the file so far; new kinds are
+    added.
     """
     problems = []
     for index, row in enumerate(rows):

@@ -1,6 +1,7 @@
 """YAML and JSON: reads files and texts with the place of each value, and writes values as YAML.
 
-The only room that knows the YAML library. Knows which files are opened, and no objects of Kubernetes.
+Only this package imports the YAML library. It decides which files may be opened, and has no rules about objects of
+Kubernetes.
 """
 
 from webhook.yamltext.documents import read_documents, split_documents

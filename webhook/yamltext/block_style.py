@@ -1,12 +1,12 @@
-"""A quick reader of YAML in the style of most manifests: one key, item or value a line.
+"""Reads YAML quickly if it has the style of most manifests: one key, item or value in each line.
 
-Reads a subset of block style, with collections in brackets that end in their line, and stops at the first line with
-anything else: anchors, tags, `<<`, scalars of several lines, tabs, a key that occurs twice. Its values are those of
-PyYAML's parser; that parser reads the texts at which it stops. docs/decisions/0008-two-readers-of-yaml.md says why
-there are two, and how they are compared.
+It reads a subset of block style, with collections in brackets that end in their line. It stops at the first line with
+anything else: anchors, tags, `<<`, plain scalars of several lines, tabs, a key that occurs twice. PyYAML's parser
+then reads the text; both return the same values. docs/decisions/0008-two-readers-of-yaml.md explains why there are
+two readers, and how they are compared.
 
-A line has an indentation, dashes, a key and a scalar. Every other line is an UnsupportedStyleError: each pattern here
-is narrower than what YAML 1.1 allows. Rules: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
+A line has an indentation, dashes, a key and a value. Every other line is an UnsupportedStyleError. Each pattern
+matches less than YAML 1.1 allows. Source: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.yamltext import scalars
 
 _PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?<! )#| ++(?=[^ #]))*+"
-"""Matches a plain scalar of one line: it ends before ` #`, and has no `: ` and no `:` at its end."""
+"""Matches a plain scalar in one line, without ` #`, `: ` and a `:` at its end."""
 _DOUBLE: Final = r'"(?:[^"\\]|\\["\\nt])*+"'
 _SINGLE: Final = r"'(?:[^']|'')*+'"
 _WORD: Final = r"(?:[A-Za-z0-9_./$]|-(?=[A-Za-z0-9-]))[A-Za-z0-9_./$=-]*+"
@@ -44,25 +44,25 @@ _DASH: Final = re.compile(r"- +")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
 _LONGEST_KEY: Final = 500
-"""Half of the length that libyaml accepts for a key of one line."""
+"""The most characters of a key: half of those that libyaml accepts for a key in one line."""
 
 MOST_NESTED: Final = 8
-"""How many collections in brackets may be inside each other."""
+"""The most levels of collections in brackets."""
 
 SCALAR, BELOW, BLANK, LIST, MAP, FLOW, LITERAL, FOLDED = range(8)
-"""The kinds of a line's value: BELOW is on the lines below, or null."""
+"""The kinds of the value of a line; BELOW: the value is in the lines below, or null."""
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Matches characters that YAML rejects or treats as the end of a line or a byte order mark, and tabs."""
 _DEEPEST: Final = MAX_DEPTH - 1
-"""How many collections may be open at a time; the parser reads deeper texts."""
+"""The most collections that may be open at a time; the parser reads deeper texts."""
 _NOTHING: Final = object()
 _ITEM: Final = object()
-"""In place of a key: no key waits for its value, or the next value is an item."""
+"""Replaces a key if the next value is an item, or if no key waits for its value."""
 
 
 def read_block_document(text: str) -> JSON:
-    """Return the value of one document, with or without the `---` above it.
+    """Return the value of a document, with or without a `---` above it.
 
     Raises:
         UnsupportedStyleError: it is written in another way, or is wrong; the other reader knows which.
@@ -110,7 +110,7 @@ def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, b
             else:
                 if pending is not _NOTHING:
                     _put(container, pending, None)
-                if container.__class__ is list:  # its items are below their key without an indentation
+                if container.__class__ is list:  # a list may have the indentation of its key
                     container, indent = above.pop()
                     if column != indent:
                         raise UnsupportedStyleError
@@ -150,8 +150,8 @@ def _put(container: Any, key: Any, value: JSON) -> JSON:
 
 
 def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
-    """Return the text of the lines that are indented further than the collection around them, and the next line's
-    index.
+    """Return the text of the lines that are indented further than the collection around them, and the index of the
+    next line.
     """
     at = first
     while at < len(lines) and not lines[at]:
@@ -187,9 +187,9 @@ class UnsupportedStyleError(Exception):
 
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
-"""The spaces before it; the width of each of its dashes with the spaces after it; the text before `: `, None if there
-is none; the kind of its value; the scalar, the items of a list in brackets, the text of other collections in brackets,
-or the line break that ends literal or folded text.
+"""A parsed line: the number of spaces before it; the width of each dash with the spaces after it; the key, None if
+there is none; the kind of its value; and the value: a scalar, the items of a list in brackets, the text of other
+collections in brackets, or the line break that ends literal or folded text.
 """
 _SHORT: Final = 100
 """The most characters of a line that is cached: 8192 lines take about 4 MB with their results."""
@@ -276,7 +276,7 @@ def read_flow(written: str) -> JSON:
                     raise UnsupportedStyleError
                 continue
             value = _scalar(item)
-        elif mark is None:  # spaces
+        elif mark is None:  # only spaces
             continue
         elif mark in "[{":
             if not wants_value or len(above) >= MOST_NESTED:

@@ -1,7 +1,7 @@
 """Hides confidential values, which no report may show: those of Secrets and of environment variables.
 
-In JSON a value is replaced. In a text, the nodes give its place: both places of a key that occurs twice, and every use
-of an anchor.
+In JSON they are replaced. In YAML texts their places are found from the nodes, for every occurrence of a repeated key
+and for every use of an anchor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ HIDDEN: Final = "***"
 VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
 """Fields with environment variables: a list of `name` and `value`, or a map."""
 WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
-"""Fields with texts that contain such values: the environment of a RayJob, and an object as kubectl applied it."""
+"""Fields whose texts may contain such values: the environment of a RayJob, and the object that kubectl applied
+last."""
 OF_SECRETS: Final = frozenset(("data", "stringData"))
 _Inside: TypeAlias = Literal["", "secret", "variable"]
 _OWN: Final = {"secret": OF_SECRETS, "variable": frozenset(("value",))}
@@ -57,7 +58,7 @@ def confidential_spans(root: Any) -> list[Span]:
 
 
 def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
-    """Yield the spans, without spans inside other spans, which anchors may cause."""
+    """Yield the spans without those inside other spans, which exist because of anchors."""
     end = (-1, -1)
     for span in spans:
         if span[2:] > end:
@@ -97,7 +98,7 @@ def _span(node: Any) -> Span:
 
 
 def without_confidential(value: JSON) -> JSON:
-    """Return the object with HIDDEN instead of each such value."""
+    """Return the object with HIDDEN in place of each confidential value."""
     if isinstance(value, list):
         return [without_confidential(each) for each in value]
     if not isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""Reads the documents of a YAML text, each with the quick reader or, if that stops, with the parser.
+"""Reads the documents of a YAML text, each with the quick reader or, if that reader stops, with the parser.
 
 A line that begins with `---` always begins a document (YAML 1.1, l-forbidden in 1.2), so documents can be separated
-without the parser, unless a text has directives, `...` or rare ends of lines: the parser reads such a text as a whole.
+without the parser. A text with directives, `...` or rare ends of lines is read by the parser as a whole.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
     """Yield every document of a text with its number in the stream; some empty ones are left out.
 
     Args:
-        places: the text; it learns where its documents begin.
-        repeated: gets the notes about keys that occur twice in one mapping; kubectl v1.36 also uses the last one.
+        places: the text; the extents of its documents are added to it.
+        repeated: the list to which notes about repeated keys of a mapping are added; kubectl v1.36 uses the last
+            value of such a key.
 
     Raises:
         YamlError: the text cannot be read.
@@ -55,7 +56,7 @@ def _starts(text: str) -> list[int]:
 
 
 def _part(places: Places, part: str, start: int, above: int, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
-    """Yield the document of a part of the text that begins at this character, below so many lines."""
+    """Yield the documents of a part of the text that begins at character `start`, below `above` lines."""
     number = len(places.extents)
     try:
         value = block_style.read_block_document(part)
@@ -72,7 +73,7 @@ def _part(places: Places, part: str, start: int, above: int, repeated: list[Yaml
 def _parse_part_with_shifted_places(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
-    """Yield the parser's documents in a part, with places in the whole text."""
+    """Yield the documents of a part as the parser reads them, with places in the whole text."""
     inside, twice = Places(part, refuses_repeats=places.refuses_repeats), list[YamlError]()
     try:
         for at, value in parse_documents(inside, twice):

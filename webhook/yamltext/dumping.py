@@ -20,8 +20,8 @@ def dump(value: JSON) -> str:
     """Return the YAML of a value: keys in order, no aliases, and quotes around texts that kubectl would read as another
     type.
 
-    A text with characters that a terminal obeys, or that are invisible, has escapes for all characters outside ASCII.
-    If a line could be a command of a CI system, texts are in double quotes on one line, with an escape in the command.
+    A text with control characters or invisible characters has escapes for all characters outside ASCII. If a line
+    could be a command of a CI system, texts are in double quotes on one line, with an escape in the command.
 
     Raises:
         UnreadPartError: the value has a part that was not read.
@@ -43,7 +43,7 @@ class _Dumper(_DUMPER):  # type: ignore[misc]  # the base is C or Python, whiche
 
 
 class _QuotingDumper(_Dumper):
-    """Puts texts with a line break, or with what a CI system may obey, in double quotes."""
+    """Puts texts with a line break, or with a possible command of a CI system, in double quotes."""
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
@@ -65,7 +65,7 @@ def _stays_text(text: str) -> bool:
 
 
 def _represent_unread_part(_: Any, part: Unread) -> Any:
-    """Refuse a part that no YAML reader here would read back."""
+    """Refuse a part that was not decoded, because claimgate could not read it back from YAML."""
     refuse_unread_part(part)
 
 

@@ -1,7 +1,8 @@
-"""Comments in YAML that ask for an exception: `# claimgate:ignore RULE reason`, and the line that each is about.
+"""Finds comments in YAML that ask for an exception, `# claimgate:ignore RULE reason`, and the line that each is
+about.
 
-A comment at the end of a line is about this line. A comment on a line of its own is about the next line that is not a
-comment. Knows neither rules nor who may have an exception.
+A comment at the end of a line is about this line. A comment on a separate line is about the next line that is not a
+comment. This module decides neither about rules nor about permissions.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from msgspec import Struct
 MARK: Final = "claimgate:ignore"
 _COMMENT: Final = re.compile(r"#[ \t]*+claimgate:ignore[ \t]++([^ \t]++)(.*)", re.DOTALL)
 _MOST: Final = 1_000
-"""How many comments of a file are read."""
+"""The most comments that are read in a file."""
 _LONGEST: Final = 200
-"""How many characters of a reason are shown."""
+"""The most characters of a reason that are shown."""
 
 
 class IgnoreComment(Struct, frozen=True):
-    """One comment with its line, from 1; the reason may be ""."""
+    """A comment with its line, from 1; the reason may be ""."""
 
     line: int
     rule: str

@@ -1,9 +1,9 @@
-"""Opens the files that the user names, and the files of a folder with content from others.
+"""Opens the files that users name, and files in folders whose contents others may have written.
 
-A path that a person typed may name any file, such as a pipe or a device. A file that was found in a folder, or that
-another file of the folder names, has to be a regular file below the folder, wherever links lead. The check and the
-opening are one walk over descriptors, so a link that is replaced meanwhile is not followed either. Reading is always
-bounded.
+A path that a user named may be any file, such as a pipe or a device. A file that was found in a folder, or that
+another file of the folder names, must be a regular file below the folder, after links are resolved. Each step of the
+path is checked and opened with descriptors, so that a link that is replaced meanwhile is not followed. The number of
+bytes is always bounded.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from msgspec import Struct
 from webhook.errors import InputProblem
 
 MAX_BYTES: Final = 128 * 1024 * 1024
-"""Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
+"""The most bytes of a file: enough for a dump of a large cluster, but bounded because a device may never end."""
 PRIVATE_FOLDERS: Final = frozenset((".git",))
-"""Names of folders with credentials of the user who checked the files out, so no link leads there."""
+"""Folders with credentials of the user who checked the files out; links may not lead there."""
 _TEST_DATA: Final = "testdata"
 """The name that Go reserves for the inputs of tests; many of them are wrong on purpose."""
 _OF_DEPENDENCIES: Final = frozenset(("node_modules", "bower_components", "site-packages"))
-"""Names that a package manager gives to the folder that it fills."""
+"""Names of folders that package managers fill."""
 _VENDOR: Final = "vendor"
 _LOCKS_ABOVE: Final = ("Gopkg.lock", "glide.lock", "jsonnetfile.lock.json")
 _LISTS_INSIDE: Final = ("modules.txt", "vendor.json", "autoload.php")
-"""What a package manager for Go, Jsonnet or PHP writes above or into the `vendor` that it fills. Other folders of this
-name hold what somebody put there, as vendir does, perhaps to apply it.
+"""Files that package managers for Go, Jsonnet or PHP write into or beside the `vendor` that they fill. Other folders
+with this name, such as those of vendir, may have manifests that users apply.
 """
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
-"""The file by which Python knows its virtual environments."""
+"""The file by which Python recognizes virtual environments."""
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
 NOT_UNICODE: Final = "its name is not UTF-8"
 _PIECE_BYTES: Final = 1024 * 1024
 _MAX_LINKS: Final = 40
-"""Links on the way to one file, as in Linux."""
+"""The most links on the way to a file, as in Linux."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""A pipe in place of a file is not waited for."""
+"""The flags with which a file of a folder is opened; opening a pipe in place of a file must not wait."""
 
 
 class NotReadError(OSError):
-    """A file of a folder that is not read, with any content; `strerror` says why."""
+    """The error for a file of a folder that is not read, whatever its content; `strerror` says why."""
 
 
 class InputFile(Struct, frozen=True):
@@ -58,7 +58,7 @@ class InputFile(Struct, frozen=True):
 
     Args:
         name: its path, an address, or `-` for standard input.
-        root: the folder that it has to stay in; "" for a file that a person named.
+        root: the folder in which it must be; "" for a file that a user named.
     """
 
     name: str
@@ -70,7 +70,7 @@ class InputFile(Struct, frozen=True):
 
     @property
     def is_named(self) -> bool:
-        """Return whether a person named the file itself, and no folder above it."""
+        """Return whether a user named the file itself, and not a folder above it."""
         return not self.root
 
     @property
@@ -85,7 +85,7 @@ OpenFile: TypeAlias = Callable[[InputFile], IO[bytes]]
 
 
 def as_input_file(file: AnyFile) -> InputFile:
-    """Return a file with the folder that it has to stay in."""
+    """Return a file with the folder in which it must be."""
     return file if isinstance(file, InputFile) else InputFile(str(file))
 
 
@@ -102,7 +102,7 @@ def open_file(file: InputFile) -> IO[bytes]:
 
 
 def read_start(file: AnyFile, open_file: OpenFile = open_file, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return a file, or its beginning with at least a byte more than `max_bytes`; `-` is standard input.
+    """Return the bytes of a file; of a larger file the beginning, with more than `max_bytes`. `-` is standard input.
 
     Raises:
         OSError: the file cannot be read.
@@ -127,7 +127,7 @@ def read_whole(file: AnyFile, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def is_regular_file(file: InputFile) -> bool:
-    """Return whether a path is a regular file that is read; of a file in a folder, whether it stays in the folder."""
+    """Return whether a path is a regular file, and, for a file in a folder, whether it is really in the folder."""
     if file.is_named:
         return file.path.is_file()
     try:
@@ -138,7 +138,7 @@ def is_regular_file(file: InputFile) -> bool:
 
 
 class FoundFile(Struct, frozen=True):
-    """A file of a folder, or why it is not read; `reason` is "" for a file that is."""
+    """A file of a folder; `reason` says why it is not read, "" if it is read."""
 
     file: InputFile
     reason: str = ""
@@ -146,7 +146,7 @@ class FoundFile(Struct, frozen=True):
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """The files of files and folders, each once.
+    """The named files and the files in named folders, each once.
 
     problems: places that do not exist or cannot be listed. not_read: entries of a folder that are not read, because
     they are not regular files, or lead out of the folder.
@@ -171,8 +171,8 @@ def walk_folder(
 
     Args:
         folder: where to begin; the folder itself may be a link, or such a folder.
-        is_wanted: says by its name whether a file is wanted.
-        enters: says by its name whether the files of a folder are wanted.
+        is_wanted: returns for a name whether such a file is wanted.
+        enters: returns for a name whether the files of such a folder are wanted.
         root: the folder that links may lead to; "" for the folder itself.
         on_error: is called with the error of a folder that cannot be listed.
     """
@@ -215,7 +215,7 @@ def folders_not_entered(folder: Path, enters: Callable[[str], bool]) -> Iterator
 
 
 def _holds_dependencies(folder: str, name: str, files: Sequence[str]) -> bool:
-    """Return whether a package manager fills a folder with the files of others, which nobody applies."""
+    """Return whether a package manager fills a folder with dependencies, which nobody applies."""
     if name == _VENDOR:
         return any(lock in files for lock in _LOCKS_ABOVE) or any(map(partial(_has_file, folder), _LISTS_INSIDE))
     return name in _OF_DEPENDENCIES or _has_file(folder, _VIRTUAL_ENVIRONMENT)
@@ -226,7 +226,7 @@ def _has_file(folder: str, name: str) -> bool:
 
 
 def is_unicode(name: str) -> bool:
-    """Return whether reports can have a name: file systems allow any bytes."""
+    """Return whether a name can be written into reports; file systems allow any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -261,7 +261,7 @@ def leads_out_by_link(folder: Path) -> bool:
 
 
 def write_file_of_folder(file: Path, text: str) -> None:
-    """Write a file of a folder again; a link in its place is replaced, and its target stays."""
+    """Overwrite a file of a folder; a link in its place is replaced, and its target is not changed."""
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     try:
@@ -273,7 +273,9 @@ def write_file_of_folder(file: Path, text: str) -> None:
 
 
 def _read_pieces(stream: IO[bytes], max_bytes: int) -> bytes:
-    """Read until the end or beyond the bound; one large read() would make room for all of the bound at once."""
+    """Read until the end or beyond the bound, in pieces, because one large read() would reserve memory for the whole
+    bound.
+    """
     pieces, size = list[bytes](), 0
     for piece in iter(partial(stream.read, min(_PIECE_BYTES, max_bytes + 1)), b""):
         pieces.append(piece)
@@ -352,7 +354,7 @@ def _return_inside(root: str, top: list[str], at: list[str], waiting: deque[str]
 
 
 def _regular_descriptor(name: str, mode: int, folder: int) -> int:
-    """Open a file of an open folder, unless it is or meanwhile became something else than a regular file."""
+    """Open a regular file of an open folder, and refuse what is, or meanwhile became, another kind of file."""
     if stat.S_ISREG(mode):
         descriptor = os.open(name, _FILE, dir_fd=folder)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -362,14 +364,12 @@ def _regular_descriptor(name: str, mode: int, folder: int) -> int:
 
 
 def path_as_shown(file: str | Path) -> str:
-    """Return a path as people read it: relative to the working directory, when it is below."""
+    """Return a path for messages: relative to the working directory if it is below it."""
     place, here = Path(file), Path.cwd()
     return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
 
 
 def url_in_place_of_file(file: str | Path) -> str:
-    """Return the address that a person wrote where a file was expected, or ""; a Path has lost one of its two
-    slashes.
-    """
+    """Return the address that a user wrote in place of a file, or ""; a Path has only one of its two slashes."""
     match = _ADDRESS.fullmatch(str(file))
     return f"{match[1]}://{match[2]}" if match else ""

@@ -1,10 +1,11 @@
-"""JSON as an API server reads it: one value of some bytes; of a text one, several in a row, or one a line, with places.
+"""Reads JSON as an API server reads it: one value from bytes, or one or several values from a text, with their
+places.
 
-Knows no files. The differences from the standard library's reader are those of Go and Kubernetes: NaN and Infinity are
-refused, numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json), and each byte that is not
-UTF-8, or half of a surrogate pair, becomes U+FFFD (encoding/json unquote). If a key occurs twice in an object, the last
-counts, and a note is given. A part that is nested deeper than walks over objects may go becomes an `Unread`, and so
-does a number that no double can hold: Go reads 10,000 levels, and keeps the text of fields that it does not decode.
+It differs from the standard library in the same ways as Go and Kubernetes: NaN and Infinity are refused, numbers
+outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json), and each byte that is not UTF-8, or half of
+a surrogate pair, becomes U+FFFD (encoding/json unquote). If a key occurs twice in an object, the last counts, and a
+note is given. A part that is nested deeper than walks over objects may go becomes an `Unread`, and so does a number
+that no double can hold: Go reads 10,000 levels, and keeps the text of fields that it does not decode.
 
 The depth of JSON is told from its bytes before anything recurses into it. Brackets are counted at a nanosecond each,
 and nothing is decoded.
@@ -28,7 +29,7 @@ from webhook.yamltext.unread import Unread, cut_deep_parts
 
 _BLOCK: Final = 1 << 16
 _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-"""An opening bracket adds one level, a closing bracket removes one: -1 as a signed byte."""
+"""Translates an opening bracket to 1 level, and a closing bracket to -1 as a signed byte."""
 _NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
 _NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
 _STRETCH: Final = 32
@@ -87,7 +88,7 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
     """Return the value of any JSON that an API server reads or keeps.
 
-    It is about ten times slower than msgspec, which refuses some of this input.
+    This is about ten times slower than msgspec, which refuses some of this JSON.
 
     Raises:
         ValueError: not JSON.
@@ -98,7 +99,7 @@ def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Return the text of some bytes, with U+FFFD for each byte that is not UTF-8, as Go's decoder."""
+    """Return the text of some bytes, with U+FFFD for each byte that is not UTF-8, as in Go's decoder."""
     return data.decode(errors=_INVALID_BYTES)
 
 
@@ -129,7 +130,7 @@ def _whole_escape(match: re.Match[str]) -> str:
 
 
 class _Decoder(json.JSONDecoder):
-    """Decodes text with NaN for each of some parts that are not read."""
+    """Decodes text with NaN in place of each part that is not read."""
 
     def __init__(self, parts: Iterator[Unread], objects: _ObjectBuilder | None = None) -> None:
         super().__init__(
@@ -147,7 +148,7 @@ def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
 
 
 class _ObjectBuilder:
-    """Builds the objects of a text, and notes the keys that one of them has with different values.
+    """Builds the objects of a text, and notes repeated keys with different values.
 
     `lost`: those of them of which the last value lacks something.
     """
@@ -226,8 +227,8 @@ def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: boo
 
 
 def end_of_value(text: str, offset: int, longest: int) -> int:
-    """Return where the value at `offset` ends, which was read already; 0 if it has more characters than
-    `longest`, or is nested too deeply.
+    """Return the end of the value at `offset`, which is valid; 0 if it has more characters than `longest`, or is
+    nested too deeply.
     """
     shown = text[offset : offset + longest]
     if is_deeper_than(MAX_DEPTH, shown.encode(errors="replace")):
@@ -250,13 +251,11 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
 
 
 def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> JsonError:
-    """Return the error for the first key that is repeated in one object of the value, if possible one that loses
-    something.
-    """
+    """Return the error for the first repeated key in an object of the value, if possible one with a lost value."""
     keys = objects.lost or objects.repeated
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
-        if len(steps) > MAX_DEPTH:  # which was not read
+        if len(steps) > MAX_DEPTH:  # the part is an `Unread`
             continue
         path = tuple(steps)
         if path in seen and path[-1] in keys:
@@ -267,7 +266,7 @@ def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> J
 
 
 def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
-    """Yield the path and the offset of every key and item of the value at `offset`, in order."""
+    """Yield the path and the offset of each key and item of the value at `offset`, in order."""
     steps: list[str | int] = []  # one for each open bracket
     opened: list[str] = []
     expects_step = False
@@ -313,7 +312,7 @@ def is_deeper_than(bound: int, body: bytes) -> bool:
 
 
 def _depth_after_brackets(steps: bytes, depth: int, bound: int) -> int | None:
-    """Return the depth after some brackets that begin at a depth; None if they go deeper than `bound`."""
+    """Return the depth after some brackets that follow a depth; None if they go deeper than `bound`."""
     rest, rounds = _remove_innermost_bracket_pairs(steps)
     down = rest.count(b"\x01")
     if depth + down + rounds <= bound:

@@ -1,4 +1,4 @@
-"""Texts that are filled in later, by a shell, a template engine, a controller or a person: `${NAME}`, `<name>`.
+"""Recognizes placeholders: texts that a shell, a template engine, a controller or a person replaces later.
 
 The only definition of such texts. It cannot be checked before it is filled in: a rule about names or amounts skips it,
 and a value of another type may replace it.
@@ -20,14 +20,14 @@ _BLANKS: Final = (
     ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
     ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
 )
-"""Patterns of blanks with what each begins with. In a text of 100,000 such signs, each of these patterns needs 2
-milliseconds, and one pattern for all kinds would need 10.
+"""The signs with which blanks begin, each with its pattern. For a text of 100,000 such signs, each pattern takes 2
+milliseconds, and one pattern for all of them would take 10.
 """
 _SIGN_OF_BLANK: Final = re.compile(r"[<@%]|__|\[\[|\(\(")
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|ZERO)$)[A-Z]{4,}")
-"""One word of capital letters, which is never a final value of a number or boolean."""
+"""Matches a word of capital letters that is never the final value of a number or boolean."""
 _IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
 """A word in single parentheses, which is never a final number, truth value or amount."""
 _OF_VALS: Final = "ref+"
@@ -92,7 +92,7 @@ def has_placeholder_variable(text: str) -> bool:
 
 
 def _is_blank_to_fill_in(text: str) -> bool:
-    """Return whether the text has a blank that a person has to fill in."""
+    """Return whether the text has a blank that a person fills in."""
     if text in _DOTS or any(word in text for word in _WORDS):
         return True
     if _SIGN_OF_BLANK.search(text) is None:

@@ -1,4 +1,6 @@
-"""Finds the places of paths in YAML documents and in JSON texts when they are needed, and the lines there."""
+"""Finds the places of paths in YAML documents and in JSON texts, only when they are needed, and the lines at these
+places.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_w
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
-"""The most characters of a document with lines that are shown, because all its nodes are visited first."""
+"""The most characters of a document whose lines are shown, because all of its nodes are visited before."""
 _MOST_SCALARS: Final = 5000
-"""How many scalars of a field are searched for words."""
+"""The most scalars of a field that are searched for words."""
 _COMMANDS: Final = ("command", "args")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-"""Matches what ends a line in YAML 1.1 (b-break)."""
+"""Matches the end of a line in YAML 1.1 (b-break)."""
 
 
 class Extent(NamedTuple):
@@ -83,7 +85,7 @@ class Places:
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor.
 
-        `words`: the place of the first of them that is in the field counts instead.
+        If the field contains one of `words`, the place of the first such word is returned.
         """
         extent = self.extents[at]
         line, column = extent.place
@@ -118,7 +120,9 @@ class Places:
         return None
 
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
-        """Return the line of that place without confidential values; None if the document is too long."""
+        """Return the line at the place of `position`, without confidential values; None if the document is too
+        long.
+        """
         return self.line_at(at, *self.position(at, path, words))
 
     def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
@@ -147,7 +151,7 @@ class Places:
 
 
 def _scalars_below(node: Any) -> Iterator[tuple[bool, Any]]:
-    """Yield the scalars of a node in order, each once, and whether they are words of a command."""
+    """Yield the scalars of a node in order, each once, and whether each is a word of a command."""
     seen: set[int] = set()
     waiting = [(False, node)]
     while waiting:
@@ -202,7 +206,7 @@ def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
         return None
     child = None
-    for key, value in node.value:  # the last one counts
+    for key, value in node.value:  # the last of repeated keys counts
         if _is_merge(key):
             sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
             child = next(filter(None, (_child(source, step) for source in sources)), child)
@@ -216,11 +220,11 @@ def _is_merge(scalar: Any) -> bool:
 
 
 _MOST_LISTS: Final = 8
-"""A value inside more lists has the place of the list around it; no API of Kubernetes has so many."""
+"""A value inside more lists gets the place of the list around it; no API of Kubernetes has so many."""
 
 
 _MOST_BLANKS: Final = 1000
-"""Blanks around a colon: real files have fewer."""
+"""The most blanks around a colon; real files have fewer."""
 
 
 class JsonPlaces(Struct):
@@ -237,7 +241,7 @@ class JsonPlaces(Struct):
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the value at an offset, or of its nearest existing ancestor.
 
-        `words`: the place of the first of them that is in the field counts instead.
+        If the field contains one of `words`, the place of the first such word is returned.
         """
         if self.lines is None:
             self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
@@ -251,7 +255,7 @@ class JsonPlaces(Struct):
         return line, offset - self.lines[line - 1] + 1
 
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
-        """Return the line of that place; None if the object is too long."""
+        """Return the line at the place of `position`; None if the object is too long."""
         first, begins = self.position(at)
         if at not in self.shown:
             end = jsontext.end_of_value(self.text, at, LONGEST_SHOWN)

@@ -1,8 +1,9 @@
-"""Builds the values of any YAML text from the parser's events without recursion, so that no text can exhaust the stack.
+"""Builds the values of any YAML text from the events of the parser, without recursion, so that no text can exhaust
+the stack.
 
-Values mean the same as to kubectl v1.36 (scalars): if a key occurs twice in a mapping, the last counts, and a note is
-given if that loses something. kustomize refuses its resources with such a key. A `<<` also counts more than the keys
-before it, unlike in YAML 1.1 and in kustomize; a note is also reported.
+Values are those of kubectl v1.36 (scalars.py). If a key occurs twice in a mapping, the last value counts, and a note
+is given if a value is lost, or if kustomize refuses the file because of the key. A `<<` overrides the keys before it,
+unlike in YAML 1.1 and in kustomize; this also gives a note.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LONGEST_PATH: Final = 1_000
 _LONGEST_KEY: Final = 300
 _EXPECTED: Final = "; expected it once"
 _VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
-"""The classes of events inside a document."""
+"""The classes of events that are about values."""
 
 
 class YamlError(Exception):
@@ -75,9 +76,9 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
     """Yield every document of a text with its number in the stream, empty ones included.
 
     Args:
-        places: the text; gets to know where its documents begin.
-        repeated: gets the notes about keys that occur twice in one mapping, if that loses a value or kustomize
-            refuses it; kubectl v1.36 also uses the last one.
+        places: the text; the extents of its documents are added to it.
+        repeated: the list to which notes about repeated keys of a mapping are added, if a value is lost or kustomize
+            refuses the file.
 
     Raises:
         YamlError: the text cannot be read.
@@ -104,7 +105,7 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
 
 
 def _extent(begun: Any, first: Any, ended: Any) -> Extent:
-    """Return the extent of a document from the events of its start, its first value and its end."""
+    """Return the extent of a document from the events of its beginning, its first value and its end."""
     start, value = begun.start_mark, first.start_mark
     return Extent(start.index, ended.start_mark.index, start.line, start.column, (value.line, value.column))
 
@@ -141,7 +142,7 @@ class _Reader:
         if frame and isinstance(frame.container, dict) and frame.key is None:
             raise self._fail(event, "a mapping or list cannot be a key; expected text")
         if len(self.frames) >= MAX_DEPTH:
-            self.frames.clear()  # so that the message does not print the path
+            self.frames.clear()  # so that the message has no long path
             raise self._fail(event, f"nested more than {MAX_DEPTH} levels deep")
         if event.anchor:
             self.anchors[event.anchor] = None
@@ -188,7 +189,7 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """Store the value of a key. If the key had a value before, note whether something of it is lost."""
+        """Store the value of a key. If the key had a value before, note whether a part of that is lost."""
         if frame.repeated is not None:
             repeat = frame.repeats.setdefault(key, _Repeat())
             repeat.count += 1
@@ -198,7 +199,7 @@ class _Reader:
         frame.merged.discard(key)
 
     def _note_repeated_keys(self, frame: _Frame) -> None:
-        """Tell of the keys of a mapping that has just ended, with its path unless that is long."""
+        """Add notes about the repeated keys of a mapping that just ended, with its path unless it is long."""
         is_long = sum(len(each.key or "") for each in self.frames) > _LONGEST_PATH
         path = "" if is_long else self._path()
         result = "kustomize refuses the file" if self.refuses_repeats else "kubectl uses the last"
@@ -239,7 +240,7 @@ class _Reader:
         frame.merged |= merged.keys()
 
     def _scalar(self, event: Any) -> JSON:
-        """Return the value of a scalar by its tag, else by its style: quoted is text, plain is resolved."""
+        """Return the value of a scalar, by its tag or otherwise by its style: with quotes it is a text."""
         if event.style and not event.tag:
             return event.value
         tag = (event.tag or "").removeprefix("tag:yaml.org,2002:")
@@ -267,12 +268,12 @@ class _Reader:
 
 
 def _shown(key: str) -> str:
-    """Return a key for a message; many mappings may have one long key."""
+    """Return a key for a message, shortened, because many mappings may repeat a long key."""
     return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}…"
 
 
 def _is_merge_key(event: Any) -> bool:
-    """Return whether a key that reads `<<` merges: neither in quotes nor with the tag of another type."""
+    """Return whether a key `<<` merges: it has neither quotes nor the tag of another type."""
     return isinstance(event, yaml.ScalarEvent) and not event.style and event.tag in (None, "tag:yaml.org,2002:merge")
 
 

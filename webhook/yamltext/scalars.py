@@ -1,8 +1,7 @@
-"""The meaning of a plain YAML scalar in kubectl: null, a bool, a number or text.
+"""Reads a plain YAML scalar as kubectl does: as null, a boolean, a number or a text.
 
-Knows no files and no YAML library. Rules: sigs.k8s.io/yaml v1.6.0 with go.yaml.in/yaml/v2 v2.4.3 resolve.go, and its
-conversion to JSON: `yes`, `on` and `y` are true, `017` is octal, `1_000` a number, `1.0` the int 1; dates and `12:30`
-stay text.
+Source: sigs.k8s.io/yaml v1.6.0 with go.yaml.in/yaml/v2 v2.4.3 resolve.go, and its conversion to JSON: `yes`, `on` and
+`y` are true, `017` is octal, `1_000` is a number, `1.0` is the integer 1; dates and `12:30` stay texts.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _WORDS: dict[str, JSON] = {
 _NO_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-_DIGITS = 400  # longer numbers are infinite as a double
+_DIGITS = 400  # digits; a longer number is infinite as a double
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -61,7 +60,7 @@ def _number(text: str, plain: str) -> JSON:
 
 
 def _whole(plain: str) -> int:
-    """Read a whole number by its prefix; a single leading zero means octal."""
+    """Return a whole number by its prefix; a single leading zero means octal."""
     sign, digits = (-1, plain[1:]) if plain[0] == "-" else (1, plain.removeprefix("+"))
     if digits[0] == "0" and digits[1:].isdigit():
         return sign * int(digits, 8)
@@ -69,7 +68,7 @@ def _whole(plain: str) -> int:
 
 
 def key(value: JSON) -> str:
-    """Return the text of a mapping key: JSON has no other keys.
+    """Return a mapping key as a text, because JSON has no other keys.
 
     Raises:
         ValueError: null is not a key.

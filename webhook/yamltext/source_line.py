@@ -1,6 +1,6 @@
-"""One line of a file as a report may show it, with the place in it that a finding is about.
+"""Defines a line of a file for reports, with the place in it that a finding is about.
 
-Knows how much of a long line is shown; confidential.py knows the values that are hidden.
+Long lines are cut here; confidential.py finds the values that are hidden.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from msgspec import Struct
 from webhook.yamltext.confidential import HIDDEN
 
 _MOST: Final = 240
-"""Characters of a line that are kept: a JSON document may be one line of a megabyte."""
+"""The most characters of a line that are kept; a JSON document may be one line of a megabyte."""
 _BEFORE: Final = 40
-"""Characters before the place, at most, if the line has to be cut."""
+"""The most characters before the place in a line that is cut."""
 _MORE: Final = "…"
 _WORD: Final = re.compile(r"""- |"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:,\[\]{}"']+|.""")
 
 Columns: TypeAlias = tuple[int, int]
-"""Where a part of a line begins and ends, in characters from 0."""
+"""The beginning and the end of a part of a line, in characters from 0."""
 
 
 class SourceLine(Struct, frozen=True):
@@ -61,13 +61,13 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 Words: TypeAlias = tuple[str, ...]
-"""The wrong words in a field: the place of the field is the place of the first of these words."""
+"""Wrong words in a field; the first of them gives the place of a finding about the field."""
 
 Locate: TypeAlias = Callable[[str, Words], Place]
-"""Returns the place in the input of a printed field path, or of a word in the field."""
+"""Returns the place in the input of a field, from its path as a text, or of a word in the field."""
 
 Lines: TypeAlias = Callable[[str, Words], SourceLine | None]
-"""Returns the line at that place; None if there is none to show."""
+"""Returns the line at such a place; None if no line can be shown."""
 
 
 def offset_of_word(text: str, word: str) -> int:
@@ -84,7 +84,7 @@ def _continues(character: str) -> bool:
 
 
 def source_line(text: str, column: int, confidential: Iterable[Columns]) -> SourceLine:
-    """Return the line as a report shows it, with confidential parts hidden.
+    """Return the line for reports, with confidential parts hidden.
 
     Args:
         text: the line in the file.

@@ -1,4 +1,6 @@
-"""Recognizes files that are not manifests: templates of Helm charts and others, and texts without keys of an object."""
+"""Recognizes files that are not manifests: templates of Helm charts and of other engines, and texts without
+objects.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ _JSON: Final = re.compile(rb'"(?:apiVersion|kind)"\s*:')
 _FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")
 """Matches a key of YAML within braces."""
 _MIME: Final = re.compile(rb"(?i)(?:MIME-Version:|Content-Type:[ \t]*multipart/)")
-"""The first line of a message in parts, such as the user data of a node, which may have a NodeConfig as a part."""
+"""Matches the first line of a message in parts, such as the user data of a node, which may contain a NodeConfig."""
 
 
 def looks_like_manifest(data: bytes) -> bool:

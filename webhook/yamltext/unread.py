@@ -1,7 +1,7 @@
-"""Parts of JSON that are not decoded: an API server stores JSON that is too deep for code to recurse into.
+"""Represents parts of JSON that are not decoded, because API servers store JSON that is too deep for recursive code.
 
-An `Unread` replaces the part in the object and keeps its text, so that it is written unchanged. Code that reads inside
-it gets an error and never an empty answer. Two such parts can be compared. Knows only JSON.
+An `Unread` replaces the part in the object and keeps its text, so that it is written unchanged. Code that reads
+inside it gets an error and never an empty answer. Two such parts can be compared.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from webhook.deadline import Deadline
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|NaN|Infinity', re.DOTALL)
-"""Characters that open or close a level; a constant that JSON does not have replaces a part that is cut out."""
+"""Matches texts, brackets, and the constants that JSON does not have, one of which replaces a part that is cut
+out."""
 _VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|[^\s"{}\[\]:,]+', re.DOTALL)
 _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
 _CONTAINERS: Final = {"{": "}", "[": "]"}
 NO_FIELD: Final = "claimgate: not read"
-"""The name of a field that only an `Unread` has. msgspec reads an object of another class as a mapping, and takes every
-error of `__getitem__` for a missing field."""
+"""The name of a field that only an `Unread` has. It is needed because msgspec reads objects of other classes as
+mappings, and treats every error of `__getitem__` as a missing field."""
 
 
 class _UnreadType(type):
@@ -44,7 +45,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
 
     __slots__ = ("_digest", "reason", "text")
     cel_size: ClassVar[int] = 1
-    """The size of the part in the costs of CEL, as of every value without a size."""
+    """The size of the part for the costs of CEL, which is that of every value without a size."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
@@ -52,7 +53,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
         self._digest = b""
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the parts are equal; nothing but another such part can be compared with one.
+        """Return whether the parts are equal; comparing one with an object or a list is an error.
 
         Raises:
             UnreadPartError: the other value is an object or a list, which may be equal.
@@ -80,7 +81,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
         return Unread, (self.text, self.reason)
 
     def __bool__(self) -> bool:
-        """Return true: an empty object or list, and 0, are always read."""
+        """Return true, because empty objects and lists, and 0, are never left undecoded."""
         return True
 
     def __getitem__(self, key: object) -> None:
@@ -98,7 +99,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
 
 
 def refuse_unread_part(value: object) -> None:
-    """Refuse a part that was not read, where other code would report an absent field.
+    """Refuse a part that was not read; without this check, other code would report an absent field.
 
     Raises:
         UnreadPartError: the value is such a part.
@@ -138,7 +139,9 @@ def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> 
 
 
 def _digest_of_json(text: str) -> bytes:
-    """Return a digest of a value: the order of keys, the form of numbers and how texts are escaped do not matter."""
+    """Return a digest of a value that is independent of the order of keys, the form of numbers, and escapes in
+    texts.
+    """
     opened: list[tuple[str, list[bytes]]] = [("[", [])]
     for token in _VALUE.finditer(text):
         mark = token[0]

@@ -1,7 +1,8 @@
-"""YAML and JSON files: objects, and every path of an object back to its line.
+"""Reads the objects of YAML and JSON files, with the place of every path of an object.
 
-A file that cannot be read as a whole is read in pieces, the documents between `---` or the lines of JSON lines, so that
-one mistake does not hide the rest of a file. Knows files and folders; reading.py reads YAML, and jsontext.py JSON.
+A file that cannot be read as a whole is read in pieces, which are the documents between `---` or the lines of JSON
+lines, so that one mistake does not hide the rest of a file. reading.py reads YAML texts, and jsontext.py JSON
+texts.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Document:
         return self._source.position(self._at, path, words) if self._source else (0, 0)
 
     def source_line(self, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
-        """Return the line of that place without hidden values; None if it cannot be shown."""
+        """Return the line at the place of `position`, without hidden values; None if it cannot be shown."""
         return self._source.source_line(self._at, path, words) if self._source else None
 
     def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
@@ -87,7 +88,7 @@ class Document:
         return self._source.ignore_comments(line) if self._source else ()
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
-        """Return the problem of a message about a path, with its file, line and column."""
+        """Return the problem with a message about a path, with the file, line and column of the path."""
         line, column = self.position(path)
         return InputProblem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
 
@@ -105,7 +106,7 @@ class FileParts(Struct, frozen=True):
 
 
 class _Dialect(Struct, frozen=True):
-    """What differs for the program that reads a text: Places has the same fields."""
+    """The differences between the programs for which a text is read, as in `Places`."""
 
     words_are_text: bool = False
     refuses_repeats: bool = False
@@ -227,7 +228,7 @@ def _documents_or_error(parts: FileParts) -> tuple[Document, ...]:
 
 
 def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
-    """List the paths of the files in files and folders. Raises as `required_files`."""
+    """List the paths of the named files and the files in named folders. Raises as `required_files`."""
     return tuple(each.path for each in required_files(places))
 
 
@@ -292,19 +293,21 @@ def hidden_listing(places: Iterable[str | Path]) -> Listed:
 
 
 def listing_of_folders_not_entered(places: Iterable[str | Path]) -> Listed:
-    """List the folders that `listing` leaves out because they hold dependencies or test data, as not read."""
+    """Return a listing of the folders that `listing` leaves out because they have dependencies or test data."""
     folders = (input_files.folders_not_entered(Path(place), _is_not_hidden) for place in places)
     return Listed(not_read=tuple(each for of_place in folders for each in of_place))
 
 
 def problem_of_file_not_read(file: FoundFile) -> InputProblem:
-    """Return the problem that something in a folder is not read."""
+    """Return the problem that a file or link in a folder is not read."""
     fix = "; name a folder that holds both" if "outside" in file.reason else ""
     return InputProblem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
 
 
 def is_manifest_name(name: str) -> bool:
-    """Return whether a file of a folder is read by its name: the endings of YAML and JSON, and not hidden."""
+    """Return whether a file in a folder is read: its name must have an ending of YAML or JSON, and must not be
+    hidden.
+    """
     return _has_manifest_ending(name) and not name.startswith(".")
 
 
@@ -317,7 +320,7 @@ def _may_hide_manifests(name: str) -> bool:
 
 
 def problem_of_absent_file(place: str | Path) -> InputProblem:
-    """Return the problem that the file or folder does not exist, perhaps because the name is an address."""
+    """Return the problem that a file or folder does not exist; an address gets its own text."""
     if address := input_files.url_in_place_of_file(place):
         return InputProblem(
             message="is an address, and only files, folders and `-` are read: download it", file=address
@@ -400,7 +403,7 @@ def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltex
 
 
 class _Piece(Struct, frozen=True):
-    """A part of a text that can be read alone, and the number of lines above it."""
+    """A part of a text that can be read separately, and the number of lines above it."""
 
     text: str
     above: int
@@ -440,7 +443,7 @@ def _pieces(text: str, file: str) -> list[_Piece]:
 
 
 def _is_json_lines(text: str) -> bool:
-    """Return whether a line is a whole object; in indented JSON no line is."""
+    """Return whether a line has a whole object, which no line of indented JSON has."""
     return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
 
 
