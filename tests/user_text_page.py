@@ -14,23 +14,26 @@ _BEGINS = "<!-- expressions: tests/user_text_page.py -->"
 _ENDS = "<!-- end -->"
 
 USES: Mapping[str, tuple[Use, str]] = {
-    "webhook.cel.library.moments._TERM": (Use.IN_A_ROW, "`_sum_duration_terms` ends at the first text that is no term"),
+    "webhook.cel.library.moments._TERM": (
+        Use.IN_A_ROW,
+        "`_sum_duration_terms` ends at the first text that is not a term",
+    ),
     "webhook.apimachinery.paths._STEP": (
         Use.IN_A_ROW,
-        "`_longest_path_and_end` ends at the first text that is no step",
+        "`_longest_path_and_end` ends at the first text that is not a step",
     ),
     "webhook.yamltext.source_line._WORD": (Use.BEGINNING, "`source_line` tries it at one place of a line"),
-    "webhook.apimachinery.names.DNS_LABEL": (Use.WHOLE, "only its text is used"),
-    "webhook.apimachinery.names.DNS_SUBDOMAIN": (Use.WHOLE, "only its text is used"),
-    "webhook.apimachinery.names.DNS_1035_LABEL": (Use.WHOLE, "only its text is used"),
-    "webhook.apimachinery.names._KEY": (Use.WHOLE, "only its text is used"),
-    "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "only its text is used"),
+    "webhook.apimachinery.names.DNS_LABEL": (Use.WHOLE, "it matches whole texts; other patterns contain it"),
+    "webhook.apimachinery.names.DNS_SUBDOMAIN": (Use.WHOLE, "never matched: only messages quote its text"),
+    "webhook.apimachinery.names.DNS_1035_LABEL": (Use.WHOLE, "it matches whole texts; messages quote its text"),
+    "webhook.apimachinery.names._KEY": (Use.WHOLE, "it matches whole texts; messages quote its text"),
+    "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "it matches whole texts; messages quote its text"),
     "webhook.workloads.table._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
 }
 """How an expression is used, if its module does not show this."""
 
 BOUNDED: Mapping[str, str] = {
-    "webhook.cel.syntax.lexer._TOKEN": "a token begins where the last one ended; a text without its closing quote is "
+    "webhook.cel.syntax.lexer._TOKEN": "each token begins at the end of the previous token; a text without its closing quote is "
     "read to the end of its line, or once for each kind of triple quote; an expression has at most 100,000 characters",
     "webhook.cel.library.url: re.compile(f'[{characters}]|%(?i:{bytes_})')": "made of constants when the module "
     "is imported; it matches at most three characters",
@@ -38,7 +41,7 @@ BOUNDED: Mapping[str, str] = {
     "the workload table; white space is read only after `kind`",
     "webhook.commands.test: re.compile(text)": "the user of `claimgate test --run` writes it",
     "webhook.cluster.decoding._TOKEN": "JSON of the API server, of at most 16 MiB; a string without its end is the last token",
-    "webhook.facts.command_lines.shell._ALONE": "a word that does not match is read whole by `_PLAIN` next",
+    "webhook.facts.command_lines.shell._ALONE": "if a word does not match, `_PLAIN` then reads the whole word",
     "webhook.facts.device_failures.probes: re.compile('|'.join(document.value[each]))": "the shipped "
     "`model_servers.yaml`, with patterns that are checked in the same way",
     "webhook.facts.model_servers.started_servers: re.compile(row['switches'])": "the shipped `servers.yaml`, with "
@@ -50,7 +53,7 @@ BOUNDED: Mapping[str, str] = {
     "webhook.facts.gpu.devices: re.fullmatch(self.form, name)": "the shipped `devices.yaml`, with patterns that are "
     "checked in the same way",
     "webhook.apimachinery.names: re.search(f'[^A-Za-z0-9{re.escape(allowed)}]', name)": "it matches one character",
-    "webhook.yamltext.placeholders._BLANKS[1][1]": "with a second `__` it matches, so only the text after the last `__` is read in vain",
+    "webhook.yamltext.placeholders._BLANKS[1][1]": "it matches if another `__` follows, so only the text after the last `__` is read without a match",
     "webhook.rules.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text before the root "
     "of a path of the catalogue",
     "webhook.conversion.cluster_policy: re.sub(f'(object|oldObject)\\\\.{part}', f'\\\\1.{inner}.{part}', text)": "a "
@@ -77,7 +80,7 @@ def page() -> str:
 
 def _tables() -> list[str]:
     found = find_expressions()
-    lines = ["| expression | who bounds it |", "|---|---|"]
+    lines = ["| expression | what bounds it |", "|---|---|"]
     lines += [f"| {_cell(home)} | {who} |" for home, who in sorted(BOUNDED.items())]
     lines += ["", "| expression | how it is used |", "|---|---|"]
     lines += [f"| {_cell(home)} | {why} |" for home, (_, why) in sorted(USES.items())]
