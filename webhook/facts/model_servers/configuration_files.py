@@ -9,6 +9,7 @@ NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -31,6 +32,7 @@ from webhook.typed.pods import Container, PodSpec
 from webhook.typed.volumes import Volume, VolumeMount
 from webhook.yamltext import yamlfile
 
+_REFERENCE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _READ_VARIABLES: Final = frozenset((TGI, NIM))
 """The servers with sizes that variables set."""
 _SERVERS: Final = frozenset((VLLM, SGLANG, TENSORRT_LLM))
@@ -62,11 +64,13 @@ def with_configuration_file(
 
 
 def with_variables_of_config_maps(server: StartedServer, container: Container, subject: Subject) -> StartedServer:
-    """Return a server with the variables that the container takes from known ConfigMaps.
+    """Return a server with the variables that the container takes from known ConfigMaps, and with the arguments that
+    are such a variable, `$(NAME)`. A script may set another value for `$NAME`.
 
     The container's own variables win over those of `envFrom`, and a later ConfigMap wins over an earlier one.
     """
-    if server.name not in _READ_VARIABLES:
+    named = {each: match for each, text in server.arguments.values.items() if (match := _REFERENCE.fullmatch(text))}
+    if server.name not in _READ_VARIABLES and not named:
         return server
     variables = dict[str, str]()
     for source in container.env_from:
@@ -77,7 +81,14 @@ def with_variables_of_config_maps(server: StartedServer, container: Container, s
         data = _data_of_config_map(reference.name, subject)
         if reference.key in data:
             variables[variable.name] = data[reference.key]
-    return replace(server, variables={**variables, **server.variables}) if variables else server
+    if not variables:
+        return server
+    server = replace(server, variables={**variables, **server.variables})
+    read = {each: server.variables.get(match[1]) for each, match in named.items()}
+    values = {each: value for each, value in read.items() if value is not None and not is_variable(value)}
+    if not values:
+        return server
+    return replace(server, arguments=replace(server.arguments, values={**server.arguments.values, **values}))
 
 
 def _data_of_config_map(name: Any, subject: Subject) -> Mapping[str, str]:
