@@ -1,7 +1,8 @@
 """What claimgate finds in variations of the faults and traps of inference servers and shared GPUs, in
 tests/data/siblings.
 
-A case has words that one finding must have (`must`), or, as a trap, words that no finding may have (`never`), in lower
+A case has words that one finding must have (`must`), or, as a trap, words that no finding may have (`never`). Cases with
+a mended variant or an answer of `simulate` are judged as the cases of tests/data/inference are; the others ignore upper
 case. `python -m tests.simulation.test_sibling_cases` names the wrong cases.
 """
 
@@ -10,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault_cases import holds_words, judge, read_cases
+from tests.fault_cases import holds_words, judge, judge_case, read_cases
 
 CASES = read_cases(Path(__file__).parents[1] / "data" / "siblings" / "cases.jsonl")
 
 
 def is_right(case):
-    """Whether a fault is found, or a trap gets no finding about it."""
+    """Whether a fault is found and its mended variant has no such finding, or a trap gets no finding about it."""
+    if not {"fixed", "fixed_context", "simulate"}.isdisjoint(case):
+        verdict = judge_case(case)
+        return verdict.told and not verdict.wrong and not verdict.answer
     said = judge(case["files"], case["context"], is_whole=case["whole"])
     texts = [each.lower() for each in said.texts]
     if case["trap"]:
