@@ -72,10 +72,10 @@ def test_a_job_with_a_value_of_a_wrong_type_is_refused(capsys, tmp_path):
 def test_a_job_without_known_nodes_is_not_reported_as_starting(job, capsys):
     got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE)
     assert (got, told["answer"], told["starts"]) == (0, "nothing-found", None)
-    assert told["unknown"] == [{"what": "nodes not compared: none is known", "aspects": ["nodes"], "rules": []}]
+    assert told["unknown"] == [{"what": "nodes not compared: no node was read", "aspects": ["nodes"], "rules": []}]
     assert run_command_line(["simulate", str(EXAMPLES / f"{job}.yaml"), *WHOLE]) == 0
     said = capsys.readouterr().out
-    assert "nothing found that stops it; nodes not compared: none is known" in " ".join(said.split())
+    assert "nothing found that stops it; nodes not compared: no node was read" in " ".join(said.split())
     assert "can start" not in said
 
 

@@ -157,7 +157,7 @@ def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion
     """Yield a question about requirements of the pods that are not compared with nodes."""
     nodes = _objects_of_cluster(cluster, NODE)
     if not nodes:
-        what = "not compared: none is known"
+        what = "not compared: no node was read"
     elif not cluster.is_whole():
         what = f"not compared: there may be others than the {counted(len(nodes), 'node')} of the files"
     elif name := first_node_without_amounts(IdentityKey(nodes)):

@@ -121,7 +121,7 @@ def _titled_lines(why: Why) -> Iterator[tuple[str, str]]:
     if explanation.made:
         made = ", ".join(f"{count} {_kind_in_plural(kind, count)}" for kind, count in explanation.made.items())
         count, ready = explanation.pods
-        yield "made of it", f"{made}; {ready} of {counted(count, 'pod')} ready" if count else made
+        yield "created for it", f"{made}; {ready} of {counted(count, 'pod')} ready" if count else made
     if len(explanation.statements) > _MOST_STATEMENTS:
         yield "left out", f"{len(explanation.statements) - _MOST_STATEMENTS} more statements, which -o json has"
     for each in explanation.unknown:

@@ -120,7 +120,7 @@ def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObje
     ]
     ordered = _decisive(root, statements, tree)
     made = Counter(text_at(each, ("kind",)) for each in tree.objects)
-    cut = (f"only {MOST_OBJECTS} of the objects that controllers made of it are read",) if tree.is_cut else ()
+    cut = (f"only {MOST_OBJECTS} of the objects that controllers created for it are read",) if tree.is_cut else ()
     pods_ready = len(current), sum(map(is_ready, current))
     explanation = Explanation(
         about=name_of(root),
