@@ -45,7 +45,7 @@ def test_check_reports_coverage_and_portability(capsys):
 
 
 def test_check_in_text_prints_a_summary(capsys):
-    verdict = "4 policies compile, 3 portable, 1 more after export; 1 fails for every object, 1 may be wrong\n"
+    verdict = "4 policies compile; API servers can evaluate 3, and 1 more after export; 1 fails for every object, 1 may be wrong\n"
     wrong = (
         f"fails (ValidatingAdmissionPolicy, {input_files.path_as_shown(POLICIES)}/policies.yaml): compiles\n"
         "    fails for every object: `object.spec.absent` does not exist in Pod\n"
@@ -77,7 +77,7 @@ def test_check_reports_reasons_that_export_cannot_remove(tmp_path, capsys):
     assert run_command_line(["policies", "check", "--verbose", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "    portable: no: uses facts (gpu), which only claimgate computes\n" in out
-    assert out.startswith("1 policy compiles, 0 portable; 1 may be wrong\n")
+    assert out.startswith("1 policy compiles; API servers can evaluate 0; 1 may be wrong\n")
 
 
 DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments"]}
@@ -126,7 +126,7 @@ def test_check_reports_needed_lookups_and_policies_that_cannot_be_converted(tmp_
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, [*asks, *old])))
     assert run_command_line(["policies", "check", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    assert "2 portable; 2 may be wrong; 1 only with `claimgate serve --authorizer`\n" in told
+    assert "evaluate 2; 2 may be wrong; 1 only with `claimgate serve --authorizer`\n" in told
     assert "    it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; " in told
     assert "API servers send widgets.example.com in version v1, which claimgate cannot convert to v1beta1" in told
 

@@ -183,7 +183,7 @@ def has_certain_mistakes(one: dict[str, Any]) -> bool:
 def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
     portable = sum(one["portable"] for one in described)
     rewritten = sum(one["exported"] == "rewritten" for one in described)
-    after = f", {rewritten} more after export" if rewritten else ""
+    after = f", and {rewritten} more after export" if rewritten else ""
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
     wrong = sum(any(lines_about_mistakes(one)) for one in described)
     untried = sum(bool(one["notTried"]) for one in described)
@@ -193,7 +193,7 @@ def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
     asking = sum(one["asksAuthorizer"] for one in described)
     asks = f"; {asking} only with `claimgate serve --authorizer`" if asking else ""
     unknown = f"; {untried} not tried on every kind" if untried else ""
-    return f"{compiled}, {portable} portable{after}; {rest}{unknown}{asks}"
+    return f"{compiled}; API servers can evaluate {portable}{after}; {rest}{unknown}{asks}"
 
 
 def lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
