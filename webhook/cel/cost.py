@@ -183,5 +183,5 @@ class ClockCheckingIterator:
             yield self._chunk
 
     def __length_hint__(self) -> int:
-        """Return how many elements are left; exact when the range has an exact length."""
+        """Return how many elements are left; exact if the length of the source is known."""
         return self._left + length_hint(self._chunk)

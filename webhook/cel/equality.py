@@ -1,6 +1,6 @@
 """Equality and order of CEL values. Source of the rules: cel-go v0.26.0 common/types.
 
-Every entry of lists and maps is charged to the deadline, if there is one.
+Every entry of lists and maps is charged to the deadline, if the caller has one.
 """
 
 from __future__ import annotations

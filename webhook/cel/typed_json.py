@@ -1,8 +1,8 @@
 """Reads and writes CEL values and types as JSON that distinguishes them: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
 int)`.
 
-This is the format of the conformance corpora (tests/data/cel/README.md). Opaque values can only be encoded, because
-they have no literal form.
+This is the format of the conformance corpora (tests/data/cel/README.md). Opaque values, structures and JSON
+patches can only be encoded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def decode_value(typed: JSON) -> Any:
     """Return the value of typed JSON.
 
     Raises:
-        ValueError: the value is not typed JSON, or is opaque.
+        ValueError: the value is not typed JSON, or can only be encoded.
     """
     if not isinstance(typed, dict) or len(typed) != 1:
         raise ValueError(f'expected an object with one key such as {{"int": "1"}}, found {json.dumps(typed)[:80]}')

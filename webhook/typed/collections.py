@@ -33,14 +33,14 @@ class Items(Sequence[Item]):
         return len(self._values)
 
     def __bool__(self) -> bool:
-        return bool(self._values)  # without the call of len(): dozens a review
+        return bool(self._values)  # without a call of len(), which each review would make dozens of times
 
     def __iter__(self) -> Iterator[Item]:
         values, deadline = self._values, self._deadline
         work = len(values)
         if work > STEP:
             return iter(deadline.charge_for_items(values))
-        deadline.left -= work  # as `charge_for_items`, without the cost of a call: thousands a review
+        deadline.left -= work  # as `charge_for_items`, without a call, which each review would make thousands of times
         if deadline.left < 0:
             deadline.check_clock()
         return iter(values)
@@ -123,7 +123,7 @@ class Entries(Mapping[str, Value]):
         work = len(values)
         if work > STEP:
             return _ChargedItems(values, deadline)
-        deadline.left -= work  # as `spend`, without the cost of a call: dozens a review
+        deadline.left -= work  # as `spend`, without a call, which each review would make dozens of times
         if deadline.left < 0:
             deadline.check_clock()
         return values.items()

@@ -38,7 +38,8 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
             such a Select is not a selection. A Call with a target in this table is a function in a namespace, and the
             target is a part of its name. For a StructNode, the name is the name of its type. Variables of
             comprehensions are not in the table.
-        overloads: the possible signatures of a call: one if the types are known, otherwise all that fit.
+        overloads: the possible signatures of a call: one signature if the types are known, otherwise all
+            signatures that fit the known types.
         candidates: the signatures among which a call chooses at run time, if they differ from `overloads`. If the
             checker leaves several, cel-go chooses among all signatures with the number of arguments.
         planned: whether an expression with failing constants is refused (Environment.planned).

@@ -250,7 +250,7 @@ def _type_of_macro(checker: TypeChecker, node: Macro) -> Type:
     complaints = checker.issues.count
     operand = checker.handlers[type(node.operand)](checker, node.operand)
     if node.name in ("optMap", "optFlatMap"):
-        # the expansion has the operand twice, and cel-go reports both
+        # the expansion has the operand twice, so cel-go reports its issues twice
         checker.issues.repeat_since(complaints)
     checker.scopes.append(_types_of_macro_variables(checker, node, operand))
     bodies = []

@@ -1,4 +1,4 @@
-"""Turns Python's exceptions in generated code into CEL errors, and computes the cost to subtract for them.
+"""Turns Python's exceptions in generated code into CEL errors, and computes the cost that each gives back.
 
 Every operation of generated code that can fail has a unique line number; the table of places has the operation of
 each line. The texts of errors are those of cel-go v0.26.0 (interpreter/attributes.go resolutionError,

@@ -97,7 +97,7 @@ def _successive_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]
 
 
 def operand_try_statement(compiler: ExpressionCompiler, body: list[ast.stmt], error: str) -> ast.stmt:
-    """Return a statement that runs `body` and stores its error, unless an earlier error counts more."""
+    """Return a statement that runs `body` and stores its error, unless an earlier error counts (error_that_counts)."""
     refund_for = code.call_node(compiler.reference_to_object(compiler.refund_for), code.name_node("x"))
     first = code.call_node(compiler.reference_to_object(error_that_counts), code.name_node(error), code.name_node("x"))
     keep = code.assignment_node(error, first)

@@ -59,7 +59,7 @@ class SizeGuards(Struct):
 
 
 def _own_text(node: Node) -> object:
-    """Return the text of a node itself; maps, structures and lists with optional elements are never equal to others."""
+    """Return the text of a node itself; maps, structures and lists with optional elements equal no other node."""
     match node:
         case Literal():
             return type(node.value), repr(node.value)

@@ -213,7 +213,7 @@ class PausingAuthorizer:
         self._most = most
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
-        """Return the decision on a question that was answered; raise UnansweredQuestion for a new one.
+        """Return the decision on a question that was answered; raise UnansweredQuestion for a new question.
 
         Raises:
             UnansweredQuestion: the question is new.

@@ -86,8 +86,8 @@ def needs_deadline(overloads: Iterable[Overload]) -> bool:
 
 
 def find_implementation(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
-    """Return the implementation for values of these classes. If there is none, return a function that raises `no such
-    overload`. The first argument is the Deadline if one of the signatures is metered.
+    """Return the implementation for values of these classes, or a function that raises `no such overload` if no
+    signature takes them. The first argument is the Deadline if one of the signatures is metered.
     """
     metered = needs_deadline(overloads)
     possible = [each for each in overloads if _classes_fit_overload(each, kinds)]

@@ -200,9 +200,9 @@ def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]
     """Return the indexes of the keys in ascending order of the keys; equal keys keep their order.
 
     Nothing can interrupt Python's own sort, which is one call of C. So random keys divide a long list of keys into
-    parts (a sample sort), and Python sorts each part. This takes about the same time and gives the same order, because
-    equal keys go into one part in their order. Long texts are first replaced by their ranks: a list may have the same
-    text a hundred thousand times, and each comparison would read the whole text.
+    parts (a sample sort), and Python sorts each part. The parts take about as long as one sort and give the same
+    order, because equal keys go into one part in their order. Long texts are first replaced by their ranks: a list
+    may have the same text a hundred thousand times, and each comparison would read the whole text.
     """
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > _LONG * len(keys)

@@ -67,7 +67,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 
 class NamedFormat(Struct, frozen=True, eq=False):
-    """A format: its name upstream, the function that finds problems in a text, and the pattern length that costs count.
+    """A format: its name upstream, the function that finds problems in a text, and a pattern's length for the cost.
 
     metered: the function takes the Deadline after the text; the functions of other formats search for a pattern in C.
     """
@@ -178,7 +178,7 @@ FORMATS = {
     "date": NamedFormat("date", date_problems, len(_TIME)),
     "datetime": NamedFormat("datetime", datetime_problems, len(_TIME)),
 }
-"""The format of each name in an expression. The lengths: format.go MaxRegexSize."""
+"""The format of each name in an expression. The lengths of patterns come from format.go MaxRegexSize."""
 
 
 def find_format_by_name(name: str) -> Optional:

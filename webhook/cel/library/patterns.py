@@ -2,9 +2,9 @@
 
 Nothing interrupts RE2 while it compiles or searches, and a pattern of ten characters may become a program of 8 MB. RE2
 limits the memory of a program, and stops as soon as it needs more. So a user's pattern is first compiled with little
-memory, which takes at most a few milliseconds. If that fails and there is time, it is compiled with much memory; the
-event loop never has this time. A pattern that is still too large is not evaluated, although Go accepts patterns of up
-to 128 MB.
+memory, which takes at most a few milliseconds. If that fails and the caller has time, it is compiled with much memory;
+the event loop never has this time. A pattern that is still too large is not evaluated, although Go accepts patterns of
+up to 128 MB.
 
 The times were measured with google-re2 1.1 on 10,000 random patterns with nesting, counts and classes of Unicode
 (tests/cel/test_patterns.py generates them).

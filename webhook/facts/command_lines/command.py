@@ -71,13 +71,13 @@ class LaunchedProgram(NamedTuple):
     Args:
         by: the launcher; `python` for one program without a launcher, `several` for several launchers, "" for no
             program.
-        processes: processes on each node; None if only the running script knows.
+        processes: processes on each node; None if the command sets no number, or if only the running script knows.
         per_node: the number of processes on each node as written; `?` if the script computes it.
         nodes: the number of nodes as written; `?` if the script computes it.
         node_rank: the rank of the node, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
         address: where nodes find each other, as written; `localhost` for a single node.
-        ranks: processes in all; None if only the running script knows.
+        ranks: processes of all nodes; None in the same cases.
         hosts: whether the command names other hosts than the hosts of the job.
         named_hosts: the hosts that the command lists instead of a hostfile, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
@@ -132,7 +132,7 @@ class _ContainerCommand(Typed):
 
 
 def launch_of_container(container: Container) -> LaunchedProgram:
-    """Return what the command of a container starts; a word that is not a text is unknown."""
+    """Return what the command of a container starts; nothing if one of its words is not a text."""
     words = _ContainerCommand(container.json, container.at, container.reading).certain_words()
     return _launch_of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
 
@@ -220,7 +220,7 @@ def _is_script_that_changes_hosts(word: str) -> bool:
 
 
 def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
-    """Return the environment variables with values in the container; the last value of a name counts."""
+    """Return the environment variables whose values are certain; the last value of a name counts."""
     known: dict[str, str] = {}
     for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)

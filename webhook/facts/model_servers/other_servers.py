@@ -44,7 +44,7 @@ _TRITON_SERVER: Final = re.compile(r"\btritonserver\b")
 
 
 def processes_of_tgi(server: StartedServer) -> ServerProcesses:
-    """Return the number of shards that TGI starts: the number of GPUs if nothing sets it."""
+    """Return the shards that TGI starts; their number is not known if nothing sets it."""
     shards = _shards_of_tgi(server)
     is_single = (server.arguments.text("sharded") or server.variables.get("SHARDED", "")).lower() == "false"
     if shards is None:

@@ -52,7 +52,7 @@ def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False, vendor:
     tensor, pipeline, context, data = (size or 1 for size in sizes)
     world = tensor * pipeline * context
     if backend == "ray" and nodes > 1:
-        return ServerProcesses(unknown="vLLM refuses several nodes beside the executor ray")
+        return ServerProcesses(unknown="vLLM refuses several nodes together with the executor ray")
     is_ray = backend == "ray" or arguments.text("data-backend") == "ray"
     if is_ray or (joins_ray and backend == "" and nodes == 1):
         if vendor == "amd" and not joins_ray:
@@ -113,7 +113,7 @@ def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_
 
 
 def wants_no_gpu(server: StartedServer, image: str) -> bool:
-    """Return whether a build or an argument makes vLLM run on the CPU."""
+    """Return whether an argument, a variable or the image makes vLLM run on the CPU."""
     device = server.arguments.values.get("device") or server.variables.get("VLLM_TARGET_DEVICE") or ""
     return device == "cpu" or _CPU.search(image.rsplit("/", 1)[-1]) is not None or "vllm-cpu" in image
 

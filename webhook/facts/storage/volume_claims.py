@@ -191,7 +191,7 @@ def check_classes_of_ephemeral_volumes(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
-    """Check the claims that a controller creates for an object, one for all of its pods."""
+    """Check the claims that a controller creates for all pods of an object together."""
     view = subject.cluster_view()
     for path, mounting in subject.once(read_mounts).mounts_of_created_claims().items():
         claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
@@ -218,7 +218,7 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
 
 def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
     """Return whether several nodes can mount a ReadWriteOnce claim, because its class makes network file systems. If
-    the class is not known, its name decides, such as `nfs-client`.
+    the class is not known, its name decides: `nfs-client`, for example.
     """
     name = claim.storage_class_name
     provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""

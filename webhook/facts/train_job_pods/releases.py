@@ -23,7 +23,7 @@ from webhook.rules.problem import MissingObject
 OLDEST: Final[Release] = (2, 0)
 ADAPTERS: Final[Release] = (2, 1)  # torchtune trains adapters
 STEP_CONTAINERS: Final[Release] = (2, 1)  # a labelled step needs its container
-TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides instead of podSpecOverrides; resources of the runtime count
+TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides, no podSpecOverrides; counts resources of the runtime
 QUEUES: Final[Release] = (2, 1)  # podGroupPolicy.volcano
 PATCHES: Final[Release] = (2, 2)  # runtimePatches instead of podTemplateOverrides
 LENGTHS: Final[Release] = (2, 2)  # the schemas limit the length of lists and texts
@@ -31,7 +31,7 @@ FLUX_AND_MORE: Final[Release] = (2, 2)  # the policies flux, jax and xgboost; vo
 NUMBERS_ONLY: Final[Release] = (2, 2)  # numProcPerNode no longer accepts words
 GANG_RESOURCES: Final[Release] = (2, 2)  # PodGroups count resourcesPerNode (kubeflow/trainer#2980)
 WHOLE_JOBSET: Final[Release] = (2, 3)  # patches merge into the JobSet, resources merge per key
-FIXED_GRACE: Final[Release] = (2, 3)  # terminationGracePeriodSeconds of a patch does not change
+FIXED_GRACE: Final[Release] = (2, 3)  # terminationGracePeriodSeconds of a patch is immutable
 INITIALIZER_MOUNT: Final[Release] = (2, 3)  # kubeflow/trainer#3714
 INJECTION: Final[Release] = (2, 3)  # torch.envInjection; more checks of the torch, mpi and flux plugins
 CLAIMS: Final[Release] = (2, 4)  # resourceClaimsPerNode, and claims in runtimePatches (KEP-2782)
@@ -70,7 +70,7 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
     """Return the installed Trainer under the assumptions of a policy.
 
     Raises:
-        LookupFailed: the ConfigMap names no release.
+        LookupFailed: what the ConfigMap names is not a release.
     """
     release, takes_claims, name = own.trainer, own.device_claims, INSTALLED_RELEASE.scope.name
     if release is None or takes_claims is None:

@@ -226,7 +226,7 @@ def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
 
 
 def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of an update: numbers that do not fit, and changes of immutable fields."""
+    """Yield the problems of an update: numbers of pods that do not fit together, and changes of immutable fields."""
     for task in job.spec.tasks:
         if job.spec.has_no_placeholders:
             yield from validate_task_min_available(task, "lower minAvailable of the task")
