@@ -1,4 +1,4 @@
-"""Parses `-o FORMAT[=FILE]`, writes to the chosen outputs, and describes a run for the head of its report.
+"""Parses `-o FORMAT[=FILE]`, writes to the chosen outputs, and describes a run for the beginning of its report.
 
 Knows no format.
 """
@@ -136,7 +136,7 @@ class Report(Generic[Entry]):
                 self._drop_stream(stream, error)
 
     def end(self, totals: Totals) -> None:
-        """Write the end to every output.
+        """Write the end of the report to every output.
 
         Raises:
             BrokenPipeError: the reader of stdout went away; the files are complete.

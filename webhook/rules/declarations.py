@@ -68,7 +68,7 @@ def code_function(known: Collection[str]) -> Overload:
 
 
 def problem_as_cel_value(problem: Problem, action: str) -> JSON:
-    """Return a problem as a CEL value."""
+    """Return a problem with its action as a CEL value."""
     return {
         "code": RuleCode(problem.code),
         "path": problem.path,

@@ -26,7 +26,7 @@ _ITEM: Final = "\n* "
 _COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
 """Matches a colon that ends a part of a sentence, or a quoted part, because this may contain colons."""
 _NOTE: Final = 100
-"""The most characters of the note about a list."""
+"""The most characters of the remark at the head of a list."""
 
 
 _EXPRESSION: Final = "expression '"
@@ -71,7 +71,8 @@ def sentence_without_path(problem: Problem) -> str:
 
 
 def split_off_fix(message: str) -> tuple[str, str]:
-    """Return the message of a policy in CEL, and its fix; "" if the text does not end with a fix.
+    """Split the message of a policy in CEL into the message and its fix; the fix is "" if the text does not end with
+    one.
 
     Each sentence of the text is `path: found message: fix`, as in problem_as_sentence. Equal fixes are returned once.
     """
@@ -173,7 +174,7 @@ def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> s
 
 
 def shorten_text(text: str, longest: int) -> str:
-    """Return a text of at most `longest` characters. Only texts of users and of policies of other authors are too
-    long.
+    """Return a text of at most `longest` characters. Only texts from users, or from policies of other authors, are
+    longer.
     """
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -49,10 +49,11 @@ class Suite:
         return assembly.objects_of_files([file for name in names for file in self._files(self.folder / name, name)])
 
     def policies_folder(self) -> Path:
-        """Return the folder of the suite, which has its policies, after a check that no file in it leads outside.
+        """Return the folder of the suite, which has its policies, after a check that no link in it leads outside the
+        root.
 
         Raises:
-            InputError: one does.
+            InputError: a link does.
         """
         list(self._files(self.folder, str(self.folder)))
         return self.folder

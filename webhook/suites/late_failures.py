@@ -54,7 +54,7 @@ def read_uncovered_failures(file: Path = NOT_COVERED) -> Sequence[UncoveredFailu
 
 
 def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[UncoveredFailure] = ()) -> str:
-    """Return the whole page, topics in alphabetical order."""
+    """Return the whole page, with the topics in alphabetical order."""
     topics: dict[str, list[StatedRule]] = {}
     for entry in rules_of_policies(policies).values():
         if entry.rule.fails not in ("", AT_ONCE) or entry.rule.issue_links_by_name:
