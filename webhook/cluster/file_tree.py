@@ -1,16 +1,8 @@
-"""The view of the cluster for an object of the named files. Its layers are the objects of --context, of the object's
-own file, and of the files that are applied together with this file (the unit).
-
-The first layer that has an object with the name counts. If this layer has several different objects with the name, or
-an object with an unknown namespace, the answer is unknown. An object that no file has may still exist, unless the
-user says that the files are whole. Whole files have all objects, and an object without a namespace is in `default`.
-
-CustomResourceDefinitions and the Deployments of controllers are used from all files: a tree may define a kind, or
-install its controller, in one folder, and use the kind in another folder.
-"""
+"""KEEP"""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -23,7 +15,6 @@ from webhook.cluster.controllers import (
     find_releases_in_document,
     is_test_or_vendored_file,
 )
-from webhook.cluster.files_of_tests import reason_not_applied
 from webhook.cluster.interest import Index, objects_by_key
 from webhook.cluster.kustomizations import FilesAppliedTogether, Unit, normalize_path, object_with_template_labels
 from webhook.cluster.lookup import describe_lookup
@@ -37,6 +28,31 @@ from webhook.cluster.naming import (
     objects_with_final_names,
 )
 from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
+
+_FOLDERS: Final = frozenset(("test", "tests", "e2e", "fixtures"))
+_ASSERTION: Final = "an assertion of a test, which has only the fields that are compared"
+_EXPECTED: Final = "the expected output or failure of a test, which nobody applies"
+
+
+def is_in_folder_of_tests(file: str) -> bool:
+    """Return whether a file is in a folder of tests below the working directory."""
+    return not posixpath.isabs(file) and not _FOLDERS.isdisjoint(file.split("/")[:-1])
+
+
+def is_assertion(file: str) -> bool:
+    """Return whether a file has the name of an assertion: `01-assert.yaml`, `assert.yaml` or `01-errors.yaml`."""
+    stem = posixpath.splitext(posixpath.basename(file))[0].lower().replace("_", "-")
+    before, _, word = stem.rpartition("-")
+    return word in ("assert", "asserts", "assertion") or (word in ("error", "errors") and before.isdigit())
+
+
+def reason_not_applied(file: str) -> str:
+    """Return why the objects of a file are never applied, "" if they may be."""
+    if is_assertion(file):
+        return _ASSERTION
+    steps = file.split("/")
+    is_expected = is_in_folder_of_tests(file) and any(step.startswith("expected") for step in steps)
+    return _EXPECTED if is_expected else ""
 
 
 class FileTree:

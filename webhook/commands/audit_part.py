@@ -20,7 +20,7 @@ from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.files_of_tests import is_assertion, is_in_folder_of_tests, reason_not_applied
+from webhook.cluster.file_tree import is_assertion, is_in_folder_of_tests, reason_not_applied
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.deadline import Deadline
