@@ -1,4 +1,17 @@
-"""KEEP"""
+"""The view of the cluster for an object of the named files. Its layers are the objects of --context, of the object's
+own file, and of the files that are applied together with this file (the unit).
+
+The first layer that has an object with the name counts. If this layer has several different objects with the name, or
+an object with an unknown namespace, the answer is unknown. An object that no file has may still exist, unless the
+user says that the files are whole. Whole files have all objects, and an object without a namespace is in `default`.
+
+CustomResourceDefinitions and the Deployments of controllers are used from all files: a tree may define a kind, or
+install its controller, in one folder, and use the kind in another folder.
+
+Assertions and expected outputs of tests are recognized by the names of their files. kuttl and Chainsaw compare these
+objects with those of a cluster, so they have only the fields that are compared. The audit does not read them, and they
+do not exist in this view.
+"""
 
 from __future__ import annotations
 
