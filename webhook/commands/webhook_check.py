@@ -94,7 +94,7 @@ def servers_that_deny_nothing(
                 if flag in _ENFORCEMENT_ACTION and action in ("warn", "audit"):
                     place = "/".join(filter(None, namespace_and_name(one)))
                     why = "a request that claimgate cannot answer is refused, and no other request is"
-                    yield f"Deployment {place} has {word}, and failurePolicy is Fail: {why}: leave one of both out"
+                    yield f"Deployment {place} has {word}, and failurePolicy is Fail: {why}: set only one of them"
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):

@@ -79,11 +79,11 @@ _INACTIVE: Final[Mapping[str, str]] = {
 """The meanings of the reasons of Active=False of a ClusterQueue."""
 _EVICTED: Final[Mapping[str, str]] = {
     "Preempted": "Kueue preempted it for another job",
-    "PodsReadyTimeout": "Kueue took it back because its pods were not ready in time",
+    "PodsReadyTimeout": "Kueue evicted it because its pods were not ready in time",
     "AdmissionCheck": "Kueue evicted it because an admission check demanded it",
-    "ClusterQueueStopped": "Kueue took it back because its ClusterQueue was stopped",
-    "LocalQueueStopped": "Kueue took it back because its LocalQueue was stopped",
-    "NodeFailures": "Kueue took it back because a node failed",
+    "ClusterQueueStopped": "Kueue evicted it because its ClusterQueue was stopped",
+    "LocalQueueStopped": "Kueue evicted it because its LocalQueue was stopped",
+    "NodeFailures": "Kueue evicted it because a node failed",
 }
 _ABSENT: Final[Mapping[str, str]] = {
     " doesn't exist": " does not exist",
@@ -163,7 +163,7 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
     evicted = true_condition(conditions, "Evicted")
     words = quota.words if quota else ""
     if evicted is not None:
-        before = _EVICTED.get(evicted.reason, f"Kueue took it back ({evicted.reason})")
+        before = _EVICTED.get(evicted.reason, f"Kueue evicted it ({evicted.reason})")
         is_new = quota is not None and quota.message != evicted.message  # at first a copy of the message
         says = f"{before}, and it waits again{f': {says}' if is_new else ''}"
         words = "; ".join(filter(None, (evicted.words, words if is_new else "")))
