@@ -15,7 +15,7 @@ Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.gpu.visible_devices import VARIABLES_BY_VENDOR, may_see_other_gpus, visible_gpus
@@ -93,27 +93,20 @@ _NO_GPUS: Final = frozenset(("void", "none", ""))
 _SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _GRACE_S: Final = 30
 _LONGEST_IMAGE: Final = 256
-_BUILDS: Final[Mapping[str, tuple[str, str, re.Pattern[str]]]] = {
-    "nvidia": (
-        "CUDA",
-        "AMD",
-        re.compile(
-            r"vllm/vllm-openai:(?!.*(rocm|cpu|xpu)).+"
-            r"|lmsysorg/sglang:(latest|v[0-9.]{1,12}(\.post[0-9])?)(-cu[0-9]{3})?"
-            r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}"
-        ),
-    ),
-    "amd": (
-        "ROCm",
-        "NVIDIA",
-        re.compile(
-            r"(vllm/vllm-openai-rocm|rocm/vllm|rocm/vllm-dev):.+"
-            r"|lmsysorg/sglang:v[0-9.]{1,12}(\.post[0-9])?-rocm.*"
-            r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}-rocm"
-        ),
-    ),
-}
-"""For the vendor of GPUs: its libraries, the other vendor, and published images with these libraries."""
+_CUDA_IMAGE: Final = re.compile(
+    r"vllm/vllm-openai:.+"
+    r"|lmsysorg/sglang:(latest|v[0-9.]{1,12}(\.post[0-9])?)(-cu[0-9]{3})?"
+    r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}"
+)
+_ROCM_IMAGE: Final = re.compile(
+    r"(vllm/vllm-openai-rocm|rocm/vllm|rocm/vllm-dev):.+"
+    r"|lmsysorg/sglang:v[0-9.]{1,12}(\.post[0-9])?-rocm.*"
+    r"|ghcr\.io/huggingface/text-generation-inference:[0-9.]{1,12}-rocm"
+)
+_OTHER_BUILD: Final = re.compile(r"rocm|cpu|xpu")
+"""Words in the tag of an image of vllm-openai that is not for CUDA."""
+_LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
+"""The libraries for the GPUs of a vendor, and the vendor's name in messages."""
 _EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-openai-rocm"}}
 """Images of a server for GPUs of each vendor."""
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
@@ -198,14 +191,23 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
 def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
     """Report a published image whose libraries do not fit the GPUs that its container requests."""
     image, vendor = member.container.image.removeprefix("docker.io/"), member.gpus.vendor
-    if not member.gpus.count or vendor not in _BUILDS or len(image) > _LONGEST_IMAGE:
+    build = _vendor_of_image(image) if len(image) <= _LONGEST_IMAGE else ""
+    if not member.gpus.count or vendor not in _LIBRARIES or build in ("", vendor):
         return
-    for build, (libraries, others, images) in _BUILDS.items():
-        if vendor != build and images.fullmatch(image):
-            message = f"has an image for {libraries}, but requests GPUs of {others}, so {member.server.name} finds none"
-            wanted, example = _BUILDS[vendor][0], _EXAMPLES.get(member.server.name, {}).get(vendor)
-            fix = f"use an image for {wanted}" + (f", such as {example}" if example else "")
-            yield IMAGE_OF_OTHER_VENDOR.problem(member.path, message, fix)
+    wanted, name = _LIBRARIES[vendor]
+    message = (
+        f"has an image for {_LIBRARIES[build][0]}, but requests GPUs of {name}, so {member.server.name} finds none"
+    )
+    example = _EXAMPLES.get(member.server.name, {}).get(vendor)
+    fix = f"use an image for {wanted}" + (f", such as {example}" if example else "")
+    yield IMAGE_OF_OTHER_VENDOR.problem(member.path, message, fix)
+
+
+def _vendor_of_image(image: str) -> str:
+    """Return the vendor of the GPUs that a published image is built for; "" if that is not known."""
+    if _ROCM_IMAGE.fullmatch(image):
+        return "amd"
+    return "nvidia" if _CUDA_IMAGE.fullmatch(image) and not _OTHER_BUILD.search(image) else ""
 
 
 def check_server(member: ServerContainer) -> Iterator[Problem]:

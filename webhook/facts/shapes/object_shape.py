@@ -161,20 +161,10 @@ def _is_in_release_schema(breach: Breach, release: Release) -> bool:
     return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
 
 
-_TEMPLATE_OF_JOB: Final = "spec.template"
-
-
 def check_values_of_volcano_object(subject: Subject) -> Iterator[Problem]:
-    """Report invalid values of an object of Volcano.
-
-    The check of a Volcano Job without tasks says that `spec.template` is in their place (volcano/job.py).
-    """
+    """Report invalid values of an object of Volcano."""
     if not subject.mismatches:
-        obj = subject.once(object_with_defaults)
-        without_tasks = _TEMPLATE_OF_JOB if not get(obj, ("spec", "tasks")) else ""
-        for problem in _check_values_against_schema_file(subject, obj, _VOLCANO):
-            if problem.code != UNKNOWN_FIELD.id or problem.path != without_tasks:
-                yield problem
+        yield from _check_values_against_schema_file(subject, subject.once(object_with_defaults), _VOLCANO)
 
 
 def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
