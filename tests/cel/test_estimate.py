@@ -108,7 +108,7 @@ def test_arithmetic_stops_at_the_bound():
 GUARDED = {
     "a list whose size was compared": ("x.size() > 5 || x.all(y, y > 0)", 30),
     "a list whose size was compared from the other side": ("5 < x.size() || x.all(y, y > 0)", 30),
-    "a comparison with >=, which leaves one less": ("x.size() >= 6 || x.all(y, y > 0)", 30),
+    "a comparison with >=, so the list has one element less": ("x.size() >= 6 || x.all(y, y > 0)", 30),
     "behind `short &&`": ("x.size() <= 5 && x.all(y, y > 0)", 30),
     "behind `!(long) &&`": ("!(x.size() > 5 || x.size() > 9) && x.all(y, y > 0)", 34),
     "size as a function": ("size(x) > 5 || x.all(y, y > 0)", 30),
@@ -118,7 +118,7 @@ GUARDED = {
 UNGUARDED = {
     "another list": "x.size() > 5 || z.all(y, y > 0)",
     "the comparison comes later": "x.all(y, y > 0) || x.size() > 5",
-    "a comparison that says that it is long": "x.size() > 5 && x.all(y, y > 0)",
+    "a comparison that holds only for long lists": "x.size() > 5 && x.all(y, y > 0)",
     "only one of two comparisons must hold": "(x.size() > 5 && z.size() > 5) || x.all(y, y > 0)",
     "another element of the list": "x.exists(y, y.size() > 9 || x.exists(z, z.matches('a')))",
     "a variable of the same name": "z.size() > 5 || x.exists(z, z.all(y, y > 0))",

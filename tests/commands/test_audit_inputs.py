@@ -124,7 +124,7 @@ def test_other_files_with_such_names_are_read(path, tmp_path, monkeypatch):
 
 
 def test_an_assertion_that_repeats_a_key_is_reported(tmp_path, monkeypatch, capsys):
-    """Without the missing `---`, the first object is not compared."""
+    """A `---` is missing between two objects, so the test compares only the second object."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\n"
     written(tmp_path, {"tests/00-assert.yaml": f"{pod.format('a')}\n{pod.format('b')}"})
     monkeypatch.chdir(tmp_path)
@@ -150,7 +150,7 @@ spec:
     ("path", "gpus", "options", "results"),
     [
         pytest.param("deploy/llm.yaml", 1, [], ["warn"], id="a warning elsewhere"),
-        pytest.param("tests/llm.yaml", 1, [], [], id="a test ends before"),
+        pytest.param("tests/llm.yaml", 1, [], [], id="a test is too short for this warning"),
         pytest.param("tests/llm.yaml", 1, ["--advice"], ["advice"], id="on request it is advice"),
         pytest.param("tests/llm.yaml", 0.5, [], ["fail"], id="another mistake in a test is reported"),
     ],
@@ -282,7 +282,7 @@ def test_no_folder_is_rendered_after_a_bound_of_the_audit(tmp_path, programs, bo
 
 @pytest.mark.skipif(not shutil.which("helm"), reason="needs helm")
 @pytest.mark.parametrize("asked", ["policy/v1", "policy/v1/PodDisruptionBudget"])
-def test_a_chart_that_asks_for_a_kind_gets_the_version_that_replaced_another(tmp_path, capsys, asked):
+def test_a_chart_that_asks_for_a_version_of_an_api_is_told_that_it_exists(tmp_path, capsys, asked):
     version = f'policy/{{{{ if .Capabilities.APIVersions.Has "{asked}" }}}}v1{{{{ else }}}}v1beta1{{{{ end }}}}'
     budget = f"apiVersion: {version}\nkind: PodDisruptionBudget\nmetadata: {{name: b}}\nspec: {{minAvailable: 1}}\n"
     chart = "apiVersion: v2\nname: c\nversion: 0.1.0\n"

@@ -92,10 +92,12 @@ def test_an_item_in_nested_lists_costs_one_step(begin, end):
         assert len({each.place().line for each in read.documents}) == 1
 
     read(1)
-    assert functions_entered(lambda: read(90)) < 12 * functions_entered(lambda: read(1))  # eight walks for places
+    assert functions_entered(lambda: read(90)) < 12 * functions_entered(
+        lambda: read(1)
+    )  # at most eight lists are searched for a line
 
 
-def test_a_place_in_too_many_nested_lists_is_that_of_an_outer_list():
+def test_an_item_in_too_many_nested_lists_has_the_line_of_an_outer_list():
     text = "[\n" * 12 + '{"kind": "Pod"},\n{"kind": "Job"}' + "]" * 12
     read = documents.documents_of_text(text, "x.json")
     assert [each.place().line for each in read.documents] == [9, 9]
@@ -111,7 +113,7 @@ def test_very_many_patterns_are_each_compiled_once(tmp_path):
     listed = []
     taken = functions_entered(lambda: listed.append(documents.list_sources([tmp_path])))
     assert len(listed[0].sources) == 11
-    assert taken < 400 * len(patterns)  # `fnmatch` calls this many to compile a pattern
+    assert taken < 400 * len(patterns)  # to compile one pattern, `fnmatch` enters about 400 functions
 
 
 def test_items_of_a_list_know_their_lines(tmp_path):

@@ -99,7 +99,7 @@ def test_the_printed_report_has_every_finding_and_no_form(page):
     page.devtools("Emulation.setEmulatedMedia", media="")
 
 
-def test_the_worst_findings_are_first_and_nothing_not_evaluated_is_open(page):
+def test_the_worst_findings_are_first_and_what_was_not_evaluated_is_folded(page):
     titles = page.run("return [...document.querySelectorAll('.group > h2')].map(e => e.textContent)")
     ranks = [(["Denied", "Warning", "Advice"].index(title.split(",")[0]), title) for title in titles]
     assert [rank for rank, _ in ranks] == sorted(rank for rank, _ in ranks)
@@ -175,7 +175,7 @@ def test_the_report_is_complete_without_scripts(opened, report):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_the_report_fits_and_has_no_barrier(page, width, scheme):
+def test_the_report_fits_the_screen_and_axe_finds_no_violation(page, width, scheme):
     page.look(width, scheme)
     assert page.run("return document.documentElement.scrollWidth <= window.innerWidth")
     if PICTURES:

@@ -1,5 +1,5 @@
-"""The owners of the formats publish schemas and programs. Those in a folder (docs/formats.md) validate the golden
-files. `make formats` runs these tests.
+"""Schemas and programs of the owners of the formats validate the golden files. CLAIMGATE_VALIDATORS names the folder
+with the schemas and programs (docs/formats.md). `make formats` runs these tests.
 """
 
 import json

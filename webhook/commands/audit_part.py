@@ -54,7 +54,7 @@ _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "valida
 """The phases of a review: created objects are mutated first. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
 _OF_LONG_RUNS: Final = "device-failures/"
-"""The beginning of the ids of rules about what fails in a long run; a test ends before."""
+"""Ids of rules about failures in long runs begin with this. In folders of tests, which are short, they are advice."""
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 

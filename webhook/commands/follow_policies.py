@@ -51,7 +51,7 @@ from webhook.text.wording import counted
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
 """A stored policy, and the conditions that its status should have."""
 EVERY_S: Final = 2.0
-"""Seconds between two polls, as between those of a replica for its files."""
+"""Seconds between two polls. Replicas poll their files at the same interval."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
 """The ClusterRole for the objects that stored policies look up."""
@@ -282,5 +282,5 @@ def _sentence_about_resources(policy: Policy) -> str:
         for group in sorted(rule.groups or ("*",)):
             for resource, sub in rule.resources:
                 named[f"{resource}/{sub}".rstrip("/") + (f".{group}" if group else "")] = None
-    more = ", and what holds pods" if policy.expands else ""
+    more = ", and kinds with pod templates" if policy.expands else ""
     return f"API servers ask about {', '.join(named)}{more}"

@@ -191,7 +191,7 @@ OF_TEST: Final = frozenset(
 )
 """The options of `test`: those about reading and compiling policies, and advice, which is printed after the cases."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
-    "authorizer": "serve has a switch; the API server answers",
+    "authorizer": "in serve it is a switch, and the API server answers",
     "no_defaults": "the API server has set the defaults",
     "unbound": "a cluster has bindings",
     "advice": "the webhook never reports advice",

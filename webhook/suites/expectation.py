@@ -18,7 +18,7 @@ from webhook.yamltext import yamlfile
 class Expectation:
     """The expected parts of an answer; parts that are None are not compared.
 
-    message is a part of the denial's text. warnings, advice, audited, unknown and errors have a part of every text.
+    message is a part of the denial's text. warnings, advice, audited, unknown and errors list a part of each text.
     audit_annotations has all annotations of the verdict, published_annotations those that policies publish. patched
     is a part of the resulting object, patched_object the whole object, and patch the exact operations. matched says
     whether any policy matches the request. rules has ids of rules. If the case expects a denial or warnings, the
@@ -116,7 +116,7 @@ class Expectation:
 
 
 def broken_rules(outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Return the ids of the broken rules, in the order of the decisions, including the decisions below a denial."""
+    """Return the ids of the broken rules, in the order of the decisions, including those that a denial also reports."""
     rules: dict[str, None] = {}
     for _, made in (*outcome.decisions, *outcome.further):
         if made.action == "deny":

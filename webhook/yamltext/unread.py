@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from webhook.deadline import Deadline
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|NaN|Infinity', re.DOTALL)
-"""Matches texts, brackets, and the constants that JSON does not have, one of which replaces a part that is cut
-out."""
+"""Texts, brackets, and the constants NaN and Infinity. JSON has no NaN, so NaN replaces each part that is cut out."""
 _VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|[^\s"{}\[\]:,]+', re.DOTALL)
 _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
@@ -35,7 +34,7 @@ class _UnreadType(type):
         raise UnreadPartError
 
 
-class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuses
+class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned below, and raises
     """A part of an object that was not decoded.
 
     Attributes:
@@ -53,7 +52,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
         self._digest = b""
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the parts are equal; comparing one with an object or a list is an error.
+        """Return whether two parts are equal. A part is never equal to a text, a number or null.
 
         Raises:
             UnreadPartError: the other value is an object or a list, which may be equal.
@@ -158,7 +157,7 @@ def _digest_of_json(text: str) -> bytes:
 
 
 def _plain_value(mark: str) -> str:
-    """Return a text, a number or a word in its one form; an integer of any size is compared by its digits."""
+    """Return a text, a number or a word in a form that equal values share. Integers of any size keep all digits."""
     if mark[0] == '"':
         return f'"{_TEXT.decode(mark)}'
     if mark in ("true", "false", "null"):

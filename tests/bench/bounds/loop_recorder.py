@@ -2,12 +2,12 @@
 each long callback.
 
 FILE gets a line for each callback of the loop that used the processor for LONG_S or more: its milliseconds of processor
-time and of the clock, its owner, and its place at a sample. For each long round of the loop, a line has the number and
-time of each kind of callback. A round is all callbacks between two polls of the sockets. Time in which the loop's
-thread waited for a processor counts only on the wall clock.
+time and of the clock, its owner, and its stack. A thread samples the stack while the callback runs. For each long round
+of the loop, a line has the number and time of each kind of callback. A round is all callbacks between two polls of the
+sockets. Time in which the loop's thread waited for a processor counts only on the wall clock.
 
 LOOP is `asyncio`, or `uvloop` as in production. uvloop does not report its callbacks, so a timer of one
-millisecond marks the end of a round, and a long round is recorded with its place at a sample.
+millisecond marks the end of a round, and a long round is recorded with a sampled stack.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Recorder:
             self._lines.write(f"{used * 1000:.1f} ms, a round: {shown}\n")
 
     async def beat(self) -> None:
-        """Write each long time between two runs of a timer, which a loop runs once a round; never ends."""
+        """Write each long time between two runs of a timer. The loop runs the timer once a round. Never ends."""
         begun = thread_time()
         while True:
             self._seen.clear()

@@ -101,7 +101,7 @@ _NOT_ASSUMED: Final[Mapping[str, tuple[Release, ...]]] = {
 
 
 def shipped_runtime(name: str, release: Release) -> JSON | None:
-    """Return the runtime that a release ships under a name, None for none. Later releases count as the newest."""
+    """Return the runtime of this name that a release ships, or None. Later releases count as the newest."""
     return _RUNTIMES.get((name, min(release, NEWEST_WITH_RUNTIMES)))
 
 

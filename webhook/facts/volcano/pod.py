@@ -41,7 +41,7 @@ from webhook.yamltext.placeholders import is_placeholder
 POD_QUEUE_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-exists",
     title="The queue does not exist",
-    why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
+    why="Volcano's webhook refuses the PodGroup of the workload, and the pods wait for the PodGroup.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
     issues=(
         "https://github.com/volcano-sh/volcano/issues/452",
@@ -51,7 +51,7 @@ POD_QUEUE_EXISTS: Final = VOLCANO_POD.rule(
 POD_QUEUE_OPEN: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-open",
     title="The queue is not open",
-    why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
+    why="Volcano's webhook refuses the PodGroup of the workload, and the pods wait for the PodGroup.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
 )
 POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
