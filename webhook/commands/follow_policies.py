@@ -51,7 +51,7 @@ from webhook.text.wording import counted
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
 """A stored policy, and the conditions that its status should have."""
 EVERY_S: Final = 2.0
-"""Seconds between two polls. Replicas poll their files at the same interval."""
+"""Seconds between two polls. Replicas poll their files as often by default (--reload)."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
 """The ClusterRole for the objects that stored policies look up."""
