@@ -17,7 +17,7 @@ from webhook.schema.sent import as_sent_by_api_server
 
 pytestmark = pytest.mark.e2e
 UNSEEN = {
-    "status is not looked at",
+    "status is not changed",
     # webhooks get []; kubectl gets objects from etcd's protobuf, which has no empty lists and no null bytes
     "an empty list that Go writes stays",
     "a null among bytes stays",
