@@ -66,7 +66,7 @@ def test_watches_that_ask_at_the_same_time_wait_for_one_answer():
 
 def test_a_failure_is_told_to_all_and_a_later_question_is_asked_again():
     connection = Asked(v1=LookupFailed("away"))
-    discovery = Discovery(connection)
+    discovery = Discovery(connection, 60.0)
     with pytest.raises(LookupFailed, match="away"):
         discovery.find_resource(CONFIG)
     connection.documents["v1"] = CORE

@@ -94,7 +94,7 @@ class Discovery:
         """Return the document at a path; None if there is none. Raises LookupFailed."""
         now = monotonic()
         with self._lock:
-            recent = {key: each for key, each in self._documents.items() if now - each.asked_at < self._shared_s}
+            recent = {key: each for key, each in self._documents.items() if each.may_answer(now, self._shared_s)}
             is_first = path not in recent
             document = recent.setdefault(path, _Document(now))
             self._documents = recent
@@ -108,6 +108,10 @@ class _Document(Struct, eq=False):
 
     asked_at: float
     answer: Future[JSON | None] = field(default_factory=Future)
+
+    def may_answer(self, now: float, shared_s: float) -> bool:
+        """Return whether the document answers further questions: it is recent, and it did not fail to come."""
+        return now - self.asked_at < shared_s and not (self.answer.done() and self.answer.exception() is not None)
 
     def ask(self, connection: Connection, path: str) -> None:
         """Ask for the document, and give the answer or the failure to all that wait for it."""
