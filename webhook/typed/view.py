@@ -19,8 +19,6 @@ _LONG: Final = 5_000
 """A search in more characters reserves its time in advance."""
 _CHARACTER_S: Final = 2e-7
 """The most seconds that a search takes for each character, where Python tries each alternative of a pattern."""
-_WORD_CHARACTER_S: Final = 2e-9
-"""The most seconds for one character while one word is searched: 0.3 to 1 ns measured, in texts of almost that word."""
 
 
 class ReadingContext(Struct):
@@ -102,17 +100,6 @@ class Typed:
             self.charge_search(text)
             if pattern.search(text) is not None:
                 return True
-        return False
-
-    def contains_any(self, words: Sequence[str], texts: Iterable[str]) -> bool:
-        """Return whether one of these texts of this object contains one of the words; each search is charged. This is
-        ten times faster than a pattern of alternatives, which Python tries at each character.
-        """
-        for text in texts:
-            self.charge_search(text, len(words) * _WORD_CHARACTER_S)
-            for word in words:
-                if word in text:
-                    return True
         return False
 
     def charge_search(self, text: str, character_s: float = _CHARACTER_S) -> None:

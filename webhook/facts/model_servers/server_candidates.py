@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.facts.gpu.device_pods import located_templates
 from webhook.facts.subject import Subject
 from webhook.rules.rule import RuleGroup
@@ -21,11 +22,12 @@ MODEL_SERVER: Final = RuleGroup(
     fails="start",
 )
 """Commands of model servers that cannot run in their pods."""
-_NAMES: Final = (
-    *("vllm", "sglang", "text-generation", "trtllm", "lmdeploy", "dynamo", "tritonserver", "triton_server"),
-    *("llama-server", "llama.cpp", "/nim/", "ray start"),
+_NAMES: Final = compile_policy_pattern(
+    r"vllm|sglang|text-generation|trtllm|lmdeploy|dynamo|triton_?server|llama-server|llama\.cpp|/nim/|ray start"
 )
-"""Texts in the image or the command of a container with a model server."""
+"""Texts in the image or the command of a container with a model server. RE2 reads a long script once for all."""
+_CHARACTER_S: Final = 5e-9
+"""The most seconds that this search takes for each character: 1.5 ns measured, 3.6 ns outside ASCII."""
 
 
 class ServerCandidate(NamedTuple):
@@ -38,7 +40,11 @@ class ServerCandidate(NamedTuple):
 
 def may_start_server(container: Container) -> bool:
     """Return whether a container may start a model server. The test is fast, because most containers do not."""
-    return container.contains_any(_NAMES, (container.image, *container.words))
+    for text in (container.image, *container.words):
+        container.charge_search(text, _CHARACTER_S)
+        if _NAMES.is_found_in(text):
+            return True
+    return False
 
 
 def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
