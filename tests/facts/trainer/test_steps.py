@@ -143,11 +143,11 @@ def test_claims_per_node_win_and_reach_only_the_node_in_2_4() -> None:
     ("jobs", "release", "expected"),
     [
         ([], (2, 3), ["needs a replicated job `model-initializer`"]),
-        ([replicated("model-initializer")], (2, 3), ["needs a container `model-initializer` in its replicated job"]),
+        ([replicated("model-initializer")], (2, 3), ["needs a container `model-initializer` in replicated job"]),
         (
             [replicated("model-initializer", {"name": "model-initializer"})],
             (2, 3),
-            ["needs a volumeMount `initializer` in its container"],
+            ["needs a volumeMount `initializer` in container"],
         ),
         ([replicated("model-initializer", {"name": "model-initializer"})], (2, 2), []),
         (

@@ -1,10 +1,10 @@
 """Merges a TrainJob with its runtime into the JobSet that the installed release of Trainer would create.
 
 Each object of a request is merged once. Without the runtime, only the fields of the TrainJob are known, and the runtime
-is reported as missing. Releases up to 2.2 merge a patch (train_job_patches.py) into the replicated job that it names;
-Trainer's webhook refuses an unknown name. Since release 2.3, patches are merged into the whole JobSet, so an unknown
-name adds a replicated job. The replicated jobs keep the order of the runtime. Resources and counts are applied first,
-then the plugins, then spec.trainer. nodes_and_processes.py counts nodes and processes.
+is reported as missing. Releases up to 2.2 merge a patch (train_job_patches.py) into the replicated job that the patch
+names; Trainer's webhook refuses an unknown name. Since release 2.3, patches are merged into the whole JobSet, so an
+unknown name adds a replicated job. The replicated jobs keep the order of the runtime. Resources and numbers of pods are
+applied first, then the plugins, then spec.trainer. nodes_and_processes.py counts nodes and processes.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo and mergeRuntimePatches, and
 pkg/runtime/framework/plugins/jobset/builder.go, in their order; branches release-2.0 to release-2.3.
@@ -187,7 +187,7 @@ def _is_mpi_node(of: ReplicatedJobPods, policy: MLPolicy) -> bool:
 
 
 def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
-    """Add resourceClaimsPerNode (KEP-2782) to the pod and to `node`. They replace claims of the same name."""
+    """Add resourceClaimsPerNode (KEP-2782) to the pod and to `node`. An added claim replaces a claim of its name."""
     if not claims:
         return
     named = [claim.get("name") for claim in claims]
@@ -262,7 +262,7 @@ class MergedTrainJob:
         runtime: the runtime that the TrainJob names.
         layers: the patches of the TrainJob, in order.
         merged: the JobSet that Trainer makes, and the notes and problems of the merge.
-        missing: the runtime, if it does not exist.
+        missing: the objects that could not be looked up, such as the runtime.
     """
 
     object: TrainJob
@@ -356,7 +356,10 @@ class MergedTrainJob:
 
 
 def merge_train_job(subject: Subject) -> MergedTrainJob:
-    """Return the merged TrainJob, which policies with equal assumptions share. Call it through `Subject.once`."""
+    """Return the merged TrainJob, which policies with equal assumptions share.
+
+    Call this function through `Subject.once`.
+    """
     trainer = subject.once(read_trainer_installation)
     return subject.cluster.once(
         (merge_train_job, IdentityKey(subject.object), trainer), lambda: _merge_train_job(subject, trainer)

@@ -1,13 +1,13 @@
 """How many pods each replicated job of a TrainJob gets, and how many processes Trainer starts per node, and why.
 
-The number of pods of a job is its template's parallelism, or mlPolicy.numNodes for the job with the label of the
+The number of pods of a replicated job is its parallelism, or mlPolicy.numNodes for the job with the label of the
 trainer. The plugins then put spec.trainer.numNodes into the trainer's job, or for mpi into the job named `node`. So
-mlPolicy.numNodes of an mpi runtime is the number of its launchers. Trainer sets parallelism and completions of all
-jobs. Trainer counts extended resources with `gpu` in their names. It never looks at device claims.
+mlPolicy.numNodes of an mpi runtime is the number of launchers. Trainer sets parallelism and completions of all jobs.
+Trainer counts extended resources with `gpu` in their names, but no device claims.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo; pkg/runtime/framework/plugins:
 torch/torch.go, mpi/mpi.go, xgboost/xgboost.go, flux/flux.go, jax/jax.go, plainml, and jobset/jobset.go
-syncParallelCount; release-2.0 for its use of resourcesPerNode.
+syncParallelCount; release-2.0 for resourcesPerNode.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def count_pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, pol
 
 class ProcessesPerNode(Struct, frozen=True, kw_only=True):
     """The processes of a node. `per_node` is the text that Trainer sets: a number, `auto` or `gpu`. `count` is the
-    resulting number, None if it is not known.
+    number of processes that start, None if it is not known.
     """
 
     per_node: str
@@ -155,16 +155,15 @@ def _torch_processes_of_2_0(per_node: JSON, resources: Resources, gpus: int) -> 
     """Return the processes with Trainer 2.0, which reads only resourcesPerNode: limits first, then requests."""
     if not resources:
         count = read_whole_number(per_node) or gpus or None
-        return ProcessesPerNode(per_node=str(per_node), count=count, reason="torchrun gets it as written")
+        return ProcessesPerNode(per_node=str(per_node), count=count, reason="torchrun gets the value as written")
     for side, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         if resources.has(side) and _are_cpus_counted(per_node, amounts):
             cpus = max(1, cpu_count({"requests": dict(amounts)}))
-            return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 takes the CPUs of its {side}")
+            return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 counts the CPUs in {side}")
     if not resources.has("requests") or per_node == "cpu":
-        return ProcessesPerNode(per_node="1", count=1, reason="Trainer 2.0 takes one without requests to read")
-    return ProcessesPerNode(
-        per_node=str(per_node), count=read_whole_number(per_node) or gpus or None, reason="torchrun gets it as written"
-    )
+        return ProcessesPerNode(per_node="1", count=1, reason="Trainer 2.0 sets 1 for these resources")
+    count = read_whole_number(per_node) or gpus or None
+    return ProcessesPerNode(per_node=str(per_node), count=count, reason="torchrun gets the value as written")
 
 
 def _are_cpus_counted(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
@@ -175,14 +174,14 @@ def _are_cpus_counted(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
 
 def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> ProcessesPerNode:
     if (number := read_whole_number(per_node)) is not None:
-        return ProcessesPerNode(per_node=str(number), count=number, reason="numProcPerNode says so")
+        return ProcessesPerNode(per_node=str(number), count=number, reason="the value of numProcPerNode")
     if per_node == "gpu" or (per_node == "auto" and gpus):
         reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
         return ProcessesPerNode(per_node=str(per_node), count=gpus or None, reason=reason)
     if per_node not in ("auto", "cpu"):
         return ProcessesPerNode(per_node=str(per_node), count=quantity.read_count(per_node), reason="as written")
     if cpus := cpu_count(resources.json):
-        reason = f"no GPU is counted, so it is the {cpus} CPUs"
+        reason = f"no GPU is counted, so Trainer counts {cpus} CPUs"
         return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=reason)
     return ProcessesPerNode(per_node="1", count=1, reason="the resources have no GPU and no CPU")
 
@@ -190,13 +189,13 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
 def _mpi_or_flux_processes(
     name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool
 ) -> ProcessesPerNode:
-    """Return the processes of the mpi or flux plugin: the number of the TrainJob, or else of the runtime.
+    """Return the processes of the mpi or flux plugin: the number of the TrainJob, otherwise the number of the runtime.
 
     If `raises`, the number of GPUs replaces a 1 of the runtime.
     """
     number = 1 if default is None else default
     if (per_node := read_whole_number(explicit)) is not None:
-        return ProcessesPerNode(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
+        return ProcessesPerNode(per_node=str(per_node), count=per_node, reason="the value of numProcPerNode")
     if raises and number == 1 and gpus > 1:
         return ProcessesPerNode(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
     reason = f"the runtime's {name}.numProcPerNode is {number}"
@@ -247,7 +246,7 @@ class MergedJobSet(Struct):
     processes: ProcessesPerNode = UNKNOWN_PROCESSES
 
     def add_labels_and_annotations(self, metadata: Metadata, at: FieldPath) -> None:
-        """Add labels and annotations of the JobSet, with the path of each annotation. They replace earlier values."""
+        """Add labels and annotations of the JobSet, with the path of each annotation. New values replace old values."""
         if not metadata:
             return
         self.labels |= metadata.labels

@@ -1,10 +1,10 @@
 """How Trainer's plugins change the pods of a TrainJob: variables, ports, volumes, mounts and commands.
 
-An added entry of a list replaces the entry with the same key; an entry with a new key is appended. Lists are copied,
-never changed. The torch plugin completes a `tune run` command with the address of the first node, the recipe, the
-configuration of the recipe, and paths. Adapters exist since 2.1. The flux plugin adds an installer, the volumes that
-the installer fills, and an entrypoint. Without spec.trainer, the flux plugin crashes. The alpha feature TrainJobStatus
-is left out. A replicated job of the JobSet is copied down to its containers before it is changed.
+Plugins add entries to lists: an entry replaces the entry with the same key, or is appended. The torch plugin completes
+a `tune run` command with the address of the first node, the recipe, the configuration of the recipe, and paths. The
+flux plugin adds an installer, the volumes that the installer fills, and an entrypoint; without spec.trainer, it
+crashes. The alpha feature TrainJobStatus is not applied. Replicated jobs, containers and lists are copied before they
+are changed.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go, pkg/constants, pkg/runtime/runtime.go and
 pkg/runtime/framework/plugins:
@@ -53,7 +53,7 @@ class ReplicatedJobPods(Struct):
     """The pods of one replicated job, while plugins and spec.trainer change them.
 
     Args:
-        job: the merged job; `build_replicated_job` adds the other fields to it.
+        job: the merged job. `build_replicated_job` adds the other fields to the job.
         pod: the PodSpec.
         metadata: the metadata of the pods.
         containers, init_containers: copies of the containers.
@@ -127,9 +127,9 @@ def pods_of_replicated_job(job: ReplicatedJob, count: int) -> ReplicatedJobPods:
 
 @lru_cache(maxsize=64)
 def cached_unchanged_job_of_runtime(job: IdentityKey, count: int, *, is_step: bool) -> JSON:
-    """Return an unchanged replicated job of a runtime, cached until the cluster has another runtime.
+    """Return an unchanged replicated job of a runtime, cached until the runtime changes.
 
-    Only for jobs of ClusterTrainingRuntimes, which are few and contain no values of users.
+    Call this function only for jobs of ClusterTrainingRuntimes, which are few and contain no values of users.
     """
     given = {**job.held, "replicas": 1} if is_step else job.held
     return pods_of_replicated_job(ReplicatedJob(given, (), ReadingContext()), count).build_replicated_job()
@@ -323,8 +323,8 @@ def entrypoint_config_map_name(name: str) -> str:
 
 
 def apply_flux_plugin(making: PluginInput) -> JSON:
-    """Change the pods as EnforceMLPolicy does; the command becomes an argument of the entrypoint. Return
-    spec.trainer.
+    """Change the pods as EnforceMLPolicy does, and return spec.trainer with the entrypoint as command. The original
+    command becomes an argument of the entrypoint.
     """
     trainer, config = making.trainer, entrypoint_config_map_name(making.name)
     if trainer is None:
@@ -385,7 +385,7 @@ def _installer_image(making: PluginInput) -> str:
 
 
 def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
-    """Add the variables of `env`, then of `then` (UpsertEnvVars). Return whether `then` keeps all those of `env`."""
+    """Add the variables of `env`, then of `then` (UpsertEnvVars). Return whether `then` replaces nothing in `env`."""
     return _upsert_entries(container, "env", env, "name", then)
 
 
@@ -400,7 +400,7 @@ def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
 
 
 def upsert_port(container: dict[str, Any], port: int) -> None:
-    """Add a port; it replaces the first port that has the same number or no name (UpsertPort)."""
+    """Add a port, in place of the first port that has the same number or no name (UpsertPort)."""
     made = list(container.get("ports", []))
     same = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
     place = next(same, len(made))
@@ -411,8 +411,9 @@ def upsert_port(container: dict[str, Any], port: int) -> None:
 def _upsert_entries(
     into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
 ) -> bool:
-    """Add the entries of `added`, then of `then`. Return whether `then` keeps all entries of `added`. If all keys are
-    new, entries are appended without a search, because an environment may have hundreds of variables.
+    """Add the entries of `added`, then of `then`. Return whether `then` replaces no entry of `added`.
+
+    If all keys are new, entries are appended without a search, because an environment may have hundreds of variables.
     """
     before: Sequence[Mapping[str, JSON]] = into.get(field, ())
     asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)

@@ -1,4 +1,4 @@
-"""The installed release of Kubeflow Trainer, and the releases that changed something.
+"""The installed release of Kubeflow Trainer, and the releases that changed what rules check.
 
 ConfigMap `trainer` in the namespace of claimgate, which is the param of all policies about TrainJobs, names the
 release. The param of another policy may name a release for that policy. Without a param, the image of Trainer's
@@ -23,7 +23,7 @@ from webhook.rules.problem import MissingObject
 OLDEST: Final[Release] = (2, 0)
 ADAPTERS: Final[Release] = (2, 1)  # torchtune trains adapters
 STEP_CONTAINERS: Final[Release] = (2, 1)  # a labelled step needs its container
-TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides, no podSpecOverrides; counts resources of the runtime
+TEMPLATES: Final[Release] = (2, 1)  # podTemplateOverrides instead of podSpecOverrides; resources of the runtime count
 QUEUES: Final[Release] = (2, 1)  # podGroupPolicy.volcano
 PATCHES: Final[Release] = (2, 2)  # runtimePatches instead of podTemplateOverrides
 LENGTHS: Final[Release] = (2, 2)  # the schemas limit the length of lists and texts
@@ -52,8 +52,8 @@ UNKNOWN_RELEASE: Final = MissingObject(
 
 
 class TrainerInstallation(NamedTuple):
-    """The release of Trainer; whether it `is_named` or only assumed; and whether the feature gate for device claims
-    (KEP-2782) is on.
+    """The release of Trainer. `is_named`: a setting or the Deployment names the release; otherwise it is assumed.
+    `takes_claims`: the feature gate for device claims (KEP-2782) is on.
     """
 
     release: Release
@@ -62,7 +62,10 @@ class TrainerInstallation(NamedTuple):
 
 
 def read_trainer_installation(subject: Subject) -> TrainerInstallation:
-    """Return the installed Trainer; call it through `Subject.once`. Raises as `installation_with_assumptions`."""
+    """Return the installed Trainer. Call this function through `Subject.once`.
+
+    Raises: the errors of `installation_with_assumptions`.
+    """
     return installation_with_assumptions(subject.cluster_view(), subject.assumptions)
 
 
@@ -70,7 +73,7 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
     """Return the installed Trainer under the assumptions of a policy.
 
     Raises:
-        LookupFailed: what the ConfigMap names is not a release.
+        LookupFailed: the ConfigMap names a text that is not a release.
     """
     release, takes_claims, name = own.trainer, own.device_claims, INSTALLED_RELEASE.scope.name
     if release is None or takes_claims is None:
@@ -85,5 +88,5 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
 
 
 def find_trainer_release(subject: Subject) -> Release:
-    """Return the release of Trainer. Raises as `installation_with_assumptions`."""
+    """Return the release of Trainer. Raises the errors of `installation_with_assumptions`."""
     return subject.once(read_trainer_installation).release

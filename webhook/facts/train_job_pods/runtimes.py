@@ -1,8 +1,8 @@
 """The runtime that a TrainJob names, and the ClusterTrainingRuntimes that each release of Kubeflow Trainer ships.
 
-Shipped runtimes have the fields that rules need. If files name a shipped runtime but do not contain it, the shipped
-runtime is assumed. Runtimes of torchtune are left out, because their initializers and commands differ with each
-model.
+Shipped runtimes have the fields that rules need. If the files with a TrainJob do not contain its runtime, the shipped
+runtime of this name is assumed. Runtimes of torchtune are left out, because their initializers and commands differ
+with each model.
 
 Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
 """
@@ -23,7 +23,7 @@ from webhook.typed.job_sets import ReplicatedJob
 
 _RELEASES: Final[tuple[Release, ...]] = (OLDEST, TEMPLATES, FLUX_AND_MORE, WHOLE_JOBSET)
 NEWEST_WITH_RUNTIMES: Final = WHOLE_JOBSET
-"""The newest release with known runtimes; later releases count as this one."""
+"""The newest release with known runtimes. Later releases are assumed to ship the same runtimes."""
 _STEP: Final = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}
 
 
@@ -101,7 +101,7 @@ _NOT_ASSUMED: Final[Mapping[str, tuple[Release, ...]]] = {
 
 
 def shipped_runtime(name: str, release: Release) -> JSON | None:
-    """Return the runtime of this name that a release ships, or None. Later releases count as the newest."""
+    """Return the runtime of this name that a release ships, or None. A later release counts as NEWEST_WITH_RUNTIMES."""
     return _RUNTIMES.get((name, min(release, NEWEST_WITH_RUNTIMES)))
 
 

@@ -1,7 +1,7 @@
-"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer has, and which of them an update changes.
+"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer has, and which fields an update changes.
 
-train_job_and_runtime_fields.yaml lists the fields of each release: fields of Trainer's own API, not of the pod and
-JobSet templates inside. A null counts as absent.
+train_job_and_runtime_fields.yaml lists the fields of each release. It has the fields of Trainer's own API, not the
+fields of the pod and JobSet templates inside. A null counts as absent.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ObjectShape(Struct):
 
 
 class FieldTable(Struct, frozen=True):
-    """All of train_job_and_runtime_fields.yaml; `known` names are those of releases from `since` to `until`."""
+    """The content of train_job_and_runtime_fields.yaml. All field names are known for releases `since` to `until`."""
 
     since: Release
     until: Release
@@ -140,7 +140,7 @@ class FieldTable(Struct, frozen=True):
 
 @cache
 def read_field_table() -> FieldTable:
-    """Return the shipped table; it is read on first use."""
+    """Return the shipped table, which is read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
     kinds = {

@@ -65,7 +65,7 @@ class VirtualPod(Struct, frozen=True, kw_only=True):
 
 
 def virtual_pods(subject: Subject) -> Items[VirtualPod]:
-    """Return the pods of a TrainJob. Call this through `Subject.once`."""
+    """Return the pods of a TrainJob. Call this function through `Subject.once`."""
     job = subject.once(merge_train_job)
     pods = [
         VirtualPod(replicated_job=one, pod=_pod_of_replicated_job(one, subject), job=job) for one in job.replicated_jobs
@@ -140,5 +140,8 @@ def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: s
 
 
 def virtual_pods_by_name(subject: Subject) -> Mapping[str, VirtualPod]:
-    """Return the pods of a TrainJob by the names of their replicated jobs; call it through `Subject.once`."""
+    """Return the pods of a TrainJob by the names of their replicated jobs.
+
+    Call this function through `Subject.once`.
+    """
     return {virtual.name: virtual for virtual in subject.once(virtual_pods)}

@@ -100,7 +100,7 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_written_for_older_release(subject: Subject) -> bool:
-    """Return whether a file has fields of an older release than the assumed one, so that it may be for that release."""
+    """Return whether an object of a file has fields that only releases before the assumed release have."""
     installed = subject.once(read_trainer_installation)
     if installed.is_named or subject.attributes.is_decoded:
         return False

@@ -19,10 +19,10 @@ from webhook.facts.trainer.train_job_processes_and_gpus import gpus_of_node, sen
 
 RUNTIME: Final = declare_structure(
     "TrainerRuntime",
-    found=(BOOL, "whether it exists"),
+    found=(BOOL, "whether the runtime exists"),
     plugin=(
         STRING,
-        "`torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`, or `none` without a policy; empty if not known",
+        "plugin of the runtime: `torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`; `none` without mlPolicy; or empty",
     ),
 )
 NODE_CLAIM: Final = declare_structure(
@@ -30,9 +30,9 @@ NODE_CLAIM: Final = declare_structure(
     name=(STRING, "name by which containers refer to the claim"),
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
     reference=(STRING, "name of the ResourceClaim or ResourceClaimTemplate"),
-    found=(BOOL, "whether this object exists"),
+    found=(BOOL, "whether the ResourceClaim or ResourceClaimTemplate exists"),
     devices=(DYN, "number of devices in the requests that the container uses; null if not known"),
-    atLeast=(INT, "the fewest devices that these requests get"),
+    atLeast=(INT, "the fewest devices that the requests used by the container get"),
     otherDevice=(BOOL, "whether it is known that no device of the claim is a GPU"),
 )
 NODE: Final = declare_structure(
@@ -47,17 +47,17 @@ PROCESSES: Final = declare_structure(
     perNode=(STRING, "the value that Trainer passes to the launcher: a number, `auto` or `gpu`"),
     reason=(STRING, "why Trainer passes this value"),
     gpus=(INT, "GPUs that Trainer counts"),
-    launcher=(STRING, "torchrun, accelerate or deepspeed, if the command sets the number of processes"),
+    launcher=(STRING, "torchrun, accelerate or deepspeed if the command sets the number of processes, otherwise empty"),
     started=(DYN, "number of processes that the launcher starts on each node; null if not known"),
     unset=(
         STRING,
-        "the effect of device claims without numProcPerNode, and the fix; empty if no claim may be for GPUs",
+        "what happens to device claims if numProcPerNode is not set, and the fix; empty if no claim may be for GPUs",
     ),
 )
 TRAINER: Final = declare_structure(
     "Trainer",
     runtime=(RUNTIME.type, "runtime that the TrainJob names"),
-    node=(NODE.type, "the container that trains"),
+    node=(NODE.type, "the container `node`, which trains"),
     processes=(PROCESSES.type, "how many processes start on each node"),
 )
 TRAINING: Final = declare_structure("Training", changes=(list_of(STRING), "fields of the spec that the update changes"))
@@ -117,8 +117,8 @@ FACTS: Final = (
     Fact(
         name="training",
         about=(
-            "What an update changes in an object of Kubeflow Trainer: a TrainJob, a runtime or an OptimizationJob. It "
-            "needs no other objects."
+            "What an update changes in an object of Kubeflow Trainer: a TrainJob, a runtime or an OptimizationJob. The "
+            "fact reads no other objects."
         ),
         examples=('training.changes.all(c, c == "suspend")',),
         type=TRAINING.type,

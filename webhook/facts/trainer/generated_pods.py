@@ -14,7 +14,9 @@ from webhook.typed.volumes import Volume
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPods:
-    """The pods of a replicated job. `before`: the replicated job of the runtime, without the patches."""
+    """The pods of a replicated job. `before`: this replicated job in the runtime, before the patches; None if the
+    runtime does not have the job.
+    """
 
     replicated: ReplicatedJob
     before: ReplicatedJob | None
@@ -41,7 +43,7 @@ def sentence_about_several_sources(
 
 
 def sources_by_name(listed: Items[Volume] | Items[PodClaim]) -> Mapping[str, list[str]]:
-    """Return the sources of each volume or claim, by its name."""
+    """Return the source fields of volumes or claims, by name."""
     return {named.name: source_fields_of(named) for named in listed}
 
 

@@ -1,9 +1,7 @@
-"""Rules of the API server and Trainer's webhook for a TrainJob, and for the runtime and images that it names.
+"""Rules of the API server and Trainer's webhook for a TrainJob, and for the runtime and images that the TrainJob names.
 
-The rules are about the name, manager, sources, variables and patches of a TrainJob, about a missing runtime, args of
-the runtime for a new command, images, and fields that the installed release does not have. train_job_claims.py has
-the rules about claims, and train_job_pods/train_job_patches.py has the rules about patches that do not fit the
-runtime.
+train_job_claims.py has the rules about claims, and train_job_pods/train_job_patches.py has the rules about patches
+that do not fit the runtime.
 
 Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go, pkg/runtime/core and
 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0 to release-2.3; k8s.io/kubernetes
@@ -73,7 +71,10 @@ NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
 MANAGED_BY: Final = TRAIN_JOB.rule(
     "train-job/managed-by",
     title="managedBy names an unknown controller",
-    why="The CustomResourceDefinition of Trainer accepts only the two known controllers.",
+    why=(
+        "The CustomResourceDefinition of Trainer accepts only trainer.kubeflow.org/trainjob-controller and "
+        "kueue.x-k8s.io/multikueue."
+    ),
     refused_on_updates="",
 )
 IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
@@ -99,7 +100,7 @@ RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
 RUNTIME_RELEASE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-release",
     title="The runtime ships with another release of Trainer",
-    why="The installed Trainer does not ship this runtime, so the TrainJob is refused unless you created it.",
+    why="The installed Trainer does not ship this runtime, so the TrainJob is refused unless you created the runtime.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     source="kubeflow/trainer@8c0f5059b manifests/base/runtimes",
     level="advice",
@@ -126,7 +127,7 @@ PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
 OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
     "train-job/override-twice",
     title="Two podSpecOverrides target the same replicated job",
-    why="Trainer 2.0 accepts one override for each job.",
+    why="Trainer 2.0 accepts only one override for each replicated job.",
     source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
 )
 TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
@@ -222,12 +223,12 @@ def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem
             f"{job.runtime} train alone or wait for each other"
         )
         yield NO_TRAINER.problem(
-            "spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.number_of_nodes}"
+            "spec.trainer", message, f"set spec.trainer, for example to numNodes: {job.number_of_nodes}"
         )
 
 
 def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of a spec.managedBy that is neither of the two controllers of TrainJobs."""
+    """Yield the problem of a spec.managedBy that is not a controller of TrainJobs."""
     manager = job.spec.managed_by
     if manager not in _MANAGERS and not is_placeholder(manager):
         fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
@@ -242,7 +243,7 @@ def check_image_is_set(container: Container, pods: GeneratedPods) -> Iterator[Pr
 
 
 def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of a spec.runtimeRef that names neither of the two kinds of runtimes."""
+    """Yield the problem of a spec.runtimeRef that does not name a kind of runtime."""
     reference = job.spec.runtime_ref
     kind, group = reference.kind, reference.api_group
     if (kind not in _RUNTIMES or group != TRAINER) and not is_placeholder(kind + group):
@@ -308,7 +309,7 @@ def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
             fix = f"write a name such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
             yield PATCH_MANAGER.problem(path, "must begin with a domain and a slash", fix, manager)
         if manager and managers[manager] > 1:
-            message = f"is the manager of {managers[manager]} patches, but a manager can have only one"
+            message = f"is the manager of {managers[manager]} patches, but a manager can have only one patch"
             yield PATCH_MANAGER_TWICE.problem(path, message, "join these patches into one", manager)
 
 

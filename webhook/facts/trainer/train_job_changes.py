@@ -74,7 +74,7 @@ LOOKUPS: Final = (
     NAMESPACES,
 )
 _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
-"""Fields of a PodSpec that may change while a JobSet is suspended, in addition to labels and annotations."""
+"""Fields of a PodSpec that may change while a JobSet is suspended. Labels and annotations may change too."""
 _FIXED_POD: Final = ("template", "spec", "template", 1)
 """The path of the PodSpec in the result of `_immutable_part_of_job`."""
 _MOST_NAMED: Final = 3
@@ -105,7 +105,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of fixed fields in a manager's patch for the pods of a job."""
+    """Yield changes of immutable fields in a patch for the pods of a job. Patches are compared by manager and job."""
     release = find_trainer_release(subject)
     if release < PATCHES:
         return
@@ -116,13 +116,13 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
             if old is not None and is_fixed and is_field_changed(name, overlay.pod, old.pod):
-                message = "cannot change because a patch is fixed once the TrainJob has it"
+                message = "cannot change in a patch that the TrainJob already has"
                 fix = "restore the old value, or create a new TrainJob"
                 yield IMMUTABLE_PATCH.problem(overlay.pod.path(name), message, fix)
 
 
 def _overlays_by_manager(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], JobOverlay]]:
-    """Yield the partial jobs of patches, by the manager of the patch and the job."""
+    """Yield the partial jobs of patches, by the manager of the patch and the name of the job."""
     job = TrainJob({"spec": spec}, (), ReadingContext(subject.deadline))
     layers = train_job_patches.read_patches(job, find_trainer_release(subject))
     for patch, layer in zip(job.spec.runtime_patches, layers, strict=True):
@@ -131,22 +131,25 @@ def _overlays_by_manager(spec: Mapping[str, JSON], subject: Subject) -> Iterator
 
 
 def check_patch_changes_while_running(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of patches while the job runs: since 2.2 the job must be suspended before or after the change."""
+    """Yield changes of patches while the job runs.
+
+    The new spec must have `suspend: true`. Since 2.2, `suspend: true` in the old spec is enough.
+    """
     (now, before), release = comparable_specs(subject), find_trainer_release(subject)
     name = train_job_patches.name_of_patches_field(release)
     if now.get(name, []) == before.get(name, []):
         return
     path = f"spec.{name}"
     if now.get("suspend") is not True and not (release >= PATCHES and before.get("suspend") is True):
-        message = f"cannot change while the job runs because Trainer {release_as_text(release)} refuses such a change"
+        message = f"cannot change because Trainer {release_as_text(release)} refuses changed patches while the job runs"
         yield RUNNING.problem(path, message, "suspend the job with spec.suspend first, then change the patches")
         return
     yield from _check_changes_while_pods_active(subject, path)
 
 
 def _check_changes_while_pods_active(subject: Subject, path: str) -> Iterator[Problem]:
-    """Yield changes while pods of the JobSet are active. If the whole cluster is known and has no such JobSet, no pod
-    is active.
+    """Yield changes while pods of the JobSet are active. If all JobSets of the cluster are known and the JobSet is not
+    among them, no pod is active.
     """
     view, name = subject.cluster_view(), subject.typed(TrainJob).name
     if not name:
@@ -183,7 +186,7 @@ def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
 
 
 def _differing_fields_of_pods(old: Items[JSON], new: list[JSON]) -> str:
-    """Return the first fields of pods that differ, "" if a difference is outside the pods."""
+    """Return at most three fields of pods that differ, "" if another part of the JobSet differs."""
     pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
     return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""

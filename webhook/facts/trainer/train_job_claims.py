@@ -1,7 +1,7 @@
 """Device claims and GPUs of the nodes of a TrainJob: resourceClaimsPerNode, claims in runtimePatches, and their rules.
 
-Claims are resolved, and GPUs are counted with and without the patches. Trainer accepts claims only if a feature gate
-is on. The param `dynamicResourceAllocation` of a policy says whether this gate is on.
+Trainer accepts claims only if a feature gate is on. The param `dynamicResourceAllocation` of a policy says whether
+this gate is on.
 
 Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540.
 """
@@ -51,14 +51,14 @@ CLAIM_NAME: Final = TRAIN_JOB.rule(
 CLAIM_TWICE: Final = TRAIN_JOB.rule(
     "train-job/claim-twice",
     title="resourceClaimsPerNode has two claims of the same name",
-    why="The API server refuses two claims of one name.",
+    why="The API server refuses two claims of the same name.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
 CLAIM_COUNT: Final = TRAIN_JOB.rule(
     "train-job/claim-count",
     title="resourceClaimsPerNode has more than 32 claims",
-    why="The CustomResourceDefinition allows at most 32.",
+    why="The CustomResourceDefinition allows at most 32 claims.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
@@ -66,8 +66,8 @@ CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
     "train-job/claim-feature-gate",
     title="Trainer's feature gate for claims is off",
     why=(
-        "Trainer refuses the fields while the gate is off. If the gate is on, set param dynamicResourceAllocation to "
-        "true."
+        "Trainer refuses fields for claims while the gate is off. If the gate is on, set param "
+        "dynamicResourceAllocation to true."
     ),
     source="https://github.com/kubeflow/trainer/pull/3540",
 )
@@ -133,12 +133,15 @@ def _gpus_of_container(node: Container | None) -> int:
 
 
 class NodeDeviceClaim(NamedTuple):
-    """A device claim of a training node. `devices`: the number of devices, None if not known. `is_other`: no device is
-    a GPU.
+    """A device claim of a training node.
 
-    `is_dropped`: the installed release drops the claim, which still shows the intended devices of the nodes. In an
-    object from an API server, no claim is marked as dropped, because the server has kept the claim. `is_unused`: the
-    claim is allocated for the pod, but no container refers to it.
+    Args:
+        devices: the number of devices in the requests that the container uses; None if not known.
+        at_least: the fewest devices that these requests get.
+        is_other: it is known that no device is a GPU.
+        is_dropped: the release of Trainer drops the claim. False for an object that an API server sent, because the
+            server has already removed dropped claims.
+        is_unused: the claim is allocated for the pod, but no container refers to the claim.
     """
 
     name: str
@@ -154,11 +157,11 @@ class NodeDeviceClaim(NamedTuple):
 
 
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
-    """Return the device claims of a training node; call it through `Subject.once`.
+    """Return the device claims of a training node. Call this function through `Subject.once`.
 
-    The result has the claims that the container `node` refers to, with or without resourcesPerNode. If the container
-    refers to no claim, the result has the claims that no container refers to. Claims of patches that the release
-    drops are included. `devices` is None for a claim with missing objects, which are not reported here.
+    The result has the claims that the container `node` refers to, also the claims that resourcesPerNode removes from
+    the container. If the container refers to no claim, the result has the claims that no container refers to. Claims
+    that the release drops are included. `devices` is None for a claim with missing objects.
     """
     job = subject.once(merge_train_job)
     if not job.object:
@@ -214,7 +217,7 @@ def _claims_not_merged(job: MergedTrainJob) -> Collection[PodClaim]:
 
 
 def _claims_dropped_by_api_server(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
-    """Return claims of the TrainJob that the API server drops, without claims whose names the pods already have."""
+    """Return claims of the TrainJob that the API server drops, if the pods do not have a claim of the same name."""
     if job.release >= KEEPS_CLAIMS:
         return ()
     written = job.object if job.object.json is subject.object else subject.typed(TrainJob)
@@ -340,7 +343,7 @@ def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) 
 
 
 def claim_source_problem(claim: PodClaim, before: Mapping[str, list[str]], pods: GeneratedPods) -> Problem:
-    """Return the problem of a claim of the merged pod with several sources, or without a source."""
+    """Return the problem of a claim that has several sources or no source in the merged pod."""
     message = f"claim `{claim.name}` of {pods} has no source"
     fix = "set resourceClaimName or resourceClaimTemplateName"
     if source_fields_of(claim):

@@ -1,7 +1,7 @@
 """Rules for gang scheduling of a TrainJob: its scheduler, the number of pods, the queue and the priority classes.
 
-A PodGroup has one member for each pod of one replica of each replicated job. Without Volcano, the API server's plugin
-Priority refuses pods with a class that does not exist.
+The size of a PodGroup is the sum of the parallelism of all replicated jobs; replicas do not count. Without Volcano, the
+admission plugin Priority of the API server refuses pods with a PriorityClass that does not exist.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go.
 """
@@ -31,7 +31,10 @@ GANG_SIZE: Final = TRAIN_JOB.rule(
 TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/gang-resources",
     title="The PodGroup does not count resourcesPerNode",
-    why="Until 2.1 Trainer counts the resources of the runtime, so the gang may start without room for all its pods.",
+    why=(
+        "Until 2.1 Trainer counts only the resources of the runtime, so some pods of the gang may start before there "
+        "is room for all pods."
+    ),
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="waiting",
 )
@@ -56,15 +59,17 @@ PRIORITY_CLASS: Final = TRAIN_JOB.rule(
     fails="controller",
 )
 _NEEDS_A_POD: Final = "coscheduling"
-"""The scheduler with PodGroups in which spec.minMember is at least 1: kubernetes-sigs/scheduler-plugins v0.33.5
-apis/scheduling/v1alpha1/types.go. In a PodGroup of Volcano, minMember may be 0: volcano-sh/volcano@ed72c7c8
-scheduling.volcano.sh_podgroups.yaml.
+"""PodGroups of this scheduler must have a spec.minMember of at least 1 (kubernetes-sigs/scheduler-plugins v0.33.5
+apis/scheduling/v1alpha1/types.go). In PodGroups of Volcano, minMember may be 0 (volcano-sh/volcano@ed72c7c8
+scheduling.volcano.sh_podgroups.yaml).
 """
 _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield a gang without pods or with pods that are created later, and until 2.1 resources that are not counted."""
+    """Yield a gang without pods, a gang with pods that are created later, and, until 2.1, resources that the PodGroup
+    does not count.
+    """
     by = job.scheduler
     if not by:
         return
@@ -92,7 +97,8 @@ def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of an empty annotation for the Volcano queue of the gang (volcano.go, since Trainer 2.1)."""
     if job.scheduler == "volcano" and job.release >= QUEUES and job.merged.annotations.get(_QUEUE) == "":
         message = (
-            f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses it for {job.runtime}"
+            f"must not set the annotation {_QUEUE} to an empty string because Trainer refuses an empty queue name for "
+            f"{job.runtime}"
         )
         yield VOLCANO_QUEUE.problem(
             job.merged.annotated[_QUEUE], message, "name a queue of Volcano, or remove the annotation"

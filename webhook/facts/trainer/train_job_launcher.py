@@ -1,8 +1,8 @@
-"""Rules for the launcher of a TrainJob: the processes that it starts, and what MPI workers get of spec.trainer.
+"""Rules for the launcher of a TrainJob and its number of processes, and for fields that MPI workers do not get.
 
-A launcher's own option overrides the variables PET_* that Trainer sets: torchrun reads them only as defaults, and
-accelerate and deepspeed do not read them. The rules read the merged container, so a command of the runtime or of a
-patch counts too. The launcher of an MPI runtime may also be a node. Workers get only a part of spec.trainer.
+The options of a launcher override the variables PET_* that Trainer sets: torchrun reads the variables only as
+defaults, and accelerate and deepspeed do not read the variables. The rules read the merged container, so a command of
+the runtime or of a patch counts too.
 
 Source: pytorch/pytorch@010929fd torch/distributed/argparse_util.py env; kubeflow/trainer@8c0f5059bd51
 pkg/runtime/framework/plugins/mpi.
@@ -44,8 +44,8 @@ LAUNCHER_AND_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-and-field",
     title="The launcher and numProcPerNode say different numbers",
     why=(
-        "The number in the command overrides PET_NPROC_PER_NODE, so Trainer counts a different number of processes "
-        "than start."
+        "The number in the command overrides PET_NPROC_PER_NODE, so the launcher starts another number of processes "
+        "than Trainer counts."
     ),
     source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
     function="env",
@@ -58,8 +58,8 @@ LAUNCHER_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
 )
 LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
     "train-job/launcher-as-node",
-    title="The runtime lacks the replicated jobs `launcher` and `node`",
-    why="The mpi plugin then allows only one node.",
+    title="The MPI runtime lacks the replicated job `launcher` or `node`",
+    why="Without both jobs, the mpi plugin allows only one node.",
     function="Validate of plugins/mpi/mpi.go",
 )
 WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
@@ -83,7 +83,7 @@ class LauncherProcesses:
     """A launcher with its own number of processes.
 
     Args:
-        by: torchrun, accelerate or deepspeed; "" for no launcher.
+        by: torchrun, accelerate or deepspeed; "" without a launcher.
         option: the option with the number, such as `--nproc_per_node`.
         processes: the number of processes on each node; None if it is not known.
         at: the path of the command as text, or the path of the runtime's reference if the runtime has the command.
@@ -99,7 +99,7 @@ NO_LAUNCHER: Final = LauncherProcesses()
 
 
 def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
-    """Return the launcher of a TrainJob with its number of processes on each node; a node has `gpus` GPUs."""
+    """Return the launcher of a TrainJob, and how many processes the launcher starts on a node with `gpus` GPUs."""
     job = subject.once(merge_train_job)
     if job.plugin not in _READ_BY or job.node_container is None:
         return NO_LAUNCHER
@@ -124,7 +124,7 @@ def _process_option(started: LaunchedProgram) -> str:
 
 
 def warn_of_launcher_process_count(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Iterator[Problem]:
-    """Yield a launcher's number of processes that differs from the number of GPUs, or from Trainer's number."""
+    """Yield a launcher's number of processes that differs from the number of GPUs, or from numProcPerNode."""
     if launcher.processes is None:
         return
     if gpus and launcher.processes != gpus:
@@ -136,7 +136,7 @@ def warn_of_launcher_process_count(job: MergedTrainJob, gpus: int, launcher: Lau
 def _launcher_processes_problem(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Problem:
     per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
     starts = f"{counted(processes, 'process', 'processes')} per node on {counted(gpus, 'GPU')}"
-    more = "processes without a GPU of their own fail or share one"
+    more = "processes without a GPU of their own fail or share a GPU"
     outcome = more if processes > gpus else "the other GPUs stay idle"
     suffix = f" although numProcPerNode is {per_node}" if per_node == gpus else ""
     message = f"{launcher.by} starts {starts}{suffix}, so {outcome}"
@@ -148,13 +148,13 @@ def _check_num_proc_matches_launcher(job: MergedTrainJob, launcher: LauncherProc
     per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
     if per_node is not None and str(per_node) not in (str(processes), "auto", "gpu"):
         starts = f"{launcher.by} starts {counted(processes, 'process', 'processes')} per node"
-        message = f"has no effect because {starts}, as its own option {launcher.option} says"
+        message = f"has no effect because {starts}, as option {launcher.option} says"
         fix = f"set {processes}, or remove {launcher.option}"
         yield LAUNCHER_AND_FIELD.problem("spec.trainer.numProcPerNode", message, fix, per_node)
 
 
 def _fix_for_launcher_number(launcher: LauncherProcesses, gpus: int, job: MergedTrainJob) -> str:
-    """Return the fix for a launcher's number; accelerate counts the processes of all nodes."""
+    """Return the fix for a launcher's number. The option of accelerate is about the processes of all nodes."""
     return f"set {launcher.option}={gpus * job.number_of_nodes if launcher.by == 'accelerate' else gpus}"
 
 
@@ -168,7 +168,7 @@ def advise_launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several nodes if the launcher is a node and the runtime lacks job `launcher` or `node` (mpi.go)."""
+    """Yield numNodes above 1 if the launcher is a node and the runtime lacks job `launcher` or `node` (mpi.go)."""
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
         if job_named(job.replicated_jobs, name) is None:
@@ -196,8 +196,8 @@ def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
 def _check_worker_command(job: MergedTrainJob) -> Iterator[Problem]:
     if job.trainer.command:
         message = (
-            f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
-            "connects to"
+            f"also replaces the command of the workers of {job.runtime}, so the SSH server that the launcher connects "
+            "to does not start"
         )
         label = "`trainer.kubeflow.org/trainjob-ancestor-step: trainer`"
         fix = f"remove spec.trainer.command, or use a runtime in which the launcher has the label {label}"

@@ -1,11 +1,11 @@
 """Rules for nodes, processes and GPUs of a TrainJob on its runtime: lost GPUs, and numbers that do not fit together.
 
-train_job_pods/nodes_and_processes.py counts nodes and processes, and names the sources for this. Trainer counts
-extended resources but no claims, so a TrainJob that gets its devices by claims needs numProcPerNode.
+train_job_pods/nodes_and_processes.py counts nodes and processes. Trainer counts extended resources but no claims, so a
+TrainJob that gets its devices by claims needs numProcPerNode.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins, and pkg/runtime/runtime.go GetNumGPUPerNode;
-kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves out; NVIDIA/aicr#2280 for jobs for GPUs that train
-on CPUs.
+kubeflow/trainer#3974 and #3551 for resourcesPerNode without the GPUs of the runtime; NVIDIA/aicr#2280 for GPU jobs that
+train on CPUs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from webhook.yamltext.placeholders import is_placeholder
 NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-nodes",
     title="numNodes is 0",
-    why="With numNodes 0 no training pod is made.",
+    why="With numNodes 0, Trainer creates no training pod.",
     source="https://github.com/kubeflow/trainer/issues/2170",
     severity="low",
 )
@@ -63,7 +63,7 @@ TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
 EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/extra-node",
     title="numNodes is 1, but the MPI launcher and a worker both start with devices",
-    why="The runtime has a launcher and at least one worker, and both need devices.",
+    why="With runLauncherAsNode the launcher trains too, so the launcher and the worker both get devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
 )
 IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
@@ -99,7 +99,7 @@ AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
 NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-gpu",
     title="A TrainJob for GPUs requests no GPU",
-    why="Without a GPU torch starts as many processes as CPUs and trains on them.",
+    why="Without a GPU, torch starts one process for each CPU and trains on the CPUs.",
     source="https://github.com/NVIDIA/aicr/issues/2280",
 )
 PROCESSES: Final = TRAIN_JOB.rule(
@@ -138,13 +138,11 @@ def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of a flux TrainJob without numNodes (kubeflow/trainer#3667)."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
         message = f"is not set, and the flux plugin of Trainer {release_as_text(job.release)} crashes without numNodes"
-        yield TRAIN_JOB_FLUX_NODES.problem(NUM_NODES, message, f"set numNodes, such as to {job.number_of_nodes}")
+        yield TRAIN_JOB_FLUX_NODES.problem(NUM_NODES, message, f"set numNodes, for example to {job.number_of_nodes}")
 
 
 def check_launcher_as_second_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problem of numNodes 1 that becomes two nodes, because the launcher also is a node
-    (kubeflow/trainer#3954).
-    """
+    """Yield numNodes 1 if two nodes start because the launcher is a node too (kubeflow/trainer#3954)."""
     worker = job_named(job.replicated_jobs, "node")
     has_worker = worker is not None and find_trainer_job(job.replicated_jobs) is not worker
     if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
@@ -163,8 +161,8 @@ def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:
-    """Return the GPUs of one node, from the resources of the container or from claims. 0 if both have GPUs, or if a
-    number is not known.
+    """Return the number of GPUs of one node, from the resources of the container or from claims. 0 if both have GPUs,
+    or if a number of devices is not known.
     """
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
@@ -205,13 +203,13 @@ def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterato
         )
         yield LOST_GPUS.problem(resources.at, message, "request the GPUs here too")
     elif launcher.processes is None and not _is_process_count_right(job):
-        message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
+        message = f"{lacks}: the pods keep these GPUs, but the processes per node will be {job.processes}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {gpus_of_node_container(job)}"
         yield LOST_GPUS.problem(resources.at, message, f"request the GPUs here too{number}")
 
 
 def _has_gpu_amount(resources: Resources) -> bool:
-    """Return whether the amounts name GPUs, so that a 0 is intentional."""
+    """Return whether the resources name GPUs. An amount of 0 is then intended."""
     return any("gpu" in name for name in (*resources.limits, *resources.requests))
 
 
@@ -226,21 +224,20 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
     if not job.trainer.has("numProcPerNode") or not count or count < 1 or gpus == 0:
         return
     if job.plugin not in (*NOT_READ, "xgboost") and count != gpus:
-        idle = "processes without a GPU of their own fail or share one" if count > gpus else "the other GPUs stay idle"
+        more = "processes without a GPU of their own fail or share a GPU"
+        idle = more if count > gpus else "the other GPUs stay idle"
         there = f"{gpus} GPUs" if gpus > 1 else "one GPU"
         message = f"differs from the {there} of a node, so {idle}"
         yield PROCESSES_PER_GPU.problem(_PROCESSES, message, f"set {gpus}", job.processes.per_node)
 
 
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield several resources with `gpu` in their names. Trainer counts only one of these resources, in a random
-    order.
-    """
+    """Yield several resources with `gpu` in their names. Trainer counts only one of these resources, at random."""
     explicit = job.trainer.has("numProcPerNode")
     if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
-            "has several resources with `gpu` in their names, and Trainer counts the processes per node from any "
-            "one of them"
+            "has several resources with `gpu` in their names, and Trainer takes the number of processes per node from "
+            "one of them at random"
         )
         number = "set spec.trainer.numProcPerNode to the number you want"
         fix = "keep one of them" if job.plugin == "xgboost" else number
@@ -282,7 +279,7 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
     if job.release < NUMBERS_ONLY:
         return
     if isinstance(per_node, str) and not is_placeholder(per_node):
-        message = f"must be a whole number because Trainer {release_as_text(job.release)} does not take a string"
+        message = f"must be a whole number because Trainer {release_as_text(job.release)} does not accept a string"
         otherwise = "set a number, or remove numProcPerNode for one process per GPU"
         fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
         yield wrong_processes_problem(message, fix, f"the text `{per_node}`")
@@ -328,7 +325,7 @@ def _check_num_proc_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem
 def sentence_about_unset_processes(
     job: MergedTrainJob, claims: Sequence[NodeDeviceClaim], launcher: LauncherProcesses, *, is_named: bool
 ) -> str:
-    """Return the rest of a sentence that begins `is not set`; "" if no claim may be for GPUs.
+    """Return how a sentence continues that begins with `is not set`; "" if no claim may be for GPUs.
 
     `is_named`: a user named the release of Trainer, otherwise it is assumed.
     """
@@ -340,7 +337,7 @@ def sentence_about_unset_processes(
 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
-    """Return the rest of the sentence for dropped claims. The number is right for a release that keeps the claims."""
+    """Return the rest of the sentence for dropped claims. Its number is for a release that keeps the claims."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     assumed = "" if is_named else " (the assumed release)"
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"
@@ -371,7 +368,7 @@ def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], laun
 
 
 def _devices_of_claims(claims: Sequence[NodeDeviceClaim]) -> int:
-    """Return how many devices some claims give, 0 if it is not known."""
+    """Return how many devices the claims give, 0 if the number is not known."""
     counts = [claim.devices for claim in claims]
     return sum(count or 0 for count in counts) if None not in counts else 0
 
@@ -399,7 +396,7 @@ def _describe_outcome(job: MergedTrainJob, launcher: LauncherProcesses) -> str:
         return "so the processes per node will be 1 or the number of CPUs"
     if launcher.processes is None:
         return f"so the processes per node will be {job.processes}"
-    why = f"because its own option {launcher.option} wins over PET_NPROC_PER_NODE"
+    why = f"because option {launcher.option} overrides PET_NPROC_PER_NODE"
     return f"so Trainer sets {job.processes}, while {launcher.by} starts {launcher.processes} per node {why}"
 
 

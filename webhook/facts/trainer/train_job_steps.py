@@ -73,7 +73,7 @@ VOLUME_EXISTS: Final = TRAIN_JOB.rule(
 )
 STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/status-volume",
-    title="A container of another step mounts the status volume",
+    title="A container outside the trainer step mounts the status volume",
     why="Trainer adds this volume only to pods of the trainer step, and only with the alpha feature TrainJobStatus.",
     refused_by="the API server, when the pods are created",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/trainjobstatus/trainjobstatus.go",
@@ -87,7 +87,9 @@ _STATUS: Final = "kubeflow-trainer-token"
 
 
 def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield an initializer without its job, its container, or (since 2.3, kubeflow/trainer#3714) its mount."""
+    """Yield initializers for which the runtime has no job, no container, or, since 2.3, no mount
+    (kubeflow/trainer#3714).
+    """
     initializer = job.spec.initializer
     for role, source in (("dataset", initializer.dataset), ("model", initializer.model)):
         lacking = _missing_part_of_initializer(job, f"{role}-initializer") if source else ""
@@ -105,10 +107,10 @@ def _missing_part_of_initializer(job: MergedTrainJob, name: str) -> str:
         return f"a replicated job `{name}`"
     container = container_named(step, name)
     if container is None and init_container_of(step, name) is None:
-        return f"a container `{name}` in its replicated job `{name}`"
+        return f"a container `{name}` in replicated job `{name}`"
     mounts = () if container is None else container.volume_mounts
     if job.release >= INITIALIZER_MOUNT and not any(mount.name == "initializer" for mount in mounts):
-        return f"a volumeMount `initializer` in its container `{name}`"
+        return f"a volumeMount `initializer` in container `{name}`"
     return ""
 
 

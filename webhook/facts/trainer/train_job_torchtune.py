@@ -1,8 +1,10 @@
 """Rules of the torch plugin for a TrainJob that runs torchtune (`command: [tune, run]`).
 
-The model is read from the runtime's name, `<anything>-<name>-<size>`; the recipe from nodes, devices and arguments.
-Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go and pkg/constants; adapters
-exist since 2.1, the last two rules of this module since 2.3 (branches release-2.0 to release-2.3).
+The plugin reads the model from the name of the runtime, `<anything>-<name>-<size>`, and chooses a recipe by nodes,
+devices and arguments. The rules about quantized adapters apply since 2.1, TUNE_ADAPTERS and TUNE_ARGUMENT since 2.3.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go and pkg/constants, and branches
+release-2.0 to release-2.3.
 """
 
 from __future__ import annotations
@@ -35,12 +37,12 @@ TUNE_NODES: Final = TRAIN_JOB.rule(
 TUNE_QUANTIZED: Final = TRAIN_JOB.rule(
     "train-job/tune-quantized",
     title="The model has no recipe for quantized adapters",
-    why="qwen2.5-1.5b has no recipe for QLoRA.",
+    why="torchtune has no recipe for QLoRA with qwen2.5-1.5b.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
 TUNE_DEVICES: Final = TRAIN_JOB.rule(
     "train-job/tune-devices",
-    title="Quantized adapters of this model run on several devices",
+    title="Quantized adapters of llama3.2 are trained on several devices",
     why="The recipes of llama3.2 for QLoRA use one device.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
@@ -71,7 +73,7 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     if job.trainer.command != TUNE_RUN or job.plugin != "torch" or is_placeholder(name):
         return
     explicit = job.trainer.num_proc_per_node
-    if job.release < NUMBERS_ONLY and explicit is None:  # before 2.2 the plugin then checks nothing
+    if job.release < NUMBERS_ONLY and explicit is None:  # before 2.2 the plugin checks nothing without numProcPerNode
         return
     model, args = model_of_runtime(name), job.trainer.args
     nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes
@@ -94,8 +96,8 @@ def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Pro
 
 
 def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield the problems of quantized adapters. One model has no such adapters, and small models train them only on one
-    device.
+    """Yield the problems of quantized adapters. One model has no quantized adapters, and small models train quantized
+    adapters only on one device.
     """
     gpus, _ = job.counted_gpus
     if model == _UNQUANTIZED:

@@ -1,8 +1,6 @@
 """Rules of the API server and Trainer's webhook for a runtime: plugins, mlPolicy, volumes, and immutable fields.
 
-A runtime has one plugin with valid numbers. torch.elasticPolicy and numNodes exclude each other. torch.envInjection
-gives variables to more containers than `node`. A torch runtime must not set the address of its first node and some
-variables, because the plugin sets them. The rules of steps are in training_runtime_steps.py.
+The rules about steps are in training_runtime_steps.py.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds and
 pkg/runtime/framework/plugins/{flux/flux,torch/torch}.go, and branches release-2.0 to release-2.3; release-2.1
@@ -117,7 +115,7 @@ PROCESSES: Final = TRAINING_RUNTIME.rule(
 INJECTED_NODE: Final = TRAINING_RUNTIME.rule(
     "training-runtime/injected-node",
     title="torch.envInjection names the container `node`",
-    why="Container `node` always gets the variables, and the CustomResourceDefinition refuses its name here.",
+    why="Container `node` always gets the variables, so the CustomResourceDefinition refuses the name `node` here.",
 )
 ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/env-injection",
@@ -167,15 +165,18 @@ _FIRST_PLUGINS: Final = ("torch", "mpi")
 
 
 def is_ignored_by_trainer(subject: Subject) -> bool:
-    """Return whether Trainer's webhook skips a runtime: an updated TrainingRuntime, or a runtime with a label
-    (#3683).
+    """Return whether Trainer's webhook skips a runtime: an updated TrainingRuntime, or a runtime whose label turns
+    validation off (kubeflow/trainer#3683).
     """
     label = subject.typed(TrainingRuntime).metadata.labels.get(_SWITCH)
     return label == "disabled" or (subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime")
 
 
 def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) -> Iterator[Problem]:
-    """Yield the problems of a runtime's plugin with a JobSet: of the runtime, or with the patches of a TrainJob."""
+    """Yield settings of the JobSet that the plugin of the runtime refuses or cannot use.
+
+    `job_set` is the JobSet of the runtime, with the patches of a TrainJob if there is one.
+    """
     match policy.plugin:
         case "torch":
             if release >= INJECTION:
@@ -189,7 +190,7 @@ def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) ->
 
 
 def _check_mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield the problem of an MPI implementation other than OpenMPI, which mpi.go checks if there is a launcher."""
+    """Yield an MPI implementation other than OpenMPI. mpi.go checks the implementation only if there is a launcher."""
     implementation = policy.mpi.mpi_implementation
     is_used = container_named(job_named(job_set.replicated_jobs, "launcher"), "node") is not None
     if implementation != "OpenMPI" and is_used and not is_placeholder(implementation):
@@ -199,7 +200,9 @@ def _check_mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator
 
 
 def _check_launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield a numNodes that creates several launchers, because the labelled job of an mpi runtime is the launcher."""
+    """Yield a numNodes that creates several launchers: numNodes sets the pods of the job with the trainer label, and in
+    an mpi runtime this job is the launcher.
+    """
     nodes, step = policy.num_nodes, find_trainer_job(job_set.replicated_jobs)
     if step is not None and step.name != "node" and nodes is not None and nodes > 1:
         message = f"makes {nodes} launchers because it counts the pods of job `{step.name}`, the trainer step"
@@ -208,7 +211,7 @@ def _check_launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Pro
 
 
 def check_token_volume_conflict(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield a volume or mount with the name or path that Trainer uses for reports of the job's status."""
+    """Yield a volume or mount with the name or path of the volume through which pods report the job's status."""
     for job in job_set.replicated_jobs:
         if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):
             yield _token_volume_problem(job.pod.path("volumes"), _TOKEN_VOLUME)
@@ -219,7 +222,7 @@ def check_token_volume_conflict(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def _token_volume_problem(path: FieldPath, name: str) -> Problem:
-    message = "is overwritten by Trainer, which reports the status of the job through it"
+    message = "is overwritten by Trainer because pods report the status of the job through this volume"
     return TOKEN_VOLUME.problem(path, message, "use another name or path", name)
 
 
@@ -236,9 +239,9 @@ def advise_deprecated_runtime(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _deprecated_problem(runtime: str = "") -> Problem:
-    """Return the problem of a deprecated runtime, or of a TrainJob that names a deprecated runtime."""
+    """Return the problem of a deprecated runtime, or of a TrainJob that names `runtime`."""
     path: FieldPath = ("metadata", "labels", SUPPORT)
-    message = "says that the runtime is deprecated, so a later release of Trainer removes it"
+    message = "says that the runtime is deprecated, so a later release of Trainer removes the runtime"
     fix = "use another runtime for new TrainJobs"
     if runtime:
         path, fix = ("spec", "runtimeRef", "name"), "choose another runtime"
@@ -288,14 +291,14 @@ def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterato
 
 
 def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield an init container with the name of the init container that the plugin adds (flux.go)."""
+    """Yield an init container `flux-installer`, because the plugin adds one of this name (flux.go)."""
     if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
 
 
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield settings with which `<name>-node-0-0.<name>`, the master address of torch.go, does not exist."""
+    """Yield settings that break the master address of torch.go, `<name>-node-0-0.<name>`."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
     step, network = find_trainer_job(job_set.replicated_jobs), job_set.network
     if step is not None and step.name != "node":
@@ -314,7 +317,7 @@ def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
     nodes = (node for job in jobs if is_trainer_job(job) for node in job.pod.containers if node.name == "node")
     for variable in (variable for node in nodes for variable in node.env):
         if variable.name in RESERVED_VARIABLES["torch"]:
-            message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
+            message = "is replaced by the torch plugin, which sets this variable for each TrainJob with spec.trainer"
             fix = fix_for_variable_of_plugin(variable.name, "TrainJobs")
             yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)
 
@@ -335,7 +338,9 @@ def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
 
 
 def _processes_problem(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
-    """Return the problem of a number of processes; the torch plugin of 2.0 and 2.1 also accepts three words."""
+    """Return the problem of a number of processes. `is_word_allowed`: for torch of 2.0 and 2.1, which also accepts
+    three words.
+    """
     if is_word_allowed:
         message = "must be auto, cpu, gpu or a whole number of at least 1"
         return PROCESSES.problem(path, message, "set one of these", value)
@@ -354,7 +359,7 @@ def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
     """Yield targets that name the container `node`, which the CustomResourceDefinition refuses."""
     for target in policy.torch.env_injection.targets:
         if "node" in target.container_names:
-            message = "must not name container `node` because it always gets the variables"
+            message = "must not name container `node` because this container always gets the variables"
             yield INJECTED_NODE.problem(target.path("containerNames"), message, "remove `node` from the list")
 
 

@@ -1,6 +1,5 @@
 """Rules for the replicated jobs of a runtime: names, steps, the volume of initializers, and gangs that never start.
 
-A job with the label of a step must have one replica, and a container with the name of the step.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go and
 pkg/runtime/framework/plugins/{volcano,coscheduling}; https://github.com/kubeflow/trainer/pull/4394 for names;
@@ -162,8 +161,8 @@ def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
             fixes["one replica"] = "set replicas to 1"
         if fixes:
             message = (
-                f"must have {' and '.join(fixes)} because Trainer refuses to create such a runtime, although it lets "
-                "this update pass"
+                f"must have {' and '.join(fixes)} because Trainer accepts this update, but would refuse to create the "
+                "runtime again"
             )
             yield OVERLOOKED_STEP.problem(job.at, message, ", and ".join(fixes.values()))
 
@@ -187,7 +186,7 @@ def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterato
 def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Yield a runtime with two gang schedulers, and gangs that never start because some pods are created later.
 
-    volcano.go and coscheduling.go count the pods of every replicated job.
+    The gang waits for these pods because volcano.go and coscheduling.go count the pods of every replicated job.
     """
     policy = runtime.pod_group_policy
     schedulers = policy.schedulers
