@@ -23,10 +23,10 @@ from webhook.typed.view import ReadingContext
 
 AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/autoscaler-requests",
-    title="The autoscaler's resource has no request",
+    title="A worker does not request the resource that the autoscaler measures",
     why=(
-        "The autoscaler computes utilization from the requests of all containers. Without a request it reports "
-        "FailedGetResourceMetric and never changes the number of workers."
+        "The autoscaler computes utilization from the requests of all containers. Without a request, the autoscaler "
+        "reports FailedGetResourceMetric and never changes the number of workers."
     ),
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",
     function="calculatePodRequestsFromContainers",
@@ -42,7 +42,7 @@ _AT: Final = (*_POLICY, "metrics")
 AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
     "training-job/autoscaler-limits",
     title="The elastic limits are not valid for an autoscaler",
-    why="The operator creates a HorizontalPodAutoscaler, and the API server refuses it.",
+    why="The operator creates a HorizontalPodAutoscaler with these limits, and the API server refuses the limits.",
     refused_by="the API server",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/hpa.go",
     function="ReconcileHPA",
@@ -51,10 +51,10 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 
 
 def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
-    """Return the most pods that a job may have while its current pods wait; None if it is not known.
+    """Return the most pods that a job may have while its current pods wait; None if the number is not known.
 
-    Waiting workers use no CPU or memory, so an autoscaler for CPU or memory adds workers only up to minReplicas. With
-    other metrics, it may add workers up to maxReplicas.
+    Waiting workers use no CPU or memory, so an autoscaler for CPU or memory adds workers only up to minReplicas. An
+    autoscaler for other metrics may add workers up to maxReplicas.
     """
     pods, metrics = job.count_pods(), _metrics_of_elastic_policy(job)
     if pods is None or job.is_placeholder_at("elasticPolicy", "metrics"):
@@ -78,8 +78,8 @@ def _metrics_of_elastic_policy(job: TrainingJobOfKind) -> Items[Metric]:
 
 
 def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: int | None) -> Iterator[Problem]:
-    """Yield limits of elasticPolicy that are invalid in the HorizontalPodAutoscaler, which the operator creates for
-    metrics.
+    """Yield minReplicas and maxReplicas that the API server refuses in the HorizontalPodAutoscaler of a job with
+    elasticPolicy.metrics.
     """
     if (
         job.value_at("elasticPolicy", "metrics") is not None
@@ -129,7 +129,7 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
 
 
 def _may_have_fixed_node_count(container: Container, subject: Subject) -> bool:
-    """Return whether a command sets one number of nodes, or a value that is not known. The operator sets a range."""
+    """Return whether a command sets a fixed or unknown number of nodes. PET_NNODES of the operator is a range."""
     launch = cached_launch_of_container(container, subject)
     limits = node_count_range_of_launch(launch)
     return limits[0] == limits[1] if limits else launch.nodes != "" and _NODES_OF_OPERATOR not in launch.nodes

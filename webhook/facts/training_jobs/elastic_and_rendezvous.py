@@ -25,7 +25,7 @@ ELASTIC_WORKERS: Final = TRAINING_JOB.rule(
 ELASTIC_LIMITS: Final = TRAINING_JOB.rule(
     "training-job/elastic-limits",
     title="minReplicas is above maxReplicas",
-    why="torchrun gets an empty range of nodes and ends.",
+    why="torchrun gets an empty range of nodes and exits.",
     refused_by="torchrun, when the pods start",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
     function="SetPodEnv",
@@ -47,7 +47,7 @@ RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
 ELASTIC_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/elastic-replicas",
     title="The number of workers is outside the elastic limits",
-    why="The autoscaler changes the number of workers, or torchrun waits for more.",
+    why="An autoscaler changes the number of workers. Without an autoscaler, torchrun may wait for more workers.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
     function="SetPodEnv",
     fails="waiting",
@@ -95,7 +95,7 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
-    """Return whether a missing role Worker is an error. In a PaddleJob it is an error only if no limit is set."""
+    """Return whether a job without a role Worker is wrong. A PaddleJob is wrong only if it sets no limit either."""
     is_said = (
         job.value_at(*at) is not None or job.is_placeholder_at(*at)
         for at in (("elasticPolicy", each) for each in _LIMITS)

@@ -1,9 +1,10 @@
-"""The mistakes in an MPIJob that the operators refuse, and cases in which mpirun ends because of too few slots.
+"""Rules for MPIJobs: mistakes that the operators refuse, and commands for which mpirun has too few slots.
 
-Neither operator has a webhook for MPIJobs, so a refused job only gets an event. Source:
-kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
-kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c,
-which use only the slots of the hostfile unless an option of mpirun allows more.
+Neither operator has a webhook for MPIJobs, so a refused job only gets an event. Open MPI uses only the slots of the
+hostfile unless an option of mpirun allows more.
+
+Source: kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go and pkg/controller;
+kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/mpi; Open MPI rmaps_base_map_job.c and rmaps_ppr.c.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/slots-for-ranks",
     title="mpirun starts more ranks than there are slots",
     why=(
-        "By default Open MPI starts at most as many ranks as the hostfile has slots. With more ranks, mpirun exits at "
+        "By default Open MPI starts at most one rank for each slot in the hostfile. With more ranks, mpirun exits at "
         "once."
     ),
     refused_by="mpirun, when the launcher starts",
@@ -83,11 +84,8 @@ SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
 )
 SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
     "training-job/slots-per-node",
-    title="mpirun starts more ranks on a node than it has slots",
-    why=(
-        "By default Open MPI starts at most as many ranks on a node as it has slots. With more ranks, mpirun exits at "
-        "once."
-    ),
+    title="mpirun starts more ranks on a node than the node has slots",
+    why=("By default Open MPI starts at most one rank for each slot of a node. With more ranks, mpirun exits at once."),
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
     function="ppr_mapper",
@@ -96,7 +94,7 @@ SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
 NODES_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/nodes-for-ranks",
     title="mpirun limits the ranks on each worker, and there are too few workers for all ranks",
-    why="The workers together have fewer places than mpirun asks for, so mpirun exits at once.",
+    why="-np asks for more ranks than mpirun may start on all workers together, so mpirun exits at once.",
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
     function="ppr_mapper",
@@ -106,8 +104,8 @@ SLOTS_OF_HOSTS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/slots-of-hosts",
     title="The hosts in the command have too few slots for the ranks",
     why=(
-        "A host of --host has one slot, or the number after its colon. With more ranks than slots, mpirun exits at "
-        "once."
+        "A host in --host has one slot, or the number of slots after the colon. With more ranks than slots, mpirun "
+        "exits at once."
     ),
     refused_by="mpirun, when the launcher starts",
     source="https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html",
@@ -115,7 +113,7 @@ SLOTS_OF_HOSTS: Final = TRAINING_JOB_ADVICE.rule(
 SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/slots-and-gpus",
     title="slotsPerWorker differs from the worker's GPUs",
-    why="GPUs without a rank stay idle, and ranks without a GPU share one.",
+    why="GPUs without a rank stay idle, and ranks without a GPU of their own share a GPU.",
     source="https://github.com/kubeflow/mpi-operator/issues/680",
 )
 LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
@@ -141,7 +139,7 @@ LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
 _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 _PER_NODE: Final = re.compile("(GPUS?|N_?PROCS?|PROCESSES)_PER_(NODE|HOST)|NODE_RANK")
-"""Names of variables by which a script starts several processes on its node."""
+"""Variables with these names show that a script starts several processes on its node."""
 
 
 def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -227,7 +225,7 @@ def _slots_per_worker(job: TrainingJobOfKind) -> int:
 
 
 def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
-    """Return how many hosts give mpirun slots; 0 for an unknown number, or if the implementation ignores slots."""
+    """Return how many hosts have slots for mpirun; 0 for an unknown number, or if the implementation ignores slots."""
     worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
     if any(job.is_placeholder_at(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
         return 0
@@ -235,14 +233,14 @@ def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
         return 0
     if worker is None or worker.replicas is None or _slots_per_worker(job) < 1:
         return 0
-    # an MPIJob v1 also passes a launcher with GPUs to mpirun
+    # in v1, a launcher with GPUs is also a host of mpirun
     is_host = job.value_at("runLauncherAsWorker") is True if job.is_beta else bool(launcher and launcher.limits_gpus)
     return worker.replicas + is_host
 
 
 def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
-    """Return the command of the launcher; None for an unknown command, without mpirun, or with its own hosts or
-    slots.
+    """Return what the launcher starts; None if the command is not known, does not run mpirun, or names its own hosts
+    or slots.
     """
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
@@ -254,7 +252,7 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
 def _may_start_processes(launcher: RoleOfJob) -> bool:
     """Return whether each rank may start one process for each GPU, as torchrun does.
 
-    A command with a shell script may start processes, and so may a container with a variable such as NPROC_PER_NODE.
+    A shell script in a command, or a variable such as NPROC_PER_NODE, is a sign of more processes.
     """
     return any(
         any(word.endswith(".sh") for word in container.words)
@@ -281,9 +279,10 @@ def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
     is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not starts_more:
-        what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
+        idle = "some GPUs stay idle unless each rank uses several GPUs"
+        what = idle if slots < worker.gpus else "ranks share GPUs"
         both = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
-        message = f"gives {both}, so {what} unless each process uses several GPUs"
+        message = f"gives {both}, so {what}"
         yield SLOTS_AND_GPUS.problem(("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
     is_worker = job.value_at("runLauncherAsWorker") is True or job.is_placeholder_at("runLauncherAsWorker")
     if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):

@@ -65,7 +65,7 @@ WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
 PROCESSES_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-and-gpus",
     title="The number of processes differs from the number of GPUs",
-    why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
+    why="GPUs without a process stay idle, and processes without a GPU fail or share a GPU.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
     issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
@@ -73,7 +73,7 @@ PROCESSES_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 NPROC_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/nproc-and-gpus",
     title="nprocPerNode differs from the pod's GPUs",
-    why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
+    why="GPUs without a process stay idle, and processes without a GPU fail or share a GPU.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
     issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
@@ -109,7 +109,7 @@ PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-awaited",
     title="WORLD_SIZE counts more processes than start",
     why=(
-        "Python without a launcher is one process. The process waits for processes that never start, and training "
+        "Python without a launcher is one process. This process waits for processes that never start, and training "
         "never begins."
     ),
     function="setPodEnv",
@@ -165,7 +165,7 @@ def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
 
 
 def _number_of_processes(job: TrainingJobOfKind) -> int | None:
-    """Return the number of processes; None if the value is a word or a placeholder."""
+    """Return the number of processes that PET_NPROC_PER_NODE gets; None for a word or a placeholder."""
     said = _value_of_nproc_per_node(job)
     return int(said) if _COUNT.fullmatch(said) else None
 
@@ -177,7 +177,7 @@ def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
     passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
     if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
         message = (
-            "makes WORLD_SIZE the number of processes, but the command passes it to torchrun as --nnodes, so "
+            "makes WORLD_SIZE the number of processes, but the command passes WORLD_SIZE to torchrun as --nnodes, so "
             "torchrun waits for nodes that never come"
         )
         fix = "use --nnodes=$(PET_NNODES), or remove nprocPerNode"
@@ -229,7 +229,7 @@ def _name_of_processes_field(job: TrainingJobOfKind) -> str:
 
 
 def _describe_outcome(processes: int, gpus: int) -> str:
-    return "processes without a GPU fail or share one" if processes > gpus else "some GPUs stay idle"
+    return "processes without a GPU fail or share a GPU" if processes > gpus else "some GPUs stay idle"
 
 
 def _is_torchrun_without_gpu(role: RoleOfJob) -> bool:
@@ -311,7 +311,7 @@ def _role_names_as_text(roles: list[RoleOfJob]) -> str:
 def check_nproc_field_set_once(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Refuse the older field together with the newer field, as ValidateCreate of PyTorchJobs does."""
     if job.value_at(*PROCESSES_OF_ELASTIC_POLICY) is not None and job.value_at("nprocPerNode") is not None:
-        message = "must not be set together with spec.nprocPerNode, which replaces it"
+        message = "must not be set together with spec.nprocPerNode, which replaces this field"
         yield PROCESSES_TWICE.problem(
             ("spec", *PROCESSES_OF_ELASTIC_POLICY), message, "remove elasticPolicy.nProcPerNode"
         )
@@ -320,7 +320,7 @@ def check_nproc_field_set_once(job: TrainingJobOfKind) -> Iterator[Problem]:
 def advise_nproc_value(nproc: str) -> Iterator[Problem]:
     """Warn of a number of processes that torchrun cannot read."""
     if not _VALUE.fullmatch(nproc):
-        message = "must be a number of processes or a kind of device because torchrun fails on anything else"
+        message = "must be a number of processes or a kind of device because torchrun fails on every other value"
         yield NPROC_VALUE.problem(
             ("spec", "nprocPerNode"), message, "set auto, cpu, gpu or a whole number of at least 1", nproc
         )

@@ -1,8 +1,5 @@
 """Rules for the roles of a job: names, replicas, containers, variables and shared memory.
 
-The operators refuse some jobs only after the jobs are stored. The API server refuses a container without name or
-image when the pod is created. Each operator appends variables to the variables of the container. Shared memory
-matters in pods with several GPUs.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs,
 pkg/apis/kubeflow.org/v1, pkg/controller.v1/tensorflow for chief and parameter servers,
@@ -30,7 +27,7 @@ from webhook.text.wording import either
 ROLES_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/roles-required",
     title="The job has no role",
-    why="A job without roles makes no pods and never ends.",
+    why="The operator creates no pods for a job without roles, and the job never ends.",
     function="validateReplicaSpecs",
     fails="controller",
 )
@@ -44,8 +41,8 @@ IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/ignored-role",
     title="The operator ignores this role",
     why=(
-        "The MPI Operator starts no pods of an unknown role. In a TFJob, such a role does not count for success or "
-        "failure."
+        "The MPI Operator starts no pods of an unknown role. In a TFJob, an unknown role does not count for success "
+        "or failure."
     ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/tensorflow/tfjob_controller.go",
     function="UpdateJobStatus",
@@ -59,7 +56,7 @@ ONE_CHIEF: Final = TRAINING_JOB.rule(
 CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/chief-replicas",
     title="The TFJob has more than one chief",
-    why="TensorFlow allows one chief. Additional chiefs repeat its work.",
+    why="TensorFlow allows one chief. Additional chiefs repeat the work of the first chief.",
     source="https://www.tensorflow.org/api_docs/python/tf/distribute/cluster_resolver/TFConfigClusterResolver",
 )
 ONE_MASTER: Final = TRAINING_JOB.rule(
@@ -192,7 +189,7 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Yield the problems of a TFJob that has both Chief and Master, or several replicas of either."""
+    """Yield the problems of a TFJob that has both Chief and Master, or several replicas of Chief or Master."""
     if job.kind != "TFJob":
         return
     leaders = [role for role in job.roles.values() if role.name in ("Chief", "Master")]
@@ -229,7 +226,7 @@ def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of GPUs for the parameter servers of a TFJob."""
     servers = job.roles.get("PS") if job.kind == "TFJob" else None
     if servers is not None and servers.gpus:
-        message = "requests GPUs, but parameter servers do not use them"
+        message = "requests GPUs, but parameter servers do not use GPUs"
         yield PARAMETER_SERVER_GPUS.problem(servers.template_path, message, "request GPUs only for the workers")
 
 
@@ -284,7 +281,7 @@ def _variables_of_operator(job: TrainingJobOfKind) -> Mapping[str, str]:
 def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
     """Return the variables that the operator computes from the roles, not from fields.
 
-    Some are set only if there are several pods, or only if there is a master.
+    The operator sets some of these variables only for several pods, or only with a master.
     """
     several, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
     match job.kind:

@@ -1,4 +1,4 @@
-"""The mistakes in a job as a whole that the operators refuse or ignore: its name, its policies, and dropped amounts.
+"""Rules for the name, runPolicy and restart policies of a job, and for fields that are deprecated, ignored or dropped.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go, pkg/common/util/webhooks.go,
 pkg/controller.v1/common/job.go, pkg/core/job.go; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation.
@@ -34,7 +34,7 @@ NAME_FORMAT: Final = TRAINING_JOB.rule(
 NAME_LENGTH: Final = TRAINING_JOB.rule(
     "training-job/name-length",
     title="The name of the job is too long",
-    why="The job's services, hosts or labels begin with its name, and Kubernetes allows at most 63 characters there.",
+    why="Names of services, hosts or labels begin with the name of the job and must not exceed 63 characters.",
     source="k8s.io/apimachinery v0.36 pkg/util/validation/validation.go",
     function="IsDNS1035Label",
     fails="controller",
@@ -69,7 +69,7 @@ QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
 NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/not-negative",
     title="A deadline, retry count or TTL is negative",
-    why="A negative deadline is over before the job starts. The MPI Operator refuses all three fields.",
+    why="A negative deadline is over before the job starts. The MPI Operator refuses a negative number in all three.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
     fails="controller",
@@ -114,7 +114,7 @@ MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
     title="managedBy was changed while the job runs",
     why=(
         "The old controller stops, and the new controller starts its own pods while the old pods still run. The API "
-        "server allows the change for these kinds."
+        "server allows the change in PyTorchJobs and MPIJobs."
     ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
     function="ValidateUpdate",
@@ -202,8 +202,8 @@ _V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check the name of a job.
 
-    The name begins the names of the pods' services or, with the MPI Operator, of hosts. In an MPIJob v1, the name is
-    the value of a label.
+    The names of the services of the pods begin with the name of the job. With the MPI Operator, the names of hosts
+    begin with it. In an MPIJob v1, the name is the value of a label.
     """
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):
@@ -215,8 +215,8 @@ def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
     if len(job.name) + len(longest) > _LONGEST:
         of = "the value of a label" if is_label else "the name of a host" if job.is_beta else "the name of a service"
         message = (
-            f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` is {of}, with at "
-            f"most {_LONGEST} characters"
+            f"must have at most {_LONGEST - len(longest)} characters because `{job.name}{longest}` is {of}, which has "
+            f"at most {_LONGEST} characters"
         )
         fix = f"remove {counted(len(job.name) + len(longest) - _LONGEST, 'character')}"
         yield NAME_LENGTH.problem(("metadata", "name"), message, fix, job.name)
@@ -233,7 +233,7 @@ def _suffixes_of_pod_names(job: TrainingJobOfKind) -> Iterator[str]:
 
 
 def validate_managed_by(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check managedBy as ValidateManagedBy does. The webhook of PyTorchJobs compares the new job with itself, so it
+    """Check managedBy as ValidateManagedBy does. The webhook of PyTorchJobs compares the new job with itself, and so
     accepts every change.
     """
     path: FieldPath = (*_POLICY, "managedBy")
@@ -289,7 +289,7 @@ def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     validateRunPolicy of the MPI Operator refuses negative numbers. In the Training Operator, PastActiveDeadline and
     PastBackoffLimit of core/job.go end a job with these values at once.
     """
-    # v1 only deletes a finished job at once if its ttl is negative
+    # a negative TTL is not wrong in v1: the finished job is deleted at once
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
     for name in names:
         value = job.number_at("runPolicy", name)
@@ -308,8 +308,8 @@ def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
     pods, least = job.count_pods(), job.number_at("runPolicy", "schedulingPolicy", "minAvailable")
     if least is not None and pods is not None and least > pods and job.value_at("elasticPolicy") is None:
         message = (
-            f"must not be more than the {counted(pods, 'pod')} of the job because no pod starts until so many pods "
-            "can start"
+            f"must not be more than the {counted(pods, 'pod')} of the job because no pod starts until minAvailable "
+            "pods can start"
         )
         path: FieldPath = (*_POLICY, "schedulingPolicy", "minAvailable")
         fix = "lower minAvailable, or remove the field"
@@ -317,8 +317,8 @@ def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check cleanPodPolicy. The MPI Operator refuses unknown values; common/job.go DeletePodsAndServices reads them as
-    All.
+    """Check cleanPodPolicy. The MPI Operator refuses unknown values; the Training Operator reads unknown values as All
+    (common/job.go DeletePodsAndServices).
     """
     if job.is_beta:
         if (value := job.value_at("runPolicy", "cleanPodPolicy")) not in (None, *_CLEANING):
@@ -335,12 +335,12 @@ def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Check restartPolicy. The MPI Operator refuses unknown values; for v1, common/pod.go copies any text into the
-    pods.
+    """Check restartPolicy. The MPI Operator refuses unknown values; the Training Operator copies any text into the
+    pods (common/pod.go).
     """
     choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
     if role.restart_policy and role.restart_policy not in choices:
-        who = "the MPI Operator refuses other values" if job.is_beta else "Kubernetes refuses pods with another"
+        who = "the MPI Operator refuses other values" if job.is_beta else "Kubernetes refuses pods with another value"
         message = f"must be {either(choices)} because {who}"
         yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
 
@@ -356,7 +356,7 @@ def validate_pod_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iter
 
 
 def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
-    """Return the policy that the operator sets in pods. ExitCode becomes Never; without a policy, the kind decides."""
+    """Return the policy that the operator sets in pods. ExitCode becomes Never; the default depends on the kind."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
     is_retried = job.kind in ("PyTorchJob", "PaddleJob") or (job.is_beta and role.name == "Launcher")
@@ -378,12 +378,12 @@ def advise_deprecated_field(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def warn_of_fields_of_other_version(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Warn of fields that MPIJobs have only in the other version."""
+    """Warn of fields that exist only in the other version of MPIJob, v1 or v2beta1."""
     version = "v2beta1" if job.is_beta else "v1"
     other = "kubeflow.org/v1 and the Training Operator" if job.is_beta else "kubeflow.org/v2beta1 and the MPI Operator"
     for name in _V1_ONLY if job.is_beta else _BETA_ONLY:
         is_moved = name == "cleanPodPolicy"
         fix = f"{'move the field to spec.runPolicy' if is_moved else 'remove the field'}, or use {other}"
         if job.value_at(name) is not None or job.is_placeholder_at(name):
-            message = f"is ignored because an MPIJob of kubeflow.org/{version} has no such field"
+            message = f"is ignored because an MPIJob of kubeflow.org/{version} does not have this field"
             yield OTHER_VERSION.problem(("spec", name), message, fix)

@@ -1,7 +1,7 @@
-"""The rule groups of this package, and the form in which rules read a job of the Training or the MPI Operator.
+"""The rule groups of this package, and the classes with which rules read a job of the Training or the MPI Operator.
 
-A job has settings and roles, and each role has a pod template. A placeholder (`$`, `{{`) counts as a field that is
-not set; `is_placeholder_at` tells the two apart. A role is open if a placeholder hides containers.
+A job has settings and roles, and each role has a pod template. A field with a placeholder (`$`, `{{`) is read as a
+field that is not set; `is_placeholder_at` says whether a field has a placeholder.
 
 Sources: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e
 pkg/apis/kubeflow/v2beta1/default.go.
@@ -37,7 +37,7 @@ TRAINING_JOB: Final = RuleGroup(
     refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
     updates_of=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"),
 )
-"""Mistakes that the Training Operator and the MPI Operator refuse, some only in an event after the job is stored."""
+"""Mistakes that the Training Operator or the MPI Operator refuses, some of them only after the job is stored."""
 TRAINING_JOB_ADVICE: Final = RuleGroup(
     "training-job",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
@@ -146,14 +146,13 @@ AnyJob: TypeAlias = PyTorchJob | TFJob | MPIJob | XGBoostJob | PaddleJob | JAXJo
 
 @dataclass(frozen=True, slots=True)
 class TrainingJobKind:
-    """What the operator reads in a kind.
+    """Where the operator finds the roles and the main container in jobs of a kind.
 
     Args:
         field: the field of spec with the roles.
         container: the name of the container that the operator prepares; "" for the first container.
         roles: the names of the allowed roles; () if every name is allowed.
-        type: the typed view of the kind.
-
+        type: the class with the typed fields of the kind.
     """
 
     field: str
@@ -177,14 +176,15 @@ class TrainingJobOfKind:
     """A job of the Training Operator or of the MPI Operator.
 
     Args:
-        kind: one of KINDS.
-        is_beta: whether it is an MPIJob of v2beta1, which the MPI Operator runs; the Training Operator runs all others.
-        name: the name; "" if the job has no name yet, or a placeholder.
+        kind: a key of KINDS.
+        is_beta: whether the job is an MPIJob of v2beta1. The MPI Operator runs these jobs, the Training Operator all
+            other jobs.
+        name: the name; "" if the job has no name, or a name with a placeholder.
         spec: the spec, without placeholders in fields that are not strings.
-        old_spec: the spec before an update, null for other operations.
+        old_spec: the spec before an update, None for other operations.
         roles: the roles by name, in the order of the object, without roles that are null.
-        is_open: whether the roles are not known.
-        unfilled: the paths of placeholders where a value is not a text, and of parts that cannot be decoded.
+        is_open: whether a placeholder replaces the spec or all roles.
+        unfilled: the paths of fields that are not strings but have a placeholder, and of parts that cannot be decoded.
         deadline: the deadline that loops are charged to.
     """
 
@@ -214,7 +214,7 @@ class TrainingJobOfKind:
         return None if self._is_placeholder(value) else value
 
     def number_at(self, *path: str) -> int | None:
-        """Return the number at a path below spec; None if there is none."""
+        """Return the number at a path below spec; None if the field is not set or has a placeholder."""
         number: int | None = self.value_at(*path)
         return number
 
@@ -231,7 +231,7 @@ class TrainingJobOfKind:
         return is_placeholder(value)
 
     def count_pods(self) -> int | None:
-        """Return how many pods the job creates; None if it is not known."""
+        """Return how many pods the job creates; None if the number is not known."""
         counts = [role.replicas for role in self.roles.values()]
         known = [count for count in counts if count is not None]
         return None if self.is_open or len(known) < len(counts) else sum(known)
@@ -256,7 +256,7 @@ def read_job(subject: Subject) -> TrainingJobOfKind:
 
 
 def _read_roles(kind: str, job: AnyJob, subject: Subject) -> Entries[RoleOfJob]:
-    """Return the roles without null roles. A role that is a placeholder has no known fields."""
+    """Return the roles without null roles. For a role that is a placeholder, no field is known."""
     at, reading = job.spec.path(KINDS[kind].field), subject.reading_context
     unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
     listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
@@ -285,7 +285,8 @@ class RoleOfJob:
         restart_policy: the restart policy of the role, or "".
         pod_restart_policy: the restart policy of the pod template, or "".
         containers: the containers of the pod template.
-        is_open: whether a part is a placeholder, so that there may be other containers or values.
+        is_open: whether the role, its pod template, its pod or a container is a placeholder, so that there may be more
+            containers and values.
         has_main: whether the container that trains exists, or may be a container with a placeholder as its name.
         shares_memory: whether the container that trains has more shared memory than 64 MiB.
         limits_gpus: whether a container limits a resource with `gpu` in its name.
@@ -293,9 +294,9 @@ class RoleOfJob:
         has_open_gpus: whether the amount of a GPU resource is a placeholder.
         null_gpus: the names of GPU resources with a null amount.
         claims: the number of device claims of the container that trains.
-        env: the variables of this container; `*` means that envFrom adds others.
-        cpus: the CPUs of this container, rounded up.
-        launch: what the command of this container starts.
+        env: the names of variables of the container that trains; `*` if envFrom adds variables.
+        cpus: the CPUs of the container that trains, rounded up.
+        launch: what the command of the container that trains starts.
     """
 
     name: str
@@ -339,7 +340,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     Args:
         replica: the role as the object has it; the last step of its path is the name of the role.
         main: the name of the container that trains; "" for the first container.
-        default: the number of replicas if the role sets none.
+        default: the number of replicas if the role does not set replicas.
         subject: the job.
     """
     subject.deadline.spend(10)  # reading a role costs as much as ten steps of a loop
@@ -385,5 +386,5 @@ def _has_placeholder_part(replica: ReplicaSpec) -> bool:
 
 
 def _is_shared_memory(mount: VolumeMount) -> bool:
-    """Return whether a volume is mounted at /dev/shm, in place of the container runtime's 64 MiB."""
+    """Return whether a volume is mounted at /dev/shm, where the container runtime otherwise mounts 64 MiB."""
     return mount.mount_path.rstrip("/") == _SHARED_MEMORY
