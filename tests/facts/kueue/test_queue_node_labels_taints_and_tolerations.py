@@ -26,7 +26,7 @@ def test_the_fix_of_a_changed_controller_is_to_set_it_again() -> None:
 
 
 def test_the_fix_of_an_added_controller_is_to_remove_it() -> None:
-    assert fixes(check(), check(controllerName="a.example/c")) == ["remove it, or create another AdmissionCheck"]
+    assert fixes(check(), check(controllerName="a.example/c")) == ["remove the field, or create another AdmissionCheck"]
 
 
 def test_an_unchanged_controller_gets_no_finding() -> None:

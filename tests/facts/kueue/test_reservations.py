@@ -121,8 +121,8 @@ VERDICTS = {
         "not-now",
         "according to the status of the ClusterQueues",
     ),
-    "Workloads, if the status counts as many": ([HOLDS], 1, "not-now", "next to 1 Workload with reserved quota"),
-    "Workloads, if the status has no count": ([HOLDS], None, "not-now", "next to 1 Workload with reserved quota"),
+    "Workloads, if the status counts as many": ([HOLDS], 1, "not-now", "while 1 Workload has reserved quota"),
+    "Workloads, if the status has no count": ([HOLDS], None, "not-now", "while 1 Workload has reserved quota"),
     "Workloads that have ended use nothing, even if the status says so": (
         [work("a", "QuotaReserved", "Finished")],
         0,

@@ -107,7 +107,7 @@ def test_a_flavor_with_a_topology_is_for_pods_that_request_a_topology() -> None:
     known = find_flavor("tas", VIEW)
     assert known is not None
     assert why_topology_does_not_fit(TopologyRequest(), known, VIEW, is_implied=True) == ""
-    assert "these do not" in why_topology_does_not_fit(TopologyRequest(), known, VIEW, is_implied=False)
+    assert "these pods do not" in why_topology_does_not_fit(TopologyRequest(), known, VIEW, is_implied=False)
     assert why_topology_does_not_fit(TopologyRequest(required="rack"), known, VIEW, is_implied=False) == ""
     assert "has no level `row`" in why_topology_does_not_fit(
         TopologyRequest(preferred="row"), known, VIEW, is_implied=False

@@ -1,5 +1,5 @@
-"""Reads the AdmissionChecks of a ClusterQueue: checks that are missing, that conflict, or that may place pods
-elsewhere.
+"""Reads the AdmissionChecks of a ClusterQueue: missing checks, conflicts, and checks that may place pods in another
+cluster.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateWithAdmissionChecks and inactiveReason,
 pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
@@ -67,10 +67,11 @@ def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisionin
     """Yield the conflicts of AdmissionChecks of MultiKueue with each other and with ProvisioningRequests."""
     if len(remote) > 1:
         checks = named(remote, "AdmissionCheck")
-        yield f"its {checks} are all of MultiKueue, but one is allowed (MultipleMultiKueueAdmissionChecks)"
+        yield f"its {checks} are all of MultiKueue, but only one is allowed (MultipleMultiKueueAdmissionChecks)"
     if per_flavor:
         checks = named(per_flavor, "AdmissionCheck")
-        yield f"its {checks} of MultiKueue must be for all of its flavors (MultiKueueAdmissionCheckAppliedPerFlavor)"
+        must = "must be for all flavors of the ClusterQueue"
+        yield f"its {checks} of MultiKueue {must} (MultiKueueAdmissionCheckAppliedPerFlavor)"
     if remote and provisioning:
         yield "it has AdmissionChecks of MultiKueue and of ProvisioningRequests (MultiKueueWithProvisioningRequest)"
 

@@ -62,7 +62,7 @@ CLAIMS_UNCOUNTED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/claims-uncounted",
     title="Kueue does not count the device claims of the job",
     why=(
-        "Before Kueue 0.18, only the other requests of a job count. The job then uses devices for which other jobs "
+        "By default, Kueue before 0.18 does not count device claims. The job then uses devices for which other jobs "
         "have quota."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go",
@@ -113,7 +113,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
 
 
 def _place_of_admittable_job(subject: Subject) -> QueuePlace | None:
-    """Return the place of a job that can be admitted; otherwise None."""
+    """Return the queues of a job that Kueue can admit, otherwise None."""
     outcome = subject.once(predict_admission)
     return outcome.place if outcome.verdict == "possible" else None
 

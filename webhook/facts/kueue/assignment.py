@@ -1,8 +1,10 @@
 """Assigns flavors to the pod sets of a Workload, and explains why no flavor fits.
 
-Every pod set gets one flavor for all resources of a resource group. All pod sets are admitted at once. Source:
-kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go. Kueue tries flavors in their order, and
-continues later where it stopped, so in time it may find any possible assignment.
+Every pod set gets one flavor for all resources of a resource group. All pod sets are admitted at once. Kueue tries
+flavors in their order, and the next attempt continues where the last attempt stopped. So sooner or later, Kueue may
+find any possible assignment.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ _MOST_TRIED: Final = 20_000
 
 
 class RejectedFlavor(Struct, frozen=True):
-    """A flavor that does not fit pods: for `reason`, or because it can give only `most` of the `resource`, less than
-    `asked`.
+    """A flavor that does not fit pods: for `reason`, or because the pods need `asked` of `resource` and the flavor can
+    give only `most`.
     """
 
     flavor: str
@@ -49,7 +51,7 @@ class PodSetQuotaRequest(Struct, frozen=True):
         return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
     def shortage(self, flavor: str, capacity: Capacity) -> RejectedFlavor | None:
-        """Return the resource that the flavor lacks most, None if it has enough of every resource."""
+        """Return the resource that the flavor lacks most, None if the flavor has enough of every resource."""
         short = [
             RejectedFlavor(flavor, resource=name, asked=value, most=most)
             for name, value in self.requests.items()
@@ -111,7 +113,9 @@ class _FlavorSearch(Struct):
 def pod_sets_not_fitting_together(
     wanted: Sequence[PodSetQuotaRequest], capacity: Capacity
 ) -> Sequence[PodSetQuotaRequest]:
-    """Return the pod sets of the first resource group without quota for all of its pod sets together; () for none."""
+    """Return the pod sets of the first resource group that does not have enough quota for its pod sets together; () if
+    every resource group has enough.
+    """
     groups: dict[QuotaGroup, list[PodSetQuotaRequest]] = {}
     for pods in wanted:
         groups.setdefault(pods.group, []).append(pods)

@@ -1,8 +1,8 @@
-"""The Configuration of Kueue: the managed kinds and namespaces, the way of counting resources, and the feature gates.
+"""The Configuration of Kueue: the managed kinds and namespaces, how resources are counted, and the feature gates.
 
 Kueue reads a Configuration when it starts, from ConfigMap `kueue-manager-config` of `kueue-system`. If the ConfigMap
-has another name or cannot be read, a param may have the same text. Without both, the defaults of the release apply.
-Flags of the manager may also turn on a gate. The cluster does not show these flags.
+has another name or cannot be read, a param may contain the Configuration. Without ConfigMap and param, the defaults of
+the release apply. Flags of Kueue's manager may also turn on a gate, but checks cannot see these flags.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2, config/components/manager and pkg/features/kube_features.go.
 """
@@ -118,7 +118,7 @@ class CelSelector(Typed):
 
 
 class DeviceSelector(Typed):
-    """The devices that count."""
+    """The devices whose counter or capacity is counted."""
 
     cel = Part(CelSelector)
 
@@ -188,13 +188,13 @@ class KueueConfiguration:
 
     Args:
         is_known: whether a Configuration was found; otherwise the defaults of the release apply.
-        frameworks: the kinds that are integrated, as `batch/job`.
+        frameworks: the kinds that Kueue manages, such as `batch/job`.
         manages_all: whether jobs without a queue name are also managed.
         namespaces: the label selector of managed namespaces.
         device_classes: the names under which quota counts devices, by DeviceClass.
         sources: by DeviceClass, the counters or capacities that quota counts instead of the number of devices.
         excluded: the prefixes of names of resources that are not counted.
-        transformations: by resource, the amounts that replace one unit or are added to it.
+        transformations: by resource, the amounts that replace one unit of the resource or are added to the unit.
         ignores_undeclared: whether resources that a ClusterQueue does not cover are ignored.
         feature_gates: the feature gates that the Configuration switches on or off.
         has_fair_sharing: whether Fair Sharing is on.
@@ -218,10 +218,10 @@ class CountedSource:
     """The part of a driver's devices that is counted: a counter, or a capacity.
 
     Args:
-        resource: the resource in whose quota it is counted.
+        resource: the resource with the quota for the counter or capacity.
         driver: the driver of the devices.
-        counter, capacity: the name of the counter or the capacity; the other is "".
-        selector: an expression that selects the counted devices, "" for all.
+        counter, capacity: one is the name of the counter or capacity, the other is "".
+        selector: an expression that selects the counted devices, "" for all devices.
     """
 
     resource: str
@@ -233,9 +233,9 @@ class CountedSource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceTransformationAmounts:
-    """The resources that replace one unit of a resource, or are added to it if `is_kept`. Amounts are in thousandths.
+    """The resources that replace one unit of a resource or, if `is_kept`, are added to the unit.
 
-    `times` is the resource by whose amount the outputs are multiplied; "" for none.
+    Amounts are in thousandths. `times`: the outputs are multiplied by the amount of this resource; "" for 1.
     """
 
     outputs: Mapping[str, int]
@@ -244,10 +244,10 @@ class ResourceTransformationAmounts:
 
 
 def may_concern_kueue(subject: Subject) -> bool:
-    """Return whether Kueue may manage an object; call it through `Subject.once`.
+    """Return whether Kueue may manage an object. Call this function through `Subject.once`.
 
-    It may if the metadata of the object or its pods has a label or an annotation of Kueue, if the namespace has queues,
-    or if Kueue manages every job.
+    Kueue may manage the object if the metadata of the object or its pods has a label or an annotation of Kueue, if the
+    namespace has queues, or if Kueue manages every job.
     """
     is_pod = subject.group_kind == POD
     keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys
@@ -264,7 +264,7 @@ def manages_jobs_without_queue_name(subject: Subject) -> bool:
 
 
 def configuration_text(subject: Subject) -> str:
-    """Return the Configuration as YAML, "" if none is known; call it through `Subject.once`."""
+    """Return the Configuration as YAML, "" if it is not known. Call this function through `Subject.once`."""
     if subject.assumptions.kueue_configuration:
         return subject.assumptions.kueue_configuration
     stored = subject.cluster.get_without_noting(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
@@ -273,7 +273,7 @@ def configuration_text(subject: Subject) -> str:
 
 
 def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
-    """Return the Configuration; call it through `Subject.once`."""
+    """Return the Configuration. Call this function through `Subject.once`."""
     written = subject.once(configuration_text)
     key = written, find_kueue_release(subject)
     read = _READ.get(key, None)
@@ -285,14 +285,14 @@ def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
 
 
 def is_integrated_by_other_configuration(framework: str, subject: Subject) -> bool:
-    """Return whether a Configuration in another folder lists a kind: it may be the installed Configuration."""
+    """Return whether a Configuration in another folder lists a kind. This may be the installed Configuration."""
     others = subject.cluster.cluster.objects_in_other_files(_CONFIGURATION)
     written = (WrittenConfiguration.of(each) for each in subject.deadline.charge_for_items(others))
     return any(framework in each.integrations.frameworks for each in written)
 
 
 def _configuration_of_file(subject: Subject) -> str:
-    """Return the text of the only Configuration object in the files; "" for none, or several."""
+    """Return the text of the only Configuration object in the files; "" if there are no or several Configurations."""
     listed = subject.cluster.list_visible_json(_CONFIGURATION)
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
@@ -339,8 +339,8 @@ def _load_configuration(text: str) -> WrittenConfiguration:
 
 
 def _quota_names_of_device_classes(resources: ResourceSettings) -> Mapping[str, str]:
-    """Return the names under which quota counts devices, by DeviceClass. If a class has several names, the first
-    counts.
+    """Return the names under which quota counts devices, by DeviceClass: for each class, the first name that the
+    Configuration gives.
     """
     names: dict[str, str] = {}
     for mapping in resources.device_class_mappings:
@@ -379,8 +379,8 @@ def _amounts_of_transformation(written: ResourceTransformation) -> tuple[str, Re
 
 
 def is_gate_on(gate: str, subject: Subject) -> bool:
-    """Return whether a gate is on by the Configuration or by default. If the release is unknown, a default counts only
-    if all releases have it.
+    """Return whether a gate is on by the Configuration or by default. If the release is not known, the gate is on by
+    default only if all supported releases have this default.
     """
     release = find_kueue_release(subject) if is_kueue_release_known(subject) else OLDEST
     return _is_gate_on_in_release(gate, release, subject)

@@ -1,9 +1,9 @@
 """The fact `kueue`: the queue of a job, the quota that it needs, and whether Kueue can ever admit it.
 
 The steps of `_STEPS` run in their order, and the first step with problems gives the answer. The problems quote the
-text that Kueue writes into the Workload, if it writes one. The answer is about the present configuration, and is
-unknown if an object cannot be looked up. As in Kueue, a job is never admitted if it needs more than the queue and all
-its lenders could give if nothing were in use.
+text that Kueue writes into the Workload, if Kueue writes a text. The answer is about the present configuration, and is
+unknown if an object cannot be looked up. A job is never admitted if it needs more than its queue could give while no
+other job used quota, with all that the cohort lends.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and pkg/workload; observed
 with the same commit against kube-apiserver v1.36.2.
@@ -35,8 +35,8 @@ from webhook.rules.problem import MissingObject, Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problems of pod sets for which no flavor can ever have enough quota. Without such problems, yield
-    those of pod sets for which no flavor has enough quota now.
+    """Yield the problems of pod sets for which no flavor can ever have enough quota. If there are no such pod sets,
+    yield the problems of pod sets for which no flavor has enough quota now.
     """
     if place.queue is None or place.tree is None or place.node is None or subject.once(build_workload).missing:
         return
@@ -69,8 +69,8 @@ def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> 
 def _problems_independent_of_lending(
     fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
 ) -> Iterator[Problem]:
-    """Yield the problems that do not depend on lenders in the cohort. Without such problems, note that lenders are
-    unknown.
+    """Yield the problems of pod sets that no flavor fits. If there are no such pod sets, note that the other
+    ClusterQueues of the cohort are missing, because they may lend quota.
     """
     hopeless = [pods for pods in wanted if not pods.flavors]
     if not hopeless:
@@ -108,7 +108,7 @@ QUEUED_PODS: Final = declare_structure(
     "QueuedPodSet",
     name=(STRING, "name of the pod set"),
     count=(DYN, "number of pods; null if not known"),
-    least=(INT, "the fewest pods that it may start with"),
+    least=(INT, "the fewest pods that the pod set may start with"),
     requests=(map_of(STRING, STRING), "the quota that `least` pods need together, as quantities by resource"),
 )
 KUEUE: Final = declare_structure(
@@ -120,8 +120,9 @@ KUEUE: Final = declare_structure(
     verdict=(
         STRING,
         (
-            "`possible`, `never` (only a change of the job or the queue helps), `not-now`, `unknown` (something could"
-            ' not be looked up), or `""` for an object that Kueue does not manage'
+            "`possible`, `never` (only a change of the job or the queue helps), `not-now` (the job waits until another "
+            'object changes), `unknown` (an object could not be looked up), or `""` for an object that Kueue does not '
+            "manage"
         ),
     ),
     podSets=(list_of(QUEUED_PODS.type), "the pod sets of the object's Workload"),
@@ -158,7 +159,7 @@ class AdmissionPrediction(Struct, frozen=True, kw_only=True):
 
 
 def predict_admission(subject: Subject) -> AdmissionPrediction:
-    """Return the prediction for an object; call it through `Subject.once`."""
+    """Return the prediction for an object. Call this function through `Subject.once`."""
     how = subject.once(how_kueue_manages)
     if how.why_not:
         return AdmissionPrediction()
@@ -215,12 +216,12 @@ def _pod_set_as_json(pod_set: PodSetRequests) -> JSON:
 FACTS: Final = (
     Fact(
         name="kueue",
-        about="The queue of a job in Kueue, the quota that it needs, and whether it can ever be admitted.",
+        about="The queue of a job in Kueue, the quota that the job needs, and whether Kueue can ever admit the job.",
         examples=('kueue.verdict != "never"', 'kueue.managed || kueue.queue == ""'),
         type=KUEUE.type,
         structures=(KUEUE, QUEUED_PODS),
         compute=_compute_kueue_fact,
         lookups=LOOKUPS,
-        expanded={"": "the result of Kueue for a single Pod"},
+        expanded={"": "the result for the template as a single Pod"},
     ),
 )

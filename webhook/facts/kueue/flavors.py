@@ -1,10 +1,8 @@
 """Whether a flavor fits the pods of a pod set, with Kueue's reason, and whether any node has the labels of a flavor.
 
-Nodes are read as Kueue reads them: their labels, taints, state and allocatable resources. Each state of a node is
-read once, because a view gives the same object until it changes. In node selectors and required node affinity, only
-the keys of the flavor's labels count. A flavor without labels fits every selector. Kueue also assigns a flavor with
-labels that no node has, and then the pods wait. This is reported if the view has all Nodes and nothing shows that
-nodes may be added (pods/node_sources.py).
+In node selectors and required node affinity, only the keys of the flavor's labels count. A flavor without labels fits
+every selector. Kueue also assigns a flavor with labels that no node has, and then the pods wait. This is reported if
+the view has all Nodes and nothing shows that nodes may be added (pods/node_sources.py).
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and
 flavorSelector.
@@ -43,13 +41,10 @@ _KEPT: Final = 512
 
 
 class NodeCapacity(Struct, frozen=True, eq=False, kw_only=True):
-    """A node with its labels, its taints and its resources for pods.
+    """The parts of a node that Kueue reads.
 
-    Args:
-        labels: its labels.
-        taints: its taints.
-        is_open: whether it is ready, and pods may be scheduled on it.
-        allocatable: the resources that pods may use, in thousandths.
+    `is_open`: the node is ready, and pods may be scheduled on the node. `allocatable`: the resources that pods may
+    use, in thousandths.
     """
 
     labels: Mapping[str, str]
@@ -85,8 +80,8 @@ def _is_node_ready(node: Node) -> bool:
 
 
 class FlavorFields(Struct, frozen=True, eq=False, kw_only=True):
-    """A ResourceFlavor: the labels and taints of its nodes, tolerations that it adds to pods, and its Topology, "" for
-    none.
+    """A ResourceFlavor: the labels and taints of its nodes, tolerations that Kueue adds to pods, and its Topology, ""
+    without a Topology.
     """
 
     name: str
@@ -109,7 +104,7 @@ def _read_flavor(key: IdentityKey) -> FlavorFields:
 
 
 def find_flavor(name: str, view: ClusterView) -> FlavorFields | None:
-    """Return the flavor of a name. If it is not found, return None and note it in the view as missing."""
+    """Return the flavor with a name. If there is no such flavor, return None and note the flavor as missing."""
     obj = view.get(ResourceFlavor.gvk, name, namespaced=False)
     return None if obj is None else _read_flavor(IdentityKey(obj))
 
@@ -152,7 +147,7 @@ def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: C
         return "node selector"
     required = template.spec.affinity.node_affinity.required
     terms = [[*_requirements_about_keys(term, keys)] for term in required.node_selector_terms]
-    if not terms or not all(terms):  # a term without such keys fits every flavor
+    if not terms or not all(terms):  # a term about other keys fits every flavor
         return ""
     return (
         ""

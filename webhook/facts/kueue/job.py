@@ -184,7 +184,9 @@ def validate_update(subject: Subject, how: KueueManagement) -> Iterator[Problem]
     if not new.is_suspended and _does_label_differ(old, new, QUEUE_NAME):
         yield immutable_label_problem(QUEUE_NAME, subject)
     elif old.labels.get(QUEUE_NAME) and how.is_default:
-        message = f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a name"
+        message = (
+            f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a queue name"
+        )
         yield immutable_field_problem((*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
     was_elastic = is_elastic_job(old, subject)
     may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_gate_be_on(ELASTIC_JOBS_GATE, subject)

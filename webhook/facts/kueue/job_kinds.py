@@ -50,7 +50,7 @@ KUEUE_JOB_POD_GROUP: Final = KUEUE_JOB.rule(
 KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
     "kueue-job/min-parallelism",
     title="The minimum parallelism is not between 1 and the number of pods",
-    why="Kueue may admit the Job with fewer pods, but not with fewer than this number.",
+    why="Kueue may admit the Job with fewer pods than parallelism, but not with fewer pods than this number.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validatePartialAdmissionCreate",
     refused_on_updates="",
@@ -65,7 +65,7 @@ KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
 RAY_CLUSTER: Final = KUEUE_JOB.rule(
     "kueue-job/ray-cluster",
     title="A RayJob with a queue selects an existing cluster or has no cluster",
-    why="Kueue counts the pods of the RayJob's own cluster, so it refuses a RayJob that selects an existing one.",
+    why="Kueue counts the pods of the RayJob's own cluster, and refuses a RayJob that selects an existing cluster.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
     function="validateCreate",
 )
@@ -175,7 +175,7 @@ def _validate_equal_completions(spec: JobSpec, metadata: Metadata) -> Iterator[P
         message = "is not allowed on a Job whose completionMode is not Indexed"
         yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(path, message, "set spec.completionMode to Indexed", given)
     elif BOOLEANS[given] and spec.completions != spec.parallelism:
-        must = f"must be {spec.parallelism}, as spec.parallelism,"
+        must = f"must be {spec.parallelism}, the value of spec.parallelism,"
         message = f"{must} because the annotation {EQUAL_COMPLETIONS} is true"
         fix = "set both to the same number"
         yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(spec.path("completions"), message, fix, spec.completions)
@@ -237,4 +237,4 @@ def validate_spark(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
         yield SPARK_MODE.problem(spec.path("mode"), message, "set cluster", spec.json.get("mode"))
     if spec.dynamic_allocation.enabled:
         message = "must not be enabled because Kueue counts the executors only once"
-        yield SPARK_MODE.problem(spec.dynamic_allocation.path("enabled"), message, "set it to false")
+        yield SPARK_MODE.problem(spec.dynamic_allocation.path("enabled"), message, "set enabled to false")

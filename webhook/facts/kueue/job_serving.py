@@ -1,6 +1,6 @@
 """Rules of Kueue's webhooks for kinds that serve: Deployment, StatefulSet and LeaderWorkerSet.
 
-Kueue counts the pods of these kinds once and cannot suspend them. So the number and the shape of the pods must not
+Kueue cannot suspend these kinds, and counts their pods only once. So the number and the shape of the pods must not
 change while the object names a queue.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}, pkg/util/pod/pod.go
@@ -42,7 +42,7 @@ POD_SHAPE: Final = KUEUE_JOB.rule(
 SCALE: Final = KUEUE_JOB.rule(
     "kueue-job/scale",
     title="The size of a StatefulSet with a queue was changed while it has pods",
-    why="Kueue admits all pods of a StatefulSet together, and counts them again only when all of them are gone.",
+    why="Kueue admits all pods of a StatefulSet together, and counts the pods again only when all pods are gone.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/statefulset/statefulset_webhook.go",
     function="ValidateUpdate",
 )
@@ -56,7 +56,7 @@ KUEUE_JOB_GROUP_SIZE: Final = KUEUE_JOB.rule(
 GROUP_REPLICAS: Final = KUEUE_JOB.rule(
     "kueue-job/group-replicas",
     title="The LeaderWorkerSet has a negative number of groups or more than 1000000",
-    why="Kueue creates one Workload for each group and limits their number.",
+    why="Kueue creates one Workload for each group and limits the number of groups.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
     function="validateReplicasField",
 )
@@ -128,7 +128,7 @@ def _check_group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> I
 
 
 def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
-    """Report a change of a StatefulSet's size. Allowed are a change to 0, and a change from 0 after the old pods are
+    """Report a change of a StatefulSet's size. A change to 0 is allowed, and a change from 0 when the old pods are
     gone.
     """
     old, new = before.spec.replicas, after.spec.replicas
@@ -141,7 +141,7 @@ def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[
 
 
 def validate_leader_template_change(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
-    """Report the leaders' template of a LeaderWorkerSet if it is added or removed, or changes its shape."""
+    """Report a leaderTemplate that was added or removed, or that changes the shape of its pods."""
     if old and new:
         yield from validate_unchanged_pod_shape(old, new)
     elif old or new:
@@ -183,7 +183,7 @@ def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
 
 
 def _pod_shape_problem(path: FieldPath, *, is_template: bool = False) -> Problem:
-    """Return the problem of a field that changed, or of a leaders' template that was added or removed."""
+    """Return the problem of a changed field or, with `is_template`, of a leaderTemplate that was added or removed."""
     message = "cannot change because Kueue admitted the pods with the old value"
     fix = "restore the old value, or create another object"
     if is_template:

@@ -46,7 +46,7 @@ TOPOLOGY_ONE: Final = KUEUE_JOB.rule(
 TOPOLOGY_LEVEL: Final = KUEUE_JOB.rule(
     "kueue-job/topology-level",
     title="The topology annotation does not name a node label",
-    why="The levels of a Topology are keys of node labels, so another text names no level.",
+    why="The levels of a Topology are keys of node labels, so any other text is not a level.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateTopologyRequest",
 )

@@ -36,7 +36,7 @@ class SuspendableJobSpec(Typed):
 
 
 class SuspendableJob(Object):
-    """A job of any kind, with the fields that suspend it."""
+    """A job of any kind, with the fields that suspend the job."""
 
     spec = Part(SuspendableJobSpec)
 
@@ -54,7 +54,7 @@ class ReplicaStatus(Typed):
 
 
 class ServingSpec(Typed):
-    """Fields of Deployment and StatefulSet. A LeaderWorkerSet has only the first."""
+    """Fields of a Deployment or StatefulSet. A LeaderWorkerSet has only `replicas`."""
 
     replicas = Number(1)
     template = Part(PodTemplate)
@@ -79,6 +79,6 @@ def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:
 
 
 def pod_templates(subject: Subject) -> Items[PodTemplate]:
-    """Return the templates of the pod sets of an object, in order; call it through `Subject.once`."""
+    """Return the templates of the pod sets of an object, in order. Call this function through `Subject.once`."""
     listed = subject.once(pod_sets).all
     return Items([template_of(pod_set, subject) for pod_set in listed], subject.deadline)

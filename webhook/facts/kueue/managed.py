@@ -47,12 +47,13 @@ class KueueManagement(Struct, frozen=True, kw_only=True):
     """Whether and how Kueue manages an object.
 
     Args:
-        why_not: why Kueue does not manage it, "" if it does: its `owner` is managed instead, its `kind` is not known to
-            Kueue, its `framework` is not integrated, its `namespace` is excluded, it is a RayJob on an existing cluster
-            (`cluster-selector`), or it names no queue (`no-queue`).
-        queue: the name of its LocalQueue, "" for none.
+        why_not: "" if Kueue manages the object, otherwise the reason why not: `owner` (Kueue manages the owner
+            instead), `kind` (Kueue does not know the kind), `framework` (the integration of the kind is off),
+            `namespace` (the namespace is excluded), `cluster-selector` (a RayJob on an existing cluster), or
+            `no-queue` (the object names no queue).
+        queue: the name of the LocalQueue, "" without a LocalQueue.
         is_default: whether `queue` is the default queue, which jobs without a queue name get.
-        framework: the name of its kind in Kueue's Configuration.
+        framework: the name of the object's kind in Kueue's Configuration.
     """
 
     why_not: Reason = ""
@@ -62,7 +63,7 @@ class KueueManagement(Struct, frozen=True, kw_only=True):
 
 
 def how_kueue_manages(subject: Subject) -> KueueManagement:
-    """Return how Kueue manages an object; call it through `Subject.once`."""
+    """Return how Kueue manages an object. Call this function through `Subject.once`."""
     queue, framework = queue_name_of_object(subject.typed(Object)), FRAMEWORK_OF_KIND.get(subject.group_kind, "")
     if _has_managed_owner(subject):
         return KueueManagement(why_not="owner", queue=queue, framework=framework)

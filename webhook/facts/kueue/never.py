@@ -1,4 +1,4 @@
-"""Finds the reasons why a ClusterQueue never admits a job: its namespace, LimitRanges, flavors and quota.
+"""Finds the reasons why a ClusterQueue never admits a job: the job's namespace, LimitRanges, flavors and quota.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go, flavorassigner/flavorassigner.go and
 pkg/workload/resources.go.
@@ -52,8 +52,8 @@ RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
     "kueue-never/resource-uncovered",
     title="The ClusterQueue has no quota for a requested resource",
     why=(
-        "No resource group of the queue covers the resource, so Kueue has no quota for it. Often the status of the "
-        "Workload does not say so."
+        "No resource group of the queue covers the resource, so there is no quota for the resource. Often the status "
+        "of the Workload does not say so."
     ),
     function="findFlavorForPodSets",
     issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
@@ -113,7 +113,7 @@ class JobInClusterQueue:
         return asked
 
     def uncovered_resource_problem(self, pod_set: PodSetRequests) -> Problem | None:
-        """Return the problem of a resource that no group of the queue covers; None if all are covered."""
+        """Return the problem of a resource that no group of the queue covers; None if all resources are covered."""
         if self.subject.once(read_kueue_configuration).ignores_undeclared:
             return None
         for name, value in self._quota_requests(pod_set).items():
@@ -162,7 +162,7 @@ class JobInClusterQueue:
         *,
         is_of_nodes: bool,
     ) -> RejectedFlavor | None:
-        """Return why a flavor does not fit pods, apart from its quota; None if it fits."""
+        """Return why a flavor does not fit pods; None if the flavor fits. The quota of the flavor is not compared."""
         view = self.place.view
         reason = topology.why_topology_does_not_fit(
             wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
@@ -174,8 +174,8 @@ class JobInClusterQueue:
         return RejectedFlavor(flavor.name, reason) if reason else None
 
     def _compared_label_keys(self, flavor: FlavorFields, group: QuotaGroup) -> frozenset[str]:
-        """Return the label keys that count in selectors: those of the flavor, and before Kueue 0.17 those of all
-        flavors of the resource group.
+        """Return the label keys for which Kueue compares selectors with the flavor: the keys of the flavor, and before
+        Kueue 0.17 the keys of all flavors of the resource group.
         """
         if find_kueue_release(self.subject) >= OWN_KEYS:
             return frozenset(flavor.labels)
@@ -196,7 +196,7 @@ class JobInClusterQueue:
         return no_matching_flavor_problem(at, self.queue_as_text(), told, _fix_for_rejected_flavors(wanted, reasons))
 
     def describe_request(self, wanted: PodSetQuotaRequest, reasons: Sequence[RejectedFlavor]) -> str:
-        """Return `the 3 pods together ask for 24 nvidia.com/gpu` with the amounts that are short."""
+        """Return `the 3 pods together ask for 24 nvidia.com/gpu`, with the resources for which quota is short."""
         names = dict.fromkeys(reason.resource for reason in reasons if reason.resource)
         amounts = " and ".join(format_amount_with_resource_name(name, wanted.requests[name]) for name in names)
         count = wanted.pod_set.least
@@ -291,13 +291,13 @@ def _fix_for_rejected_flavor(reason: str) -> str:
 
 
 def validate_namespace_is_selected(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problem of a ClusterQueue that does not select the job's namespace, or that has no selector."""
+    """Yield the problem of a ClusterQueue that has no namespaceSelector or does not select the job's namespace."""
     if place.queue is None:
         return
     selector = place.queue.namespace_selector
     is_taken = selects_namespace(selector, subject.namespace, place.view)
     if selector is None:
-        message = "has no namespaceSelector, so it accepts jobs of no namespace"
+        message = "has no namespaceSelector, so it accepts no job of any namespace"
         fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
     elif is_taken is None:
         place.view.note_missing(MissingObject(kind="Namespace", name=subject.namespace))
@@ -328,7 +328,7 @@ def _limit_range_problem(pod_set: PodSetRequests, outside: OutOfRangeAmount) -> 
         format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
         for milli in (outside.value, outside.bound)
     )
-    side, allowed = ("more", "most") if outside.is_above else ("less", "least")
-    message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
+    side, allowed = ("more than the maximum", "most") if outside.is_above else ("less than the minimum", "least")
+    message = f"asks for {value}, {side} of {bound} in a LimitRange of the namespace"
     path = pod_set.path_in_object(outside.path)
     return LIMIT_RANGE.problem(path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")

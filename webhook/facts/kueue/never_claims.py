@@ -1,11 +1,11 @@
 """How much quota the device claims of a pod need, and why Kueue can never count some claims.
 
-Quota counts devices under the names that `deviceClassMappings` in Kueue's Configuration gives to their classes.
-Extended resources of device classes are converted to these names in requests. A resource that is only in limits keeps
-its own name. Drivers may not have published the devices of a claim yet.
+Quota counts devices under the names that `deviceClassMappings` in Kueue's Configuration gives to their classes. Kueue
+converts requests for the extended resource of a class to this name. A resource that is only in limits keeps its own
+name.
 
-Partitionable and shared devices count by their counters or capacities. Every device of the driver that the source, the
-class and the request select may be allocated to a pod, so the largest amount counts.
+Partitionable and shared devices count by their counters or capacities. A pod may get any device of the driver that the
+source, the class and the request select, so the largest amount counts.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go and
 pkg/dra/extended_resources.go.
@@ -93,13 +93,13 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
     title="Kueue cannot count this extended resource outside a claim",
-    why="Kueue counts this class by a counter or a capacity. Only a claim states how much of it the job needs.",
+    why="Kueue counts this class by a counter or a capacity. Only a claim states the needed amount.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 _WORK: Final = 10
 """The cost of evaluating one selector on one device, in units of the deadline."""
 _MOST: Final = 20_000
-"""How many devices are evaluated for one request; with more the result is unknown."""
+"""The most devices that are evaluated for one request. With more devices, the result is unknown."""
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
@@ -128,7 +128,7 @@ class RequestedDevices(Struct, frozen=True):
 
 
 def charge_of_request(asked: RequestedDevices, source: CountedSource, view: ClusterView) -> ChargedAmount | None:
-    """Return the amount of a request by one source. If it is not known, return None and note in the view why."""
+    """Return the amount of a request by one source. If it is not known, return None and note the reason in the view."""
     known = devices_matching_request(asked, view, source)
     if known is None:
         return None
@@ -195,7 +195,7 @@ def _charge_of_counter(
     ]
     if not values:
         return ChargedAmount(
-            waits=f"asks for devices of driver {source.driver}, none of which has counter {source.counter}"
+            waits=f"asks for devices of driver {source.driver}, but no such device has counter {source.counter}"
         )
     return ChargedAmount(amount=max(0, *values) * max(1, asked.count))
 
@@ -209,7 +209,7 @@ def _charge_of_capacity(
     known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
     if not known:
         return ChargedAmount(
-            waits=f"asks for devices of driver {source.driver}, none of which has capacity {source.capacity}"
+            waits=f"asks for devices of driver {source.driver}, but no such device has capacity {source.capacity}"
         )
     asks = rounded_up_units(asked.capacities.get(source.capacity))
     values = [value for each in known if (value := consumed_capacity(each, asks)) is not None]
@@ -375,9 +375,7 @@ def count_extended_resources(
     view: ClusterView,
     devices: QuotaDevices,
 ) -> dict[str, int]:
-    """Return the requests by resource names of quota. Extended resources of a device class are converted by its
-    mapping.
-    """
+    """Return the requests by resource names of quota. deviceClassMappings converts the names of extended resources."""
     classes = _device_classes_by_resource(IdentityKey(view.list_json(DeviceClass.gvk)))
     given = classes.keys() & amounts.keys()
     if not given:

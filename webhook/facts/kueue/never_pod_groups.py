@@ -33,14 +33,14 @@ from webhook.yamltext.placeholders import is_placeholder
 POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-group-differs",
     title="The pods of the group name different queues or group sizes",
-    why="Kueue creates no Workload if pods of a group differ in queue or group size, and reports it only in its log.",
+    why="Kueue creates no Workload if pods of a group differ in queue or group size, and says so only in its log.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
     function="validatePodGroupMetadata",
 )
 POD_SET_COUNT: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-set-count",
     title="The job has more pod sets than a Workload can have",
-    why="The API server refuses the Workload, and Kueue reports it only in its log.",
+    why="The API server refuses the Workload, and Kueue says so only in its log.",
     source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
     issues=(
         "https://github.com/kubernetes-sigs/jobset/issues/597",
@@ -109,9 +109,7 @@ def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
 
 
 def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
-    """Yield the problem of more pod sets than the CustomResourceDefinition of Workloads allows. No event of the job
-    reports it.
-    """
+    """Yield the problem of more pod sets than the CustomResourceDefinition of Workloads allows."""
     count, most = len(subject.once(build_workload).pod_sets), max_pod_sets_per_workload(find_kueue_release(subject))
     if count > most:
         release = f"a Workload of Kueue {release_as_text(find_kueue_release(subject))}"

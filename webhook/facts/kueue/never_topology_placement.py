@@ -61,7 +61,7 @@ def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaReque
         higher = higher or _level_above(level, flavor, fitting)
     wish = topology.read_topology_request(pod_set.template).required
     asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
-    message = f"its {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(lacking)}"
+    message = f"{counted(pod_set.least, 'pod')} {asked}, but {'; '.join(lacking)}"
     fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {_FEWER}" if higher else _FEWER
     return _topology_placement_problem(pod_set.path_in_object(("spec",)), message, fix)
 
@@ -100,7 +100,7 @@ def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPl
 
 
 def _flavor_with_topology_as_text(flavor: FlavorFields, view: ClusterView) -> str:
-    """Return a text about a flavor: its topology, the counted nodes, and their files."""
+    """Return the clause of a message that names the topology, the flavor and the nodes, with the files of each."""
     topology_place = view.file_of_object_as_text(view.get_without_noting(Topology.gvk, "", flavor.topology))
     nodes = view.files_of_objects_as_text(view.list_visible_json(Node.gvk))
     flavor_place = view.file_of_object_as_text(view.get_without_noting(ResourceFlavor.gvk, "", flavor.name))
@@ -121,7 +121,7 @@ def _too_few_nodes_problem(
 
 
 def _level_above(level: str, flavor: FlavorFields, fitting: JobInClusterQueue) -> str:
-    """Return the level above another level of the topology; "" if there is none."""
+    """Return the level above `level` in the topology of a flavor; "" for the highest level."""
     levels = topology.levels_of_flavor(flavor, fitting.place.view)
     return levels[levels.index(level) - 1] if level in levels[1:] else ""
 

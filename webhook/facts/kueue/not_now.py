@@ -1,9 +1,9 @@
 """Why a job waits now: a queue that is missing, stopped or inactive, used quota, or a missing priority class.
 
 A ClusterQueue is inactive if objects that it names do not exist or conflict. The Workload says only that its queue is
-inactive; a condition of the ClusterQueue has the cause. Kueue reports a cycle of cohorts only in its log. Priorities of
-other jobs are not compared: quota that preemption may free counts as free. Without the priority class that a job names,
-Kueue creates no Workload.
+inactive; a condition of the ClusterQueue says why. Kueue reports a cycle of cohorts only in its log. The priorities of
+other jobs are not compared: quota that preemption may free counts as free. Kueue creates no Workload for a job with a
+priority class that does not exist.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason,
 pkg/cache/scheduler/resource_node.go available, pkg/scheduler, pkg/scheduler/preemption and
@@ -86,7 +86,7 @@ STOPPED: Final = KUEUE_NOT_NOW.rule(
 COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/cohort-cycle",
     title="The cohorts form a cycle",
-    why="The ClusterQueue stays active, and shows no reason why its jobs wait.",
+    why="Kueue admits no job from the queues of these cohorts. The ClusterQueues stay active and show no reason.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
 WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
@@ -240,11 +240,12 @@ def _waiting_for_quota_problem(fitting: JobInClusterQueue, wanted: Sequence[PodS
 
 
 def _source_of_usage(fitting: JobInClusterQueue) -> str:
-    """Return a clause that names the objects with the usage of a queue."""
+    """Return the clause of a message that says from which objects the usage is known."""
     reserved = fitting.place.queues.reserved
     if reserved is None:
         return "according to the status of the ClusterQueues"
-    return f"next to {counted(reserved.number_of_workloads_with_quota, 'Workload')} with reserved quota"
+    count = reserved.number_of_workloads_with_quota
+    return f"while {counted(count, 'Workload')} {'has' if count == 1 else 'have'} reserved quota"
 
 
 def _number_of_workloads_before(fitting: JobInClusterQueue) -> int:
@@ -266,7 +267,7 @@ def _remaining_quota_as_text(fitting: JobInClusterQueue, rejected: RejectedFlavo
 
 
 def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> bool:
-    """Return whether preemption could free enough quota, if other Workloads have lower priority or borrow."""
+    """Return whether preemption could free enough quota if all other Workloads had a lower priority or borrowed."""
     queue = fitting.queue
     if queue.preempts_to_borrow:
         return True

@@ -1,7 +1,7 @@
-"""Device claims and groups of Pods that are incomplete, so that their Workload waits.
+"""Device claims and groups of Pods for which a Workload waits.
 
 Kueue reports a claim that it cannot count only in a condition of the Workload, with the reason Misconfigured or
-Inadmissible. Kueue waits for all Pods of a group, which are counted here if the view has all Pods.
+Inadmissible. Kueue waits for all Pods of a group. The Pods are counted here if the view has all Pods.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go and pkg/controller/jobs/pod/pod_controller.go
 validatePodGroupMetadata.
@@ -29,7 +29,7 @@ from webhook.typed.objects import Object
 CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/claim-template-missing",
     title="The ResourceClaimTemplate of the job does not exist",
-    why="Kueue cannot count the devices of a missing template. It tries again until the template exists.",
+    why="Kueue cannot count the devices of a missing template. Kueue tries again until the template exists.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
 )
@@ -82,7 +82,7 @@ def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place
     there = len({pod.name, *(member.name for member in members)})
     if there < count and not view.missing_objects_by_field():
         message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
-        message = f"{message}, so Kueue waits for the others"
+        message = f"{message}, so Kueue waits for the other pods"
         yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", written)
 
 

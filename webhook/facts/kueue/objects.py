@@ -57,7 +57,7 @@ WORKLOAD: Final = _kueue_kind("Workload")
 WORKLOAD_PRIORITY_CLASS: Final = _kueue_kind("WorkloadPriorityClass")
 LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
 CONFIGURATION: Final = ObjectScope(namespace="kueue-system", name="kueue-manager-config")
-"""The place of the Configuration in the manifests of Kueue's releases."""
+"""The ConfigMap with the Configuration in the manifests of Kueue's releases."""
 
 _STATUS: Final = ("status.conditions", "status.flavorsReservation", "status.pendingWorkloads")
 QUEUES: Final = (

@@ -136,7 +136,7 @@ def _obstacles_of_queue(queue: QueueFields, view: ClusterView) -> Iterator[str]:
         yield f"{_STOPPED} {queue.stop_policy}"
     yield from (f"is inactive because {cause.text}" for cause in causes_of_inactivity(queue, view))
     if queue.namespace_selector is None:
-        yield "accepts jobs of no namespace because it has no namespaceSelector"
+        yield "accepts no job of any namespace because it has no namespaceSelector"
     if not queue.groups:
         yield "has no resource group"
 
@@ -156,8 +156,8 @@ def _namespace_or_default(local: LocalQueue) -> str:
 def _rows_of_lost_local_queues(
     queues: QuotaTrees, local: Mapping[str, Sequence[LocalQueue]], view: ClusterView
 ) -> Iterator[QueueRow]:
-    """Yield LocalQueues with a ClusterQueue that does not exist; if files are incomplete, the ClusterQueue may be in
-    another file.
+    """Yield LocalQueues with a ClusterQueue that is not among `queues`. If the view is not complete, the ClusterQueue
+    may exist.
     """
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():

@@ -1,8 +1,7 @@
 """Rules of Kueue for ClusterQueues, LocalQueues and AdmissionChecks, and queues that are inactive.
 
-Functions for names, selectors, preemption and policies are named like those of Kueue's webhooks. Kueue validates
-concurrentAdmissionPolicy only with the feature gate ConcurrentAdmission, which is off by default. Without the gate,
-Kueue refuses only a change of the policy.
+Kueue validates concurrentAdmissionPolicy only with the feature gate ConcurrentAdmission, which is off by default.
+Without the gate, Kueue refuses only a change of the policy.
 
 AdmissionChecks or a missing Topology may keep a queue inactive. The problem is reported on the object whose author
 can fix it.
@@ -72,7 +71,7 @@ CHOICE: Final = KUEUE_QUEUE.rule(
 )
 PREEMPTION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preemption",
-    title="The queue preempts to borrow but reclaims nothing",
+    title="borrowWithinCohort allows preemption, but reclaimWithinCohort is Never",
     why="A queue that preempts while it borrows must also reclaim its own quota, so Kueue refuses the combination.",
     function="validatePreemption",
 )
@@ -86,7 +85,7 @@ PREFERENCE: Final = KUEUE_QUEUE.rule(
 SELECTOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/selector",
     title="The namespaceSelector is not a valid label selector",
-    why="The selector decides which namespaces may submit jobs, and Kueue refuses an invalid one.",
+    why="The selector decides which namespaces may submit jobs, and Kueue refuses an invalid selector.",
     function="validateClusterQueue",
 )
 IMMUTABLE: Final = KUEUE_QUEUE.rule(
@@ -98,7 +97,7 @@ IMMUTABLE: Final = KUEUE_QUEUE.rule(
 )
 NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/no-namespace",
-    title="The ClusterQueue accepts jobs of no namespace",
+    title="The ClusterQueue has no namespaceSelector, so it accepts no job",
     why="Without a selector the queue accepts no namespace. An empty selector ({}) means every namespace.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
 )
@@ -127,7 +126,7 @@ KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
     title=("A setting of the ClusterQueue does not fit concurrentAdmissionPolicy"),
     why=(
         "Every Workload gets a variant for each flavor. This applies only if the feature gate ConcurrentAdmission is "
-        "on, and it is off by default."
+        "on. The gate is off by default."
     ),
     function="validateConcurrentAdmissionPolicy",
 )
@@ -146,8 +145,8 @@ INACTIVE: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 PARAMETERS: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/check-parameters",
-    title="The parameters of an AdmissionCheck do not exist",
-    why="The check stays inactive, and so does each ClusterQueue that names it.",
+    title="The object with the parameters of the AdmissionCheck does not exist",
+    why="The AdmissionCheck and each ClusterQueue that names the check stay inactive.",
     refused_by="nothing; the check is inactive",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/admissionchecks",
 )
@@ -214,7 +213,7 @@ def validate_preemption(subject: Subject) -> Iterator[Problem]:
 def _check_preemption(preemption: Preemption) -> Iterator[Problem]:
     borrowing = preemption.borrow_within_cohort
     if preemption.reclaim_within_cohort == "Never" and borrowing.policy != "Never":
-        message = "must be Never, too, because reclaimWithinCohort is Never"
+        message = "must be Never too because reclaimWithinCohort is Never"
         fix = "set reclaimWithinCohort to LowerPriority or Any, or remove this policy"
         yield PREEMPTION.problem(borrowing.path("policy"), message, fix, borrowing.policy)
 
@@ -281,7 +280,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
-    """Yield problems of a LocalQueue with a ClusterQueue that is missing or does not select its namespace.
+    """Yield the problem of a LocalQueue if its ClusterQueue does not exist or does not select the queue's namespace.
 
     If a ClusterQueue in a file selects no namespace at all, the ClusterQueue is reported, not its LocalQueues.
     """
@@ -304,7 +303,7 @@ def _check_namespace_not_selected(queue: QueueFields, path: FieldPath, subject: 
             f"accepts no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
             f"{'is not set' if selector is None else 'does not match the namespace'}"
         )
-        fix = "name another ClusterQueue, or ask the administrator of this one to admit the namespace"
+        fix = "name another ClusterQueue, or ask the administrator of this ClusterQueue to admit the namespace"
         yield NAMESPACE_NOT_SELECTED.problem(path, message, fix, queue.name)
 
 
@@ -387,7 +386,7 @@ def validate_controller_name_unchanged(subject: Subject) -> Iterator[Problem]:
     old, new = before.spec.controller_name, check.spec.controller_name
     if before and old != new:
         message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
-        fix = f"{f'set `{old}` again' if old else 'remove it'}, or create another AdmissionCheck"
+        fix = f"{f'set `{old}` again' if old else 'remove the field'}, or create another AdmissionCheck"
         yield immutable_field_problem(check.spec.path("controllerName"), message, fix)
 
 
@@ -398,12 +397,14 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
         is_old = not is_kueue_release_known(subject) or find_kueue_release(subject) < _BOTH_FROM
         if cause.is_known and not (_BOTH in cause.text and is_old):
             message = f"the ClusterQueue is inactive: {cause.text}"
-            fix = f"create {cause.missing}, or remove it" if cause.missing else "remove or correct the AdmissionCheck"
+            fix = "remove or correct the AdmissionCheck"
+            if cause.missing:
+                fix = f"create {cause.missing}, or remove it from the ClusterQueue"
             yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
     if flavor := _flavor_with_topology_of_old_kueue(queue, subject):
         message = (
-            f"the ClusterQueue is inactive: before 0.15 Kueue allows no Topology such as `{flavor.spec.topology_name}` "
-            f"of its ResourceFlavor `{flavor.name}` with an AdmissionCheck of MultiKueue "
+            "the ClusterQueue is inactive: Kueue before 0.15 does not allow an AdmissionCheck of MultiKueue with a "
+            f"Topology, here `{flavor.spec.topology_name}` of ResourceFlavor `{flavor.name}` "
             "(NotSupportedWithTopologyAwareScheduling)"
         )
         fix = "upgrade Kueue, or remove topologyName from the flavor"
@@ -411,7 +412,9 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
 
 
 def _flavor_with_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) -> ResourceFlavor | None:
-    """Return the first flavor with a topology of a ClusterQueue of MultiKueue, which Kueue accepts from 0.15."""
+    """Return the first flavor with a topology in a ClusterQueue of MultiKueue; None since Kueue 0.15, which accepts
+    the topology.
+    """
     fields, view = read_cluster_queue(queue), subject.cluster_view()
     if not is_kueue_release_stated(subject) or find_kueue_release(subject) >= _BOTH_TOPOLOGY_FROM:
         return None
@@ -435,12 +438,12 @@ def check_check_parameters(subject: Subject) -> Iterator[Problem]:
         clusters = named([f"`{each}`" for each in absent], "MultiKueueCluster")
         message = f"is a MultiKueueConfig with {clusters}, and no such cluster exists"
         why = "so the AdmissionCheck and its ClusterQueues are inactive (NoUsableClusters)"
-        fix = "create a cluster, or name one that exists"
+        fix = "create a MultiKueueCluster, or name a cluster that exists"
         yield PARAMETERS.problem(parameters.path("name"), f"{message}, {why}", fix, parameters.name)
 
 
 def _clusters_if_all_are_absent(name: str, view: ClusterView) -> Sequence[str]:
-    """Return the clusters of a MultiKueueConfig if none of them exists; else an empty list."""
+    """Return the clusters of a MultiKueueConfig if no cluster in it exists, otherwise an empty sequence."""
     clusters = list(MultiKueueConfig.of(view.get_without_noting(MULTI_KUEUE_CONFIG, "", name)).spec.clusters)
     is_any_here = any(view.get_without_noting(MULTI_KUEUE_CLUSTER, "", each) is not None for each in clusters)
     return () if is_any_here or not view.is_whole(MULTI_KUEUE_CLUSTER) else clusters
@@ -461,15 +464,17 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
     preemption, cohort = spec.preemption, spec.cohort_name or spec.cohort
     if preemption.reclaim_within_cohort != "Never" and not cohort:
         message = "has no effect without a cohort"
-        yield _preemption_problem(preemption.path("reclaimWithinCohort"), message, "name a cohort, or remove it")
+        fix = "name a cohort, or remove reclaimWithinCohort"
+        yield _preemption_problem(preemption.path("reclaimWithinCohort"), message, fix)
     borrowing = preemption.borrow_within_cohort
     configuration = subject.once(read_kueue_configuration)
     if not cohort or not (configuration.is_known or subject.cluster_view().is_whole()):
         return
     sharing = configuration.has_fair_sharing
     if sharing and borrowing.policy not in ("", "Never"):
-        message = "borrowWithinCohort has no effect while Fair Sharing is on"
-        yield _preemption_problem(borrowing.at, message, "remove it, or set preemptionStrategies of Fair Sharing")
+        message = "has no effect while Fair Sharing is on"
+        fix = "remove borrowWithinCohort, or set preemptionStrategies of Fair Sharing"
+        yield _preemption_problem(borrowing.at, message, fix)
     elif (
         not sharing and borrowing.policy == "Never" and borrowing.is_set and preemption.within_cluster_queue != "Never"
     ):

@@ -60,7 +60,7 @@ RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
 COVERED_TWICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/covered-twice",
     title="Two groups cover the same resource",
-    why="Kueue assigns each resource of a pod from the flavors of one group, so only one group may cover it.",
+    why="Kueue takes each resource of a pod from the flavors of one group, so only one group may cover a resource.",
     function="validateResourceGroups",
 )
 NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
@@ -154,7 +154,7 @@ def _validate_flavor_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Pr
         message = f"cannot be the name of a ResourceFlavor because {subdomain_fault(name)}"
         yield FLAVOR_NAME.problem(path, message, USE_SUBDOMAIN, name)
     if name in before:
-        message = "is listed twice, but a flavor can be in only one place of one group"
+        message = "is listed twice, but a flavor can occur only once in all groups"
         yield FLAVOR_TWICE.problem(path, message, f"remove one `{name}`", name)
     before.add(name)
 
@@ -165,7 +165,7 @@ def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iter
     left = len(covered) - len(quotas)
     if left:
         given = counted(len(quotas), "entry", "entries")
-        message = f"has {given}, but needs {len(covered)}, one for each of coveredResources"
+        message = f"has {given}, but needs {len(covered)}, one for each resource in coveredResources"
         fix = f"{'add' if left > 0 else 'remove'} {counted(abs(left), 'entry', 'entries')}"
         yield FLAVOR_RESOURCES.problem(flavor.path("resources"), message, fix)
         return
@@ -204,7 +204,7 @@ def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
         return
     everyone = read_quota_tree(view).all_queues_and_cohorts()
     if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
-        message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
+        message = "no ClusterQueue or Cohort uses the flavor, so no pod ever gets the flavor"
         fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"
         yield FLAVOR_UNUSED.problem("", message, fix)
 
@@ -215,7 +215,7 @@ def too_many_entries_problem(path: FieldPath, message: str, fix: str, shown: str
 
 
 def fault_of_count(count: int, most: int) -> str:
-    """Return the fault in the length of a list that must not be empty; "" if there is none."""
+    """Return what is wrong with the length of a list that must have 1 to `most` entries; "" for a valid length."""
     return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
 
 
@@ -240,7 +240,7 @@ def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterat
             message = f"cannot be the name of a resource because {qualified_name_fault(name)}"
             yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
         if name in before:
-            message = "is covered twice, but a resource can have quota in only one place"
+            message = "is covered twice, but a resource can have quota in only one group"
             yield COVERED_TWICE.problem(path, message, f"remove one `{name}`", name)
         before.add(name)
 

@@ -95,7 +95,7 @@ def _check_topology_levels(spec: TopologySpec) -> Iterator[Problem]:
         if name in before:
             yield TOPOLOGY_LEVELS.problem(path, "is the label of two levels", "remove one of the two", name)
         if name == HOSTNAME and index < len(spec.levels) - 1:
-            message = "must be the lowest level because a node has no levels below it"
+            message = "must be the lowest level because no level is below a node"
             yield TOPOLOGY_LEVELS.problem(path, message, "move this level to the end", name)
         before.add(name)
 

@@ -1,6 +1,6 @@
 """Rules of Kueue for amounts of a ClusterQueue or a Cohort: quotas, borrowing, lending, fair sharing, and cohorts.
 
-With a cycle of cohorts, the ClusterQueue stays active, but every job waits. This was observed.
+If cohorts form a cycle, the ClusterQueues stay active, but every job waits (observed in a cluster).
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas, validateLimit and
 validateFairSharing, cohort_webhook.go, pkg/cache/hierarchy and pkg/cache/scheduler.
@@ -28,7 +28,7 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non
 COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cohort-cycle",
     title="The Cohort is its own ancestor",
-    why="The ClusterQueues in the cycle look active and admit no job. Kueue reports it only in its log.",
+    why="The ClusterQueues in the cycle look active and admit no job. Kueue reports the cycle only in its log.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
 LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
@@ -74,7 +74,7 @@ FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a Cohort with parents that lead back to it."""
+    """Yield the problem of a Cohort with parents that lead back to the Cohort."""
     cohort = subject.typed(Cohort)
     parent = cohort.spec.parent_name
     closes = _cohort_that_closes_cycle(cohort.name, parent, subject.cluster_view())
@@ -85,7 +85,7 @@ def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
 
 
 def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
-    """Return the cohort that closes a cycle above a cohort; "" if there is none."""
+    """Return the cohort that closes a cycle above a cohort; "" without a cycle."""
     everything, passed = read_quota_tree(view), {name}
     while parent and parent not in passed:
         passed.add(parent)
@@ -94,7 +94,7 @@ def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
 
 
 def cohort_above(subject: Subject) -> str:
-    """Return the parent cohort of a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields for it."""
+    """Return the parent cohort of a ClusterQueue or a Cohort. v1beta1 and v1beta2 name the cohort in other fields."""
     if subject.group_kind[1] == Cohort.gvk.kind:
         return subject.typed(Cohort).spec.parent_name
     spec = subject.typed(ClusterQueue).spec
@@ -166,7 +166,7 @@ def _check_lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
         quantity.read_quantity_or_none(quota.nominal_quota),
     )
     if lending is not None and nominal is not None and lending > nominal:
-        message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
+        message = f"must not be above the nominalQuota of {nominal} because a queue can lend at most its nominal quota"
         path = quota.path("lendingLimit")
         yield LENDING_ABOVE_NOMINAL.problem(path, message, "lower the limit", quota.lending_limit)
 
@@ -198,7 +198,7 @@ def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
         return
     is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse_quantity("1n")
     if weight is None or weight.sign() < 0 or is_tiny:
-        message = "must be 0 or more, and above 1n unless it is 0" if is_tiny else "must be a quantity of 0 or more"
+        message = "must be 0, or more than 1n" if is_tiny else "must be a quantity of 0 or more"
         yield FAIR_SHARING.problem(sharing.path("weight"), message, "set 1, which is the default", given)
 
 

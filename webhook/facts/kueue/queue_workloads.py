@@ -1,7 +1,5 @@
 """Rules of Kueue for Workloads: their pod sets, their priority, and changes of a Workload that has quota.
 
-Functions are named like those of Kueue's webhook. Kueue writes Workloads itself; the status is a subresource that only
-Kueue writes.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go and the rules of config/components/crd/bases.
 """
@@ -62,7 +60,7 @@ WORKLOAD_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
     "kueue-queue/priority-boost",
     title="The priority boost is not a whole number",
     why=(
-        "Kueue adds the number to the priority. This applies only if the feature gate PriorityBoost is on, and it is "
+        "Kueue adds the number to the priority. This applies only if the feature gate PriorityBoost is on. The gate is "
         "off by default."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
@@ -80,7 +78,7 @@ _BOOSTS: Final = range(-(2**31), 2**31)
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that ValidateWorkload would report, except those that depend on the Workload's status."""
+    """Yield the problems that ValidateWorkload would report, except problems that depend on the Workload's status."""
     spec = subject.typed(Workload).spec
     yield from _validate_pod_set_count(spec, subject)
     for pod_set in spec.pod_sets:
@@ -104,7 +102,7 @@ def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Pr
     if partial > 1:
         yield _pod_sets_problem(path, "must have at most one pod set with minCount", "keep one minCount")
     if partial and is_elastic_job(subject.typed(Workload), subject):
-        message = "must have no pod set with minCount because the Workload is of an elastic job"
+        message = "must have no pod set with minCount because the Workload belongs to an elastic job"
         yield _pod_sets_problem(path, message, "remove minCount")
 
 
@@ -133,7 +131,7 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
         return
     path, missing = metadata.path("annotations", BOOST), missing_configuration_of_gate(PRIORITY_BOOST_GATE, subject)
     if is_gate_on(PRIORITY_BOOST_GATE, subject):
-        message = "must be a whole number because it is added to the priority"
+        message = "must be a whole number because Kueue adds the number to the priority"
         yield WORKLOAD_PRIORITY_BOOST.problem(
             path, message, "set a number such as 10 or -10, or remove the annotation", given
         )

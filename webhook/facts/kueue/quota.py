@@ -217,7 +217,7 @@ class WorkloadReservations:
 
 
 def read_reservations(view: ClusterView) -> WorkloadReservations | None:
-    """Return the reservations of the Workloads of a view, None if it has no Workloads."""
+    """Return the reservations of the Workloads of a view, None if the view has no Workloads."""
     listed = view.copy_without_missing_objects().list_json(Workload.gvk)
     return _sum_reservations_of_workloads(IdentityKey(listed)) if listed else None
 
@@ -258,7 +258,7 @@ def _owners_of_workload(workload: Workload) -> Iterator[WorkloadOwner]:
 
 
 def _admitted_usage(workload: Workload) -> Counter[FlavorResource]:
-    """Return the amounts admitted for a Workload, without those of pods that have ended."""
+    """Return the amounts admitted for a Workload, without the amounts of pods that have ended."""
     counts = {pod_set.name: pod_set.count for pod_set in workload.spec.pod_sets}
     running = {**counts}
     for ended in workload.status.reclaimable_pods:

@@ -60,19 +60,19 @@ class QueueFields:
     """The fields of a ClusterQueue or a Cohort. Only ClusterQueues have the fields after `quotas`.
 
     Args:
-        name: its name.
-        cohort: the cohort that it belongs to, "" for none.
-        groups: its resource groups.
-        quotas: its quota for each resource of a flavor.
-        usage: the reserved amounts in its status.
-        stop_policy: its stopPolicy; "" or `None` if it is not stopped.
-        is_strict: whether its Workloads are admitted in the order in which they were created.
-        namespace_selector: the label selector of the namespaces that may use it; null selects no namespace.
-        admission_checks: its AdmissionChecks, each with its flavors; no flavors means all flavors.
-        preempts_own, reclaims, preempts_to_borrow: whether it preempts Workloads of its own, Workloads that borrow
-            from it, and Workloads of other queues when it borrows.
-        inactive: the reason in its status why it is inactive, "" if it is active.
-        pending, reserving: the numbers of Workloads in its status; None if the status has no number.
+        name: the name of the object.
+        cohort: the cohort of the ClusterQueue, or the parent of the Cohort; "" without a cohort.
+        groups: the resource groups.
+        quotas: the quota for each resource of a flavor.
+        usage: the reserved amounts in the status.
+        stop_policy: spec.stopPolicy; "" or `None` if the queue is not stopped.
+        is_strict: whether Workloads are admitted in the order in which they were created.
+        namespace_selector: the label selector of the namespaces that may use the queue; None selects no namespace.
+        admission_checks: the flavors of each AdmissionCheck; no flavors means all flavors.
+        preempts_own, reclaims, preempts_to_borrow: whether the queue preempts its own Workloads, Workloads that borrow
+            its quota, and Workloads of other queues in order to borrow.
+        inactive: the reason in the status why the queue is inactive, "" for an active queue.
+        pending, reserving: the numbers of Workloads in the status; None if the status has no number.
     """
 
     name: str
@@ -106,13 +106,13 @@ class QueueFields:
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def read_stored_cluster_queue(key: IdentityKey) -> QueueFields:
-    """Return a stored ClusterQueue, read once for each state of it."""
+    """Return a stored ClusterQueue as a plain value. Each stored object is read once."""
     return read_cluster_queue(ClusterQueue.of(key.held))
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
 def read_stored_cohort(key: IdentityKey) -> QueueFields:
-    """Return a stored Cohort, read once for each state of it."""
+    """Return a stored Cohort as a plain value. Each stored object is read once."""
     written = Cohort.of(key.held)
     return QueueFields(
         name=written.name,
@@ -150,7 +150,7 @@ def _preempts_to_borrow(preemption: Preemption) -> bool:
 
 
 def _admission_checks_of_spec(spec: ClusterQueueSpec) -> dict[str, frozenset[str]]:
-    """Return the AdmissionChecks of a ClusterQueue from either of their two fields, with their flavors."""
+    """Return the flavors of each AdmissionCheck in admissionChecks and admissionChecksStrategy."""
     every: dict[str, frozenset[str]] = dict.fromkeys(spec.admission_checks, frozenset())
     return every | {
         check.name: frozenset(check.on_flavors) for check in spec.admission_checks_strategy.admission_checks
@@ -212,7 +212,7 @@ class QuotaTrees:
     _nodes: dict[str, QuotaNode] = field(default_factory=dict)
 
     def tree_and_node_of_queue(self, name: str) -> tuple[QuotaTree, QuotaNode] | None:
-        """Return the tree of a ClusterQueue, and the ClusterQueue's node; None if its cohorts have a cycle.
+        """Return the tree and the node of a ClusterQueue; None if its cohorts form a cycle.
 
         Raises:
             KeyError: the ClusterQueue does not exist.
@@ -250,11 +250,11 @@ class QuotaTrees:
         return None
 
     def parent_of(self, cohort: str) -> str:
-        """Return the name of the cohort above a cohort, "" if there is none."""
+        """Return the name of the parent of a cohort, "" without a parent."""
         return self.cohorts[cohort].cohort if cohort in self.cohorts else ""
 
     def cycle_above(self, cohort: str) -> tuple[str, ...]:
-        """Return the cohorts of a cycle above a cohort, each before its parent; () if there is none."""
+        """Return the cohorts of a cycle above a cohort, each before its parent; () without a cycle."""
         passed: dict[str, int] = {}
         while cohort and cohort not in passed:
             passed[cohort] = len(passed)
@@ -297,7 +297,9 @@ def read_quota_tree(view: ClusterView) -> QuotaTrees:
 
 
 def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items[QuotaNode]:
-    """Return the other ClusterQueues and Cohorts in the tree of a cohort; none if the parents form a cycle."""
+    """Return the ClusterQueues and Cohorts in the tree of a cohort, without the node `name`. The result is empty if
+    parents form a cycle.
+    """
     tree = read_quota_tree(view).tree_of(cohort)
     nodes = tree.nodes() if tree else ()
     return Items([node for node in nodes if node.name != name], view.deadline)
@@ -314,8 +316,8 @@ class _StoredQueuesAndCohorts:
     deadline: Deadline = field(compare=False)
 
     def charge_for_each_object(self, objects: IdentityKey) -> Iterator[IdentityKey]:
-        """Yield each object after charging the deadline for the work of reading it. The parts that were read stay
-        cached if the deadline ends the reading.
+        """Charge the deadline for reading each object, then yield the object. If the deadline ends the reading, the
+        objects that were read stay cached.
         """
         for stored in objects.held:
             self.deadline.spend(_READ_WORK)

@@ -1,4 +1,4 @@
-"""Releases of Kueue that change the results of the checks, and releases of Trainer that do not work with them.
+"""Releases of Kueue that change the results of the checks, and releases of Kueue and Trainer that do not fit together.
 
 Changes behind a feature gate are in configuration.py. Kueue writes patches that an older Trainer does not know: up to
 0.14.4 podSpecOverrides, then podTemplateOverrides, from 0.17 runtimePatches.
@@ -68,7 +68,8 @@ def find_kueue_release(subject: Subject) -> Release:
 
 
 def is_kueue_release_known(subject: Subject) -> bool:
-    """Return whether the release is known. In a whole cluster without the Deployment, it counts as the newest release.
+    """Return whether the release of Kueue is known. For a whole cluster without Kueue's Deployment, the newest release
+    is assumed and counts as known.
 
     If incomplete files do not state the release, differences between releases are not evaluated.
     """
@@ -114,7 +115,7 @@ def check_resumed(subject: Subject) -> Iterator[Problem]:
 
 
 def _lacks_runtime_patches(view: ClusterView) -> bool:
-    """Return whether files define TrainJobs without the field that Kueue writes; a live view holds no definitions."""
+    """Return whether files define TrainJobs without runtimePatches. A live view has no CustomResourceDefinitions."""
     for definition in view.copy_without_missing_objects().list_typed(CustomResourceDefinition):
         if definition.name == _TRAIN_JOBS:
             schemas = [each.schema.root.properties.spec.properties for each in definition.spec.versions]
@@ -128,16 +129,16 @@ def check_flavor_of_pods(subject: Subject) -> Iterator[Problem]:
     field, known_by = _field_of_patches(kueue, subject)
     if field and trainer > (0, 0) and trainer not in known_by:
         message = (
-            f"Kueue {_shown_release(kueue, subject)} writes {field}, but Trainer {release_as_text(trainer)} has no "
-            "such field, so the pods run without the node labels and tolerations of their flavor"
+            f"Kueue {_shown_release(kueue, subject)} writes {field}, but Trainer {release_as_text(trainer)} does not "
+            "have this field, so the pods run without the node labels and tolerations of their flavor"
         )
         yield WITHOUT_FLAVOR.problem("", message, "use Kueue 0.17 or later with Trainer 2.2 or later")
 
 
 def _field_of_patches(kueue: Release, subject: Subject) -> tuple[str, tuple[Release, ...]]:
-    """Return the field that Kueue writes, and the releases of Trainer with it; "" if it is not known or is a later one.
+    """Return the field that Kueue writes before 0.17, and the releases of Trainer that have this field; otherwise "".
 
-    Without its patch number, Kueue 0.14 may write one of two fields.
+    If the patch number of Kueue 0.14 is not known, the text names both fields that Kueue may write.
     """
     if kueue == _TWO_FIELDS:
         patch = _patch_of_kueue(subject)
@@ -151,7 +152,7 @@ def _field_of_patches(kueue: Release, subject: Subject) -> tuple[str, tuple[Rele
 
 
 def _patch_of_kueue(subject: Subject) -> int | None:
-    """Return the patch number in the tag of Kueue's image; None if a parameter states the release, or without a tag."""
+    """Return the patch number in the tag of Kueue's image; None without a tag, or if a parameter states the release."""
     if subject.assumptions.knows_kueue:
         return None
     place, view = controllers.KUEUE.place, subject.cluster_view()
@@ -171,7 +172,7 @@ def _shown_release(kueue: Release, subject: Subject) -> str:
 
 def _releases_of_kueue_and_trainer(subject: Subject) -> tuple[Release, Release]:
     """Return the releases of Kueue and Trainer. Both are (0, 0) if the TrainJob names no queue or the release of
-    Kueue is not stated; Trainer's is (0, 0) if it is not stated.
+    Kueue is not stated. The release of Trainer is (0, 0) if it is not stated.
     """
     is_queued = subject.group_kind == TRAIN_JOB and QUEUE_NAME in subject.metadata.labels
     if not is_queued or not is_kueue_release_stated(subject):

@@ -96,9 +96,9 @@ def why_topology_does_not_fit(
             only for quota.
     """
     if not flavor.topology:
-        return "it has no topology, and the pods ask for one" if wanted.is_explicit and is_of_nodes else ""
+        return "it has no topology, but the pods ask for a topology" if wanted.is_explicit and is_of_nodes else ""
     if not wanted.is_explicit and not is_implied:
-        return "it is for pods that ask for a topology, and these do not"
+        return "it is for pods that ask for a topology, and these pods do not"
     levels = levels_of_flavor(flavor, view)
     missing = next((level for level in wanted.levels if levels and level not in levels), "")
     return f"its topology `{flavor.topology}` has no level `{missing}`" if missing else ""
@@ -120,8 +120,8 @@ class PodPlacement(Struct, frozen=True, kw_only=True):
 
 
 def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
-    """Return how many of the pods one required domain, or else the whole topology, could hold; None if this is not
-    known.
+    """Return how many of the pods fit in the best domain of the required level, or in the whole topology if no level is
+    required; None if this is not known.
     """
     levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):

@@ -1,6 +1,7 @@
 """The kinds of Kueue, and kinds of Kubernetes that Kueue reads, with the fields that checks read.
 
-v1beta1 and v1beta2 differ in few fields: a ClusterQueue names its cohort in `cohort` or in `cohortName`.
+The classes have the fields of v1beta1 and of v1beta2. For example, a ClusterQueue names its cohort in `cohort` in
+v1beta1, and in `cohortName` in v1beta2.
 
 Source: kubernetes-sigs/kueue@ff69552e apis/kueue and config/components/crd/bases.
 """
@@ -50,7 +51,7 @@ class QuotaSpec(Typed):
     fair_sharing = Part(FairSharing)
 
     def flavor_names(self) -> set[str]:
-        """Return the flavors of all its groups."""
+        """Return the names of the flavors of all resource groups."""
         return {flavor.name for group in self.resource_groups for flavor in group.flavors}
 
 
@@ -317,7 +318,7 @@ class Admission(Typed):
 
 
 class ReclaimablePod(Typed):
-    """Pods of a pod set that have ended, with quota that is free again."""
+    """How many pods of a pod set have ended, so that their quota is free again."""
 
     name = Text()
     count = Number()

@@ -1,7 +1,8 @@
 """Finds jobs that seem meant for a queue although Kueue does not manage them: they start at once, without quota.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs. A job without a label is
-reported only if its namespace has a LocalQueue.
+A job without a label is reported only if its namespace has a LocalQueue.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework and pkg/controller/jobs.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/label-place",
     title="The queue name is in a place that Kueue does not read",
     why=(
-        "Kueue reads the label of the object itself. Since Kueue 0.15, it reads no annotation. With a label on the "
-        "pods, it queues each pod separately."
+        "Kueue reads the label of the object itself. Since 0.15, Kueue reads no annotation. If only the pods have the "
+        "label, Kueue queues each pod separately."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
 )
@@ -95,8 +96,8 @@ NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name-in-files",
     title="The job names no queue although the files have a LocalQueue for its namespace",
     why=(
-        "The files have a queue for this namespace, but it may belong to another example, and not every job needs a "
-        "queue. For a whole cluster, the rule no-queue-name reports this."
+        "The files have a queue for this namespace, but the queue may belong to another example, and not every job "
+        "needs a queue. For a whole cluster, the rule no-queue-name reports this."
     ),
     level="advice",
 )
@@ -143,7 +144,7 @@ def _labelled_but_unmanaged_problem(subject: Subject, how: KueueManagement) -> P
 
 def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Problem:
     inside = _INSIDE.get(subject.group_kind)
-    fix = "remove the label, or label the objects that it creates"
+    fix = "remove the label, or set the label on the objects that this object creates"
     if inside is not None:
         fix = f"set the label in {path_as_text(inside[:-1])} instead"
     message = f"has no effect because Kueue does not manage objects of kind {subject.group_kind[1]}"
@@ -196,7 +197,7 @@ def _misplaced_queue_label_problem(
     if not is_known:
         return LABEL_PLACE.problem(path, missing=(UNKNOWN,))
     since = f"since Kueue {release_as_text(LABEL_ALONE)}"
-    message = f"has no effect {since}, which reads the name of the queue from a label alone"
+    message = f"has no effect {since}, which reads the name of the queue only from a label"
     fix = "set a label instead"
     if of_pods:
         message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
@@ -207,11 +208,11 @@ def _misplaced_queue_label_problem(
 
 
 def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield a queue that only the pods name. If Kueue manages pods, it queues each pod separately.
+    """Yield a queue that only the pods name. If Kueue manages pods, Kueue queues each pod separately.
 
-    Kueue always does this for a Deployment, because Kueue's webhook only copies the label to the pods. Ray creates
-    the pods of an autoscaled RayCluster one by one, and Kueue does not queue such a cluster as a whole:
-    pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate.
+    This is right for a Deployment, because Kueue's webhook only copies the label to the pods. It is also right for an
+    autoscaled RayCluster, which Kueue does not queue as a whole because Ray creates the pods one by one
+    (pkg/controller/jobs/raycluster/raycluster_webhook.go validateCreate).
     """
     has_pods = "pod" in subject.once(read_kueue_configuration).frameworks
     if has_pods and (subject.group_kind == _DEPLOYMENT or _is_scaled_by_ray(subject)):

@@ -1,7 +1,9 @@
 """Builds the Workload that Kueue creates for a job: its pod sets, with the quota that their pods need.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs (PodSets) and pkg/workload/resources.go. A Deployment has a
-Workload for each pod, and a LeaderWorkerSet has a Workload for each group. Units are as in quota.py.
+A Deployment has a Workload for each pod, and a LeaderWorkerSet has a Workload for each group. Amounts of quota are
+whole numbers: thousandths of cpu, units of every other resource.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs (PodSets) and pkg/workload/resources.go.
 """
 
 from __future__ import annotations
@@ -63,12 +65,12 @@ class PodSetRequests:
 
     Args:
         pod_set: the pod set.
-        template: its pod template.
-        count: the number of its pods, None if it is not known.
-        least: the fewest pods that it starts with.
+        template: the pod template, with the defaults of the API server.
+        count: the number of pods, None if the number is not known.
+        least: the fewest pods with which the pod set starts.
         per_pod: the amounts of one pod, in thousandths, by the resource names of nodes.
         requests: the sum for `least` pods, by the resource names of quota.
-        devices: the amounts of its claims.
+        devices: the amounts of the device claims.
         outside: the resources with amounts that the LimitRanges of the namespace forbid.
     """
 
@@ -93,14 +95,14 @@ class PodSetRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The Workload of a job, and missing objects: without its runtime a TrainJob has no pod sets."""
+    """The Workload of a job. `missing`: objects that could not be looked up, such as the runtime of a TrainJob."""
 
     pod_sets: Sequence[PodSetRequests] = ()
     missing: tuple[MissingObject, ...] = ()
 
 
 def build_workload(subject: Subject) -> Workload:
-    """Return the Workload of an object; call it through `Subject.once`."""
+    """Return the Workload of an object. Call this function through `Subject.once`."""
     listed, counting = subject.once(pod_sets), _PodSetRequestsBuilder(subject)
     pairs = zip(listed.all, subject.once(pod_templates), strict=True)
     counted = [counting.requests_of_pod_set(pod_set, template) for pod_set, template in pairs]
