@@ -21,7 +21,7 @@ from webhook.typed.pods import Container
 _READ: Final = re.compile(r"(?<![$\\])\$([{(]?)([A-Z][A-Z0-9_]*)(:?[-=+?])?")
 _ASSIGNED: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=")
 _READ_INTO: Final = re.compile(r"\b(?:read|for|mapfile|readarray) (?:-\w++ )*+(?:([A-Z][A-Z0-9_]*)\b)?")
-"""The variable is optional, so that a failed match never reads the options again."""
+"""The variable is optional in the pattern, so that a failed match never reads the options again."""
 _SCRIPT: Final = re.compile(r"(?:^|[\s;&|(])(?:source|\.|eval|set -a)\s")
 _HOST_FILE: Final = re.compile(r"/etc/volcano/([A-Za-z0-9_.-]+?)\.host\b")
 _FOLDER: Final = "/etc/volcano"
@@ -36,7 +36,8 @@ class ContainerCommand:
         container: the container.
         script: the command and the arguments of the container, one on each line.
         launch: what the command starts.
-        reads: variables that the command reads, but that neither the command nor env sets; () if a script may set more.
+        reads: variables that the command reads, but that neither the command nor env sets; () if a script may set
+            variables.
         host_files: the names of the host files that the command reads, such as `worker` for worker.host.
     """
 

@@ -1,7 +1,7 @@
 """Rules of Volcano's webhook for a CronJob, and schedules that never run.
 
 Schedules are read as robfig/cron v3 reads them, time zones as Go reads them. The webhook does not validate the Job of
-the template. checks.py validates it, and warns.
+the template. checks.py validates this Job, and warns.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go;
 github.com/robfig/cron v3.0.1 parser.go ParseStandard, getField, getRange, parseDescriptor.
@@ -120,7 +120,7 @@ def _check_time_zone(spec: CronJobSpec) -> Iterator[Problem]:
 def _check_name_length(cron_job: CronJob) -> Iterator[Problem]:
     name = cron_job.name
     if len(name) > _LONGEST_NAME and not is_placeholder(name):
-        message = f"must have at most {_LONGEST_NAME} characters because the names of its Jobs begin with it"
+        message = f"must have at most {_LONGEST_NAME} characters because the names of its Jobs begin with this name"
         fix = f"remove {counted(len(name) - _LONGEST_NAME, 'character')}"
         yield NAME_LENGTH.problem("metadata.name", message, fix, name)
 
@@ -128,7 +128,10 @@ def _check_name_length(cron_job: CronJob) -> Iterator[Problem]:
 def _check_starting_deadline(spec: CronJobSpec) -> Iterator[Problem]:
     seconds = spec.starting_deadline_seconds
     if seconds and seconds < _SHORTEST_DEADLINE:
-        message = "is below 10 s, the interval at which the controller reads schedules, so it may miss every start"
+        message = (
+            "is below 10 s, the interval at which the controller reads schedules, so the controller may miss every "
+            "start"
+        )
         path = spec.path("startingDeadlineSeconds")
         yield STARTING_DEADLINE.problem(path, message, f"set {_SHORTEST_DEADLINE} or more", seconds)
 
@@ -187,7 +190,7 @@ class _FieldValues:
 def _parse_schedule(schedule: str) -> list[_FieldValues]:
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
-        raise ValueError(f"has {len(fields)} fields where 5 belong")
+        raise ValueError(f"has {len(fields)} fields instead of 5")
     return [_parse_field(text, field) for text, field in zip(fields, _FIELDS, strict=True)]
 
 

@@ -1,8 +1,10 @@
-"""Computes what a gang needs at the same time, to compare it with the capability of its queue.
+"""Computes what the pods of a gang request together, for the comparison with the capability of the queue.
 
-The scheduler never admits a PodGroup whose minResources exceed the capability. Source: volcano-sh/volcano@ed72c7c815a9
-pkg/controllers/job/job_controller_actions.go calcPGMinResources, pkg/scheduler/plugins/{proportion,capacity}. Free
-capacity of nodes and guarantees of other queues are not considered.
+The scheduler never admits a PodGroup whose minResources exceed the capability. Free capacity of nodes and guarantees
+of other queues are not considered.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go calcPGMinResources,
+pkg/scheduler/plugins/{proportion,capacity}.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ def amounts_in_thousandths(written: Entries[Amount]) -> Amounts:
 
 
 def requests_of_gang(job: Job) -> Amounts:
-    """Return the sum of the requests of the gang's pods. With several priority classes, only what is certain counts."""
+    """Return the sum of the requests of the gang's pods.
+
+    If tasks have several priority classes, only pods that are certainly in the gang count.
+    """
     tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pod_count
     counts = _count_gang_pods_in_task_order(job) if is_part else _count_gang_pods_after_task_minima(job)
     if len({task.pod_spec.priority_class_name for task in tasks}) > 1:
@@ -81,5 +86,5 @@ def _requests_of_pod(task: Task) -> Amounts:
 
 
 def is_unknown_resource(name: str) -> bool:
-    """Return whether no node can have a resource of this name: the name has no domain and is not known."""
+    """Return whether no node can have a resource of this name: it has no domain, and Kubernetes does not define it."""
     return "/" not in name and "." not in name and name not in _PLAIN and amounts.parse_resource_name(name).page is None

@@ -132,7 +132,7 @@ class HyperNodeTiers:
 
 
 def read_hyper_node_tiers(subject: Subject) -> HyperNodeTiers:
-    """Return the tiers of the cluster; call it through `Subject.once`."""
+    """Return the tiers of the cluster. Call this function through `Subject.once`."""
     view = subject.cluster_view()
     nodes = view.list_visible(HyperNode)
     numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]

@@ -82,8 +82,8 @@ TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/task-minimum",
     title="minAvailable is below the sum of minAvailable of the tasks",
     why=(
-        "The scheduler reads minAvailable of tasks only if minAvailable of the Job is at least their sum. Otherwise "
-        "any pods can form the gang."
+        "The scheduler reads minAvailable of tasks only if minAvailable of the Job is at least the sum over the tasks. "
+        "Otherwise any pods can form the gang."
     ),
     refused_by="nothing; minAvailable of the tasks has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
@@ -106,7 +106,7 @@ IMMUTABLE: Final = VOLCANO_JOB.rule(
 WHOLE_CPUS: Final = VOLCANO_JOB.rule(
     "volcano-job/whole-cpus",
     title="A task with a topologyPolicy requests a fraction of a CPU",
-    why="Volcano places only whole CPUs on NUMA nodes. It reads the limit only if a container has no requests.",
+    why="Volcano places only whole CPUs on NUMA nodes. Volcano reads limits only if a container has no requests.",
     function="validateTaskTopoPolicy",
 )
 _SCALED: Final = ("minAvailable", "priorityClassName")
@@ -133,7 +133,7 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
 
 
 def _missing_task_problem(job: Job) -> Problem:
-    """Return the problem of a Job without tasks. A template in their place, as in a Job of Kubernetes, is the cause."""
+    """Return the problem of a Job without tasks. It is at spec.template if the spec looks like a Job of Kubernetes."""
     if job.spec.has("template"):
         message = "is not a field of a Volcano Job, and spec.tasks has no task, so the job has nothing to run"
         return TASK_REQUIRED.problem(
@@ -200,7 +200,7 @@ def _check_min_success(job: Job) -> Iterator[Problem]:
 
 
 def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]:
-    """Yield a task with its own minimum, if the gang starts with fewer pods than the minimums of all tasks together."""
+    """Yield a task with its own minAvailable, if minAvailable of the Job is below the sum over all tasks."""
     spec = job.spec
     if not spec.has_no_placeholders or not 0 < spec.min_available < spec.needed_pod_count:
         return
@@ -243,7 +243,7 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
 
 def _changed_task_count_problem(old: Job, job: Job) -> Problem:
     count = counted(len(job.spec.tasks), "task")
-    message = f"cannot change from {len(old.spec.tasks)} to {count} because a Job keeps their number"
+    message = f"cannot change from {len(old.spec.tasks)} to {count} because a Job keeps the number of its tasks"
     return TASKS_KEPT.problem(job.spec.path("tasks"), message, "restore the tasks, or create a new Job")
 
 

@@ -1,7 +1,7 @@
 """Compares the commands of a Job's tasks with the gang, and with the host files, SSH keys and ranks of the plugins.
 
-svc names its variables and files after the tasks, with `_` for `-`. pytorch sets rank 0 in every pod of the master. ray
-finds containers by name, and replaces their commands with `ray start`.
+The plugin svc names its variables and files after the tasks, with `_` for `-`. The plugin pytorch sets rank 0 in every
+pod of the master. The plugin ray finds containers by name, and replaces their commands with `ray start`.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go; pkg/controllers/job/plugins, the function
 OnPodCreate of each plugin, also in distributed-framework.
@@ -35,8 +35,7 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/partial-gang",
     title="minAvailable is below the number of pods that train together",
     why=(
-        "With a smaller minAvailable the first pods start and wait on their devices for pods that may never get a "
-        "place."
+        "With a smaller minAvailable the first pods start and wait on their devices for pods that may never be placed."
     ),
     refused_by="nothing; pods wait for each other",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
@@ -67,8 +66,8 @@ SSH_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ssh-keys",
     title="The pods have no SSH keys to log in to each other",
     why=(
-        "mpirun and horovodrun start processes in other pods by ssh. The plugin ssh, which mpi brings along, gives "
-        "all pods of a Job one key."
+        "mpirun and horovodrun start processes in other pods by ssh. The plugin ssh gives all pods of a Job one key. "
+        "The plugin mpi turns on the plugin ssh."
     ),
     refused_by="mpirun, when the master starts",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
@@ -79,8 +78,8 @@ RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ray-container",
     title="The plugin ray finds no container to start Ray in",
     why=(
-        "The plugin looks for containers named head and worker, or as its arguments say. It leaves other containers "
-        "unchanged."
+        "The plugin looks for containers named head and worker, or for the names in its arguments. Other containers "
+        "stay unchanged."
     ),
     refused_by="nothing; Ray does not start",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
@@ -139,7 +138,7 @@ def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[
     for name in command.host_files:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
         if "svc" not in setup.job.spec.plugins:
-            why, fix = "only the plugin svc writes it", "add `svc: []` to the plugins"
+            why, fix = "only the plugin svc writes this file", "add `svc: []` to the plugins"
             yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
         elif name not in setup.files:
             near = file if file in setup.files else setup.view.nearest(file, setup.files)
@@ -218,6 +217,6 @@ def _check_ray_container_name(task: Task, name: str, role: str) -> Iterator[Prob
 
 def _check_command_replaced_by_ray(container: Container) -> Iterator[Problem]:
     if container.command and not container.runs(_RAY_START):
-        message = "is never run because the plugin ray replaces it with `ray start`"
+        message = "is never run because the plugin ray replaces the command with `ray start`"
         fix = "start the program with a Ray job, or in another container"
         yield RAY_COMMAND.problem(container.path("command"), message, fix)

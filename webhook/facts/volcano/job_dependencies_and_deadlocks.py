@@ -1,9 +1,11 @@
 """Rules for dependencies between tasks, and tasks that never start.
 
 The pods of a task with `dependsOn` are created after the named tasks run. A gang is placed only if enough of its pods
-exist. So a gang that needs waiting tasks never starts. Source: volcano-sh/volcano@ed72c7c815a9
-pkg/webhooks/admission/jobs/validate/util.go topoSort, pkg/controllers/job/job_controller_actions.go
-waitDependsOnTaskMeetCondition, pkg/scheduler/api/job_info.go CheckTaskValid.
+exist. So a gang that needs pods of a waiting task never starts.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go topoSort,
+pkg/controllers/job/job_controller_actions.go waitDependsOnTaskMeetCondition, pkg/scheduler/api/job_info.go
+CheckTaskValid.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ def warn_of_gang_deadlock(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _is_created_first(task: Task, job: Job) -> bool:
-    """Return whether the task's pods are created before any pod runs, because the tasks before it need no pods."""
+    """Return whether the task's pods are created before any pod runs, because it depends on tasks that need no pods."""
     tasks = job.spec.tasks_by_name
     ready = (name in tasks and tasks[name].min_available == 0 for name in task.depends_on.names)
     return any(ready) if task.waits_for_any else all(ready)

@@ -93,7 +93,7 @@ _EXIT_CODES: Final = range(1, 256)
 
 
 def validate_policies(job: Job) -> Iterator[Problem]:
-    """Yield the first problem in each list of policies of the Job and its tasks, as upstream does."""
+    """Yield the first problem in each list of policies of the Job and its tasks, as Volcano's webhook does."""
     yield from _check_policy_list(job.spec.policies, job.spec.path("policies"))
     for task in job.spec.tasks:
         yield from _check_policy_list(task.policies, task.path("policies"))
@@ -149,7 +149,7 @@ def _action_problem(policy: LifecyclePolicy) -> Problem | None:
 def _event_twice_problem(policy: LifecyclePolicy, event: str, seen: set[str]) -> Problem | None:
     if event not in seen:
         return None
-    message = "is also the event of a policy before this one"
+    message = "is also the event of an earlier policy"
     return EVENT_TWICE.problem(_path_of_event(policy, event), message, "join the two policies", event)
 
 
@@ -161,7 +161,7 @@ def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | No
     if code == 0:
         return EXIT_CODE.problem(path, "must not be 0 because 0 means success", "use 1 to 255", code)
     if code in seen:
-        message = "is also the exit code of a policy before this one"
+        message = "is also the exit code of an earlier policy"
         return EXIT_CODE_TWICE.problem(path, message, "remove one of the two", code)
     seen.add(code)
     return None

@@ -1,8 +1,9 @@
 """Rules of Volcano's webhook for a JobFlow, and flows with Jobs that are never created.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate, pkg/controllers/jobflow. The
-controller creates each Job from its JobTemplate, under the name `<jobflow>-<flow>`. It reads neither the patch nor the
-probe of a flow.
+The controller creates each Job from its JobTemplate, under the name `<jobflow>-<flow>`. The controller reads neither
+the patch nor the probe of a flow.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate, pkg/controllers/jobflow.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
 FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-twice",
     title="Two flows have the same name",
-    why="Volcano names a Job after its flow, so it makes only one Job for both flows.",
+    why="Volcano names a Job after its flow, and so makes only one Job for both flows.",
     refused_by="nothing; one of the flows is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
     level="warn",
@@ -61,8 +62,8 @@ JOB_REFUSED: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/job-refused",
     title="Volcano refuses the Job of the flow",
     why=(
-        "A JobTemplate is not checked before a Job is made from it. Volcano's webhook then refuses the Job, and the "
-        "flow waits for ever."
+        "A JobTemplate is not checked when it is created. Volcano's webhook later refuses the Job, and the flow waits "
+        "for ever."
     ),
     refused_by="Volcano's webhook, when the Job is made",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
@@ -82,7 +83,7 @@ IGNORED_FIELD: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/ignored-field",
     title="Volcano ignores this field of a JobFlow",
     why=(
-        "The controller makes the Job of a flow only from its JobTemplate and waits until the Jobs it depends on have "
+        "The controller makes the Job of a flow only from the JobTemplate, when the Jobs of earlier flows have "
         "completed. Patches and probes have no effect."
     ),
     refused_by="nothing; the field has no effect",
@@ -151,7 +152,7 @@ def _check_name_fits_label(job_flow: JobFlow, subject: Subject) -> Iterator[Prob
 
 
 def _flow_twice_problem(flow: Flow) -> Problem:
-    message = "is also the name of a flow before this one, but Volcano makes only one Job of that name"
+    message = "is also the name of a flow before this one, but Volcano makes only one Job of this name"
     fix = "copy the JobTemplate under another name, and write that name here"
     return FLOW_TWICE.problem(flow.path("name"), message, fix, flow.name)
 
@@ -170,7 +171,7 @@ def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
 def _missing_template_problem(flow: Flow, view: ClusterView, *, is_known: bool) -> Problem:
     if not is_known:
         return TEMPLATE_EXISTS.problem(flow.path("name"), missing=view.missing_objects_by_field()[""])
-    message = "names a JobTemplate that does not exist in the namespace, so the flow waits for it"
+    message = "names a JobTemplate that does not exist in the namespace, so the flow waits for the JobTemplate"
     return TEMPLATE_EXISTS.problem(flow.path("name"), message, "create the JobTemplate, or correct the name", flow.name)
 
 
@@ -190,7 +191,8 @@ def _check_ignored_fields(flow: Flow) -> Iterator[Problem]:
     if flow.patch:
         yield _ignored_field_problem(flow.path("patch"), "each Job is made only from its JobTemplate")
     if flow.depends_on.probe:
-        yield _ignored_field_problem(flow.depends_on.path("probe"), "the flow waits until the others have completed")
+        what = "the flow waits until the earlier Jobs have completed"
+        yield _ignored_field_problem(flow.depends_on.path("probe"), what)
 
 
 def _ignored_field_problem(path: FieldPath, what: str) -> Problem:

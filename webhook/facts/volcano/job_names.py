@@ -20,13 +20,13 @@ from webhook.yamltext.placeholders import is_placeholder
 JOB_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/job-name",
     title="The name of the Job is too long",
-    why="Its pods carry the name of the Job as a label, of at most 63 characters.",
+    why="The name of the Job is a label value of its pods. A label value has at most 63 characters.",
     function="validateJobName",
 )
 POD_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/pod-name",
     title="The names of the pods are too long",
-    why="Pods are named after Job, task and index, with at most 63 characters.",
+    why="The name of a pod joins the names of Job and task with an index, and has at most 63 characters.",
     function="validateK8sPodNameLength",
     issues=("https://github.com/volcano-sh/volcano/issues/4691",),
 )
@@ -44,7 +44,8 @@ TASK_NAME_TWICE: Final = VOLCANO_JOB.rule(
     "volcano-job/task-name-twice",
     title="Two tasks have the same name",
     why=(
-        "Pods, dependencies and plugins find a task by its name. A task without a name is called default and its index."
+        "Pods, dependencies and plugins find a task by its name. The default name of a task is `default` with its "
+        "index, such as default0."
     ),
     function="validateJobCreate",
 )
@@ -93,8 +94,8 @@ def _check_pod_name_length(job: Job) -> Iterator[Problem]:
         pod = f"{_longest_job_name(job)}-{task.name}-{task.index}"
         if len(pod) > _LONGEST and not is_placeholder(task.name):
             message = (
-                f"is too long because the pods of task `{task.name}` are named after the job, with at most {_LONGEST} "
-                "characters in all"
+                f"is too long because the names of the pods of task `{task.name}` begin with this name and have at "
+                f"most {_LONGEST} characters"
             )
             yield _problem_of_name(POD_NAME, job, message, _fix_for_long_name(len(pod) - _LONGEST, job))
             return
@@ -115,7 +116,7 @@ def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
 
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
-    """Return the name of a task's last pod if it is too long for a host name, and no other rule reports this; or ""."""
+    """Return the name of a task's last pod if it is too long for a host name and no other rule reports it, else ""."""
     last = f"{_longest_job_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
     is_refused = len(f"{_longest_job_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod_spec.hostname or is_placeholder(task.name) or is_refused:
@@ -129,7 +130,7 @@ def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
     fix = "use dashes instead of dots"
     if pod:
         message = (
-            f"leads to a pod `{pod}` that is refused because plugin svc uses this name as hostname, with at most "
+            f"leads to a pod `{pod}` that is refused because plugin svc uses this name as hostname, which has at most "
             f"{_LONGEST_HOST} characters"
         )
         fix = _fix_for_long_name(len(pod) - _LONGEST_HOST, job)
@@ -140,5 +141,5 @@ def task_name_twice_problem(task: Task, other: int) -> Problem:
     """Return the problem of a task with the name of another task, which has the given index."""
     message = f"is also the name of task {other}"
     if task.name in (f"default{task.index}", f"default{other}"):
-        message = f"{message}; a task without a name is called `default` and its index"
+        message = f"{message}; the default name of a task is `default` with its index"
     return TASK_NAME_TWICE.problem(task.path("name"), message, "give each task its own name", task.name)

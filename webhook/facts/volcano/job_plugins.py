@@ -1,8 +1,8 @@
 """Rules for the plugins of a Job: their names and arguments, the tasks that they need, and the variables that they set.
 
 If a plugin cannot read an argument, the controller logs this and uses defaults for this and all later arguments. The
-webhook refuses the plugin mpi without a master task. svc names its variables and files after the tasks, with `_` for
-`-`.
+webhook refuses the plugin mpi without a master task. The plugin svc names its variables and files after the tasks, with
+`_` for `-`.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins, the function OnPodCreate of each plugin, and
 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
@@ -57,8 +57,8 @@ PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
 PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-port",
     title="The plugin ssh has an invalid port",
-    why="The plugin uses port 22 instead of an invalid port and reports it only in the log of the controller.",
-    refused_by="nothing; the plugin takes port 22",
+    why="The plugin uses port 22 instead of an invalid port, and says so only in the log of the controller.",
+    refused_by="nothing; the plugin uses port 22",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
     function="validateSSHPort",
     fails="start",
@@ -271,7 +271,7 @@ def _explain_argument_with_missing_task(name: str, wanted: Mapping[str, str], jo
     if not absent or (name == "mpi" and "master" in absent):
         return None
     role, task = next(iter(absent.items()))
-    message = f"names task `{task}` by --{role}, which does not exist, so the plugin leaves this role out"
+    message = f"names task `{task}` in --{role}, which does not exist, so the plugin sets up no task for this role"
     return message, f"write the name of a task, or remove --{role}"
 
 
@@ -321,7 +321,7 @@ def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup
 
 
 def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: PluginSetup) -> Reason | None:
-    """Return why a plugin's variable is not set; None if it is set or another rule reports it."""
+    """Return why a plugin's variable is not set; None if it is set or another rule reports the variable."""
     owner, job = _OWNERS.get(name, ""), setup.job
     if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
         return None
@@ -337,7 +337,7 @@ def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: 
         return None
     where = f"task{'s' * (len(tasks) > 1)} {' and '.join(f'`{task}`' for task in tasks)}"
     return (
-        f"the plugin {owner} sets it only in {where}",
+        f"the plugin {owner} sets this variable only in {where}",
         "read the variable only there, or set every such variable in env",
     )
 

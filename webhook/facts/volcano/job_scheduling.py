@@ -78,8 +78,9 @@ JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/capability",
     title="The gang needs more than the queue's capability",
     why=(
-        "The scheduler admits a gang only if its minimum is within the capability of the queue. With the hierarchy "
-        "of the capacity plugin, this also applies to every queue above it. Otherwise the gang waits for ever."
+        "The scheduler admits a gang only if the requests of its minAvailable pods are within the capability of the "
+        "queue, and with the hierarchy of the capacity plugin also of every queue above. Otherwise the gang waits for "
+        "ever."
     ),
     refused_by="nothing; the job stays pending",
     source="https://github.com/volcano-sh/volcano/issues/4479",
@@ -91,8 +92,8 @@ QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/queue-label",
     title="The queue name is longer than 63 characters",
     why=(
-        "The pods of a Job carry the name of its queue as a label, of at most 63 characters, while queues may have "
-        "longer names."
+        "The name of the queue is a label value of the pods. A label value has at most 63 characters, but the name of "
+        "a queue may be longer."
     ),
     fails="controller",
 )
@@ -124,7 +125,7 @@ JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier-order",
-    title="A part of the gang allows a higher tier than the whole",
+    title="A part of the gang allows a higher tier than the whole gang",
     why=(
         "The scheduler keeps the whole gang in one HyperNode, and looks for a HyperNode for each part inside it. So "
         "a higher tier of a part has no effect."
@@ -241,8 +242,8 @@ def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterato
 def _check_queue_name_fits_label(job: Job) -> Iterator[Problem]:
     if len(job.spec.queue) > _LONGEST_LABEL:
         message = (
-            f"is too long for a label of the pods, of at most {_LONGEST_LABEL} characters, so Kubernetes refuses "
-            "the pods"
+            f"is too long for a label of the pods, which has at most {_LONGEST_LABEL} characters, so Kubernetes "
+            "refuses the pods"
         )
         fix = "name a queue with a shorter name"
         yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)

@@ -46,7 +46,7 @@ POD_TEMPLATE: Final = VOLCANO_JOB.rule(
 TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/template-refused",
     title="Volcano refuses the Job of this template",
-    why="The Job in a template is not checked before it is made. Volcano's webhook then refuses every such Job.",
+    why="The Job in a template is not checked with the template. Volcano's webhook later refuses every Job.",
     refused_by="Volcano's webhook, when the Job is made",
     fails="controller",
 )
@@ -174,7 +174,7 @@ def _check_container_restart_policy(container: Container) -> Iterator[BrokenValu
         yield container.path("restartPolicyRules"), message, "remove the rules, or use policies of the task", None
     policy = container.restart_policy
     if policy and not container.is_sidecar and not is_placeholder(policy):
-        message = "must not be set because Volcano's webhook allows it only for an init container, and only Always"
+        message = "must not be set because Volcano's webhook allows only Always, and only for an init container"
         yield container.path("restartPolicy"), message, "set the restartPolicy of the pod", policy
 
 
@@ -228,7 +228,7 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
     for volume in job.spec.volumes:
         path = volume.mount_path
         if path in seen and not is_placeholder(path):
-            message, fix = "is also the path of a volume before this one", "mount the two volumes at different paths"
+            message, fix = "is also the path of an earlier volume", "mount the two volumes at different paths"
             yield MOUNT_PATH_TWICE.problem(volume.path("mountPath"), message, fix, path)
         seen.add(path)
         yield from _check_volume_source(volume)
@@ -289,7 +289,9 @@ def _mount_path_conflict_problem(volume: JobVolume, task: str) -> Problem:
 
 
 def _tasks_by_mount_path(job: Job) -> dict[str, str]:
-    """Return the mount paths of containers, each with the name of a task. Init containers get no volumes of a Job."""
+    """Return the name of a task by the mount paths of its containers, without init containers, which get no volumes of
+    a Job.
+    """
     return {
         mount.mount_path: task.name
         for task in job.spec.tasks

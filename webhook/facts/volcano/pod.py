@@ -2,7 +2,7 @@
 
 Pods that break these rules are placed without their gang, or never. The Helm chart leaves the webhook for Pods off.
 Volcano makes a PodGroup for a Pod that names no PodGroup, and only then checks the queue. The webhook refuses a
-PodGroup with a missing or closed queue, and the pods wait. It accepts a PodGroup in a queue with children.
+PodGroup with a missing or closed queue, and the pods wait. The webhook accepts a PodGroup in a queue with children.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup, pkg/webhooks/admission/podgroups and
 pkg/webhooks/admission/pods/validate/admit_pod.go; the batch schedulers of ray-project/kuberay, kubernetes-sigs/lws and
@@ -58,9 +58,8 @@ POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-leaf",
     title="The queue has child queues",
     why=(
-        "Volcano accepts the PodGroup, and places none of its pods. With the hierarchy of the capacity plugin, one "
-        "gang in a "
-        "queue with children stops the scheduler for everybody."
+        "Volcano accepts the PodGroup, but does not place its pods. With the hierarchy of the capacity plugin, one "
+        "gang in a queue with children stops the scheduler for everybody."
     ),
     refused_by="nothing; the scheduler stops",
     source="https://github.com/volcano-sh/volcano/issues/4227",

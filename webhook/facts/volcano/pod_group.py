@@ -71,8 +71,8 @@ POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/queue-leaf",
     title="The queue has child queues",
     why=(
-        "Volcano's webhook looks only at the queues of Jobs. With the hierarchy of the capacity plugin, one gang in a "
-        "queue with children stops the scheduler for everybody."
+        "Volcano's webhook refuses a queue with children only for Jobs. With the hierarchy of the capacity plugin, one "
+        "gang in a queue with children stops the scheduler for everybody."
     ),
     refused_by="nothing; the scheduler stops",
     source="https://github.com/volcano-sh/volcano/issues/4227",
@@ -126,7 +126,7 @@ POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier-order",
-    title="A part of the gang allows a higher tier than the whole",
+    title="A part of the gang allows a higher tier than the whole gang",
     why=(
         "The scheduler keeps the whole gang in one HyperNode, and looks for a HyperNode for each part inside it. So "
         "a higher tier of a part has no effect."
@@ -190,7 +190,7 @@ MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/partial-gang",
     title="minMember is below the number of pods that train together",
-    why="With a smaller minMember the first pods start and wait on their devices for pods that may never get a place.",
+    why="With a smaller minMember the first pods start and wait on their devices for pods that may never be placed.",
     refused_by="nothing; pods wait for each other",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
     function="OnSessionOpen",
@@ -398,8 +398,8 @@ class PodGroupMember:
 
 
 def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember], tuple[MissingObject, ...]]:
-    """Return the pods that name a PodGroup of the request's namespace, and the objects that are missing to count
-    them.
+    """Return the pods that name a PodGroup of the request's namespace. The second value has the missing objects without
+    which the pods cannot be counted.
     """
     view = subject.cluster_view()
     view.list_json(POD, subject.namespace)

@@ -1,10 +1,10 @@
 """Rules for a Queue: its amounts, its parent and depth, the annotations for the plugin drf, and its deletion.
 
 The parent must exist, must not run pods, and must not be below the queue. On UPDATE the webhook accepts a queue that
-becomes its own ancestor. Afterwards a change of a queue in this loop keeps the webhook busy for ever. Annotations
+becomes its own ancestor. Afterwards a change of a queue in this cycle keeps the webhook busy for ever. Annotations
 hold the path of the queue in the hierarchy, and a weight for each step of the path. The API server drops the status
-of a new queue. The webhook refuses to delete `root`, `default`, and a queue with children. It refuses to delete a
-queue with pods only if a flag is on; by default the flag is off.
+of a new queue. The webhook refuses to delete `root`, `default`, and a queue with children. Only if a flag is on, the
+webhook also refuses to delete a queue with pods; by default the flag is off.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateResourceQuantityOfQueue, validateQueueDepth, validateHierarchicalQueue, validateHierarchicalAttributes and
@@ -246,7 +246,7 @@ def _validate_hierarchical_queue(queue: Queue, queues: QueueTree, subject: Subje
             "makes the queue its own ancestor, which Volcano accepts, but its webhook then hangs when one of "
             "these queues changes"
         )
-        yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this one", name)
+        yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this queue", name)
     elif len(above) + 1 > DEEPEST_QUEUE:
         yield too_deep_problem(name, len(above) + 1)
     elif name not in queues.all:
@@ -270,7 +270,8 @@ def _check_parent_has_no_pods(parent: Queue, queues: QueueTree) -> Iterator[Prob
         yield PARENT_USED.problem(_PARENT, message, fix, parent.name)
     elif parent.name == "default":
         message = (
-            "must not be a parent because jobs that name no queue use it, and Volcano would then refuse these jobs"
+            "must not be a parent because jobs that name no queue use this queue, and Volcano would then refuse these "
+            "jobs"
         )
         yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue", parent.name)
 
@@ -286,7 +287,7 @@ def validate_hierarchical_queue_resources(queue: Queue, queues: QueueTree) -> It
 
 
 def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield sums of children above the amount of the parent, which is 0 by default (validateSiblingsSum)."""
+    """Yield amounts of children that together exceed the amount of the parent, by default 0 (validateSiblingsSum)."""
     yield from validate_guarantee_sum(parent, children, queue)
     yield from validate_deserved_sum(parent, children, queue)
 
@@ -306,7 +307,7 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
     if wrong is None:
         yield from _check_hierarchy_path_is_no_prefix(queue, path, subject)
     else:
-        message = f"must be numbers above 0, but one is `{numbers[wrong]}`"
+        message = f"must be numbers above 0, but one weight is `{numbers[wrong]}`"
         yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a number above 0", weights)
 
 
@@ -378,6 +379,6 @@ def _deletion_problem(name: str, why: str, fix: str) -> Problem:
 
 
 def _deletion_of_used_queue_problem(name: str, pods: int) -> Problem:
-    message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
+    message = f"should not be deleted while {counted(pods, 'pod')} run in the queue because these pods lose their queue"
     fix = f"close the queue ({vcctl_command_for_queue('close', name)}), wait until the pods end, then delete the queue"
     return DELETION_OF_USED.problem("metadata.name", message, fix, name)

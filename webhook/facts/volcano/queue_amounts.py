@@ -22,14 +22,14 @@ from webhook.typed.collections import Items
 
 CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/capability-ancestor",
-    title="The capability is above that of a parent queue",
+    title="The capability is above the capability of a parent queue",
     why="A queue can never use more than the queue above it.",
     function="validateChildAgainstAncestor",
     refused_on_updates="",
 )
 CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/capability-descendant",
-    title="The capability is below that of a child queue",
+    title="The capability is below the capability of a child queue",
     why="The queues below could never use the capability that they declare.",
     function="validateChildrenConstraints",
     refused_on_updates="",
@@ -37,7 +37,7 @@ CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
 DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deserved-sum",
     title="The child queues deserve more than their parent",
-    why="A parent can share only what it deserves itself.",
+    why="A parent queue can share only the amount that it deserves itself.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )
@@ -50,7 +50,7 @@ DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
 GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/guarantee-sum",
     title="The child queues are guaranteed more than their parent",
-    why="A parent can guarantee only what it is guaranteed itself.",
+    why="A parent queue can guarantee only the amount that it is guaranteed itself.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )

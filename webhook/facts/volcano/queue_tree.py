@@ -1,12 +1,12 @@
 """The queues of the cluster as a tree with their amounts, and whether a queue accepts an object that names it.
 
 Volcano creates the queues `root` and `default` itself. A view knows all queues and their states only if it has `root`
-with its state, or if it is the whole cluster. Manifests have only some queues, without states. They have `root` only
-if a site sets its amounts. A queue can use at most its capability and the capability of every parent. Without a
-capability it can use the whole cluster.
+with its state, or if it is the whole cluster. Manifests have only some queues, without states. Manifests have `root`
+only if a site sets its amounts. A queue can use at most its capability and the capability of every parent. A queue
+without a capability can use the whole cluster.
 
-A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The rules are in
-the modules of Jobs, PodGroups and pods.
+A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The records of
+these rules are in the modules of Jobs, PodGroups and pods.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
 scheduler admits a PodGroup if its minResources are within the capability of the queue. A queue with children accepts
@@ -114,7 +114,7 @@ class QueueTree:
 
 
 def read_queues(subject: Subject) -> QueueTree:
-    """Return the queues of the cluster; call it through `Subject.once`."""
+    """Return the queues of the cluster. Call this function through `Subject.once`."""
     view, deadline = subject.cluster_view(), subject.deadline
     queues = Entries({queue.name: queue for queue in view.list_visible(Queue) if queue.name}, deadline)
     children: dict[str, list[str]] = {}
@@ -183,12 +183,12 @@ def _obstacles_of_queue(queue: Queue) -> Iterator[str]:
 
 
 def _row_of_queue_in_cycle(queue: Queue) -> QueueRow:
-    told = "its parents lead back to a queue below them, so that nothing is scheduled"
+    told = "its parents form a cycle, so nothing is scheduled"
     return QueueRow(kind="Queue", name=queue.name, parent=queue.parent, obstacles=(told,))
 
 
 class QueueRules(NamedTuple):
-    """The rules of the queues that objects of one kind name."""
+    """The rules about the queue of an object, for the objects of one kind."""
 
     exists: Rule
     open: Rule
@@ -230,7 +230,8 @@ def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules:
     fix = "wait until the queue is open"
     if queue.state:
         message = f"is a queue in state {queue.state}, but only an open queue accepts jobs"
-        fix = f"name another queue, or ask the administrator to open this one ({vcctl_command_for_queue('open', name)})"
+        command = vcctl_command_for_queue("open", name)
+        fix = f"name another queue, or ask the administrator to open this queue ({command})"
     yield rules.open.problem(path, message, fix, name)
 
 

@@ -4,8 +4,10 @@ The configuration is in a ConfigMap, under a key such as volcano-scheduler.conf.
 drops a misspelt key, logs an unknown plugin, and keeps the old configuration if an action is unknown. The folder of
 --plugins-dir may have more plugins, named like their files. So a configuration with a plugin whose name is unlike all
 names of Volcano's plugins may be for another distribution. In this case, unknown plugins and actions are not
-reported. Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf,
-conf/scheduler_conf.go, plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
+reported.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go UnmarshalSchedulerConf, conf/scheduler_conf.go,
+plugins/factory.go, actions/factory.go, framework/plugins.go LoadCustomPlugins.
 """
 
 from __future__ import annotations
@@ -78,8 +80,8 @@ ACTION_ORDER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-order",
     title="The scheduler actions are in the wrong order",
     why=(
-        "enqueue admits jobs, allocate places them, and backfill and preempt handle the rest, so they must run in this "
-        "order."
+        "enqueue admits jobs, allocate places their pods, and backfill and preempt are for the pods that remain. So "
+        "the actions must run in this order."
     ),
     refused_by="nothing; pods wait a cycle longer",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/scheduler.go",
@@ -174,7 +176,7 @@ _FIRST: Final = (
 """Pairs of actions. The first action of a pair should run before the second."""
 _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "allocate": "so allocate works only with jobs that enqueue admitted in the previous cycle",
-    "backfill": "but backfill is for pods that request nothing, after allocate has placed the others",
+    "backfill": "but backfill is for pods that request nothing, after allocate has placed the other pods",
     "preempt": "but preempt is for pods that allocate found no room for",
     "gangpreempt": "but gangpreempt is for pods that allocate found no room for",
 }
@@ -318,7 +320,7 @@ def _check_booleans_of_option(option: PluginOption, at: FieldPath) -> Iterator[P
     for key, value in option.json.items():
         if key in _OPTION_KEYS[2:] and not isinstance(value, bool | None):
             place = path_as_text(option.path(key))
-            message = f"has `{place}`, which must be true or false, so the scheduler cannot read it"
+            message = f"has `{place}`, which must be true or false, so the scheduler cannot read the configuration"
             yield _unreadable_problem(message, "write true or false without quotes", at)
 
 
@@ -374,7 +376,7 @@ def _check_action_exists(name: str, at: FieldPath) -> Iterator[Problem]:
 
 def _check_action_plugin(name: str, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
-        message = f"has the action {name}, but none of the plugins that choose which pods {name} evicts"
+        message = f"has the action {name}, but no plugin that chooses the pods to evict"
         yield ACTION_PLUGIN.problem(at, message, f"add the plugin {either(_VICTIMS[name])}, or remove the action")
 
 

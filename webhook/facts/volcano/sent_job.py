@@ -31,7 +31,7 @@ RUN_SUFFIX: Final = "-01234567"
 
 
 def read_job(subject: Subject) -> Job:
-    """Return the Job that an object is or creates; call it through `Subject.once`."""
+    """Return the Job that an object is or creates. Call this function through `Subject.once`."""
     if subject.group_kind == types.JOB:
         return Job.of(subject.once(object_with_defaults), (), subject.reading_context)
     name = subject.typed(CronJob).name if subject.group_kind == types.CRON_JOB else ""

@@ -29,8 +29,9 @@ _QUEUE: Final = {"weight": 1, "dequeueStrategy": "traverse"}
 
 
 def object_with_defaults(subject: Subject) -> JSON:
-    """Return the object as Volcano validates it; call it through `Subject.once`. List indexes stay the same as in the
-    sent object, and only changed parts are copied.
+    """Return the object as Volcano validates it. Call this function through `Subject.once`.
+
+    List indexes stay the same as in the sent object, and only changed parts are copied.
     """
     obj, spec = subject.object, get(subject.object, ("spec",))
     if spec is None and subject.group_kind != types.POD_GROUP:

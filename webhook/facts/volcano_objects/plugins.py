@@ -1,6 +1,6 @@
 """The known plugins of a Job: their options, and the tasks that they look for by name.
 
-Arguments are parsed as Go's package flag parses them. A plugin continues after a mistake.
+Arguments are parsed as Go's package flag parses them.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins; Go 1.25 src/flag/flag.go parseOne.
 """

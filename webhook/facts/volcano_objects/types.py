@@ -203,8 +203,9 @@ class JobSpec(Typed):
         }
 
     def tasks_by_role(self, plugin: str) -> Mapping[str, str]:
-        """Return the task names of a plugin by role, and its other arguments. The plugin is in PLUGINS and in the
-        job.
+        """Return the task name for each role of a plugin, and the other arguments of the plugin by name.
+
+        The plugin must be in PLUGINS and in the job.
         """
         return {**PLUGINS[plugin].tasks, **self.plugin_flags[plugin].values}
 
