@@ -27,7 +27,7 @@ VERBS = {
     "simulate": "Say whether a job can ever start, and if not, why.",
     "why": "Say why a job in the cluster does not run, and what would stop it next.",
     "backtest": "Evaluate policies on the requests in the audit log of an API server.",
-    "rollout": "Count what an installation that only audits or warns would have refused.",
+    "rollout": "Count the requests that claimgate let through and would refuse with enforcement.",
     "test": "Run the suites of policies.",
     "explain": "Explain a rule: what it demands, why, a bad and a good example.",
     "policies": "Write, list, check, export and convert policies.",

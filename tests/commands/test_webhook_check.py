@@ -1,4 +1,4 @@
-"""`claimgate webhook-config --check` on files; tests/e2e/test_install.py tries it on clusters."""
+"""`claimgate webhook-config --check` on files, and on a role; tests/e2e/test_install.py tries it on clusters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.server import ApiServer
 from webhook.cli import run_command_line
+from webhook.cluster.connection import connect_to_cluster
+from webhook.commands.enforcing import ClusterReader, steps_before_enforcing
 from webhook.export.lockout import INFRASTRUCTURE
 
 BASE = Path(__file__).parents[2] / "deploy" / "base"
@@ -65,6 +68,22 @@ def test_fail_closed_without_deny_is_reported(
     monkeypatch.setenv("CLAIMGATE_ENFORCEMENT_ACTION", "warn")
     assert run_command_line(["webhook-config", "--failure-policy", "Fail"]) == 2
     assert "with CLAIMGATE_ENFORCEMENT_ACTION `warn` refuses what claimgate cannot answer" in capsys.readouterr().err
+
+
+def test_a_missing_or_incomplete_cluster_role_is_one_short_line(server: ApiServer, tmp_path: Path) -> None:
+    names = [f"kind{number:02}" for number in range(40)]
+    rule = {"apiGroups": ["batch"], "resources": names, "verbs": ["list", "watch"]}
+    role = {"metadata": {"name": "claimgate"}, "rules": [rule]}
+    api = "/apis/rbac.authorization.k8s.io/v1"
+    server.answers[f"{api}/clusterrolebindings"] = 200, {"items": [{"roleRef": {"name": "claimgate"}}]}
+    cluster = ClusterReader(connect_to_cluster(server.kubeconfig(tmp_path)))
+    fix = "apply the output of `claimgate webhook-config --rbac`"
+    assert list(steps_before_enforcing(cluster, [], role, 0)) == [f"ClusterRole claimgate: it does not exist: {fix}"]
+    applied = {**role, "rules": [{**rule, "resources": names[:33]}]}
+    server.answers[f"{api}/clusterroles/claimgate"] = 200, applied
+    lacking = "kind33.batch, kind34.batch, kind35.batch, kind36.batch, kind37.batch and 2 more"
+    told = f"ClusterRole claimgate: it does not allow to list and watch 7 resources: {lacking}; {fix}"
+    assert list(steps_before_enforcing(cluster, [], role, 0)) == [told]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _is_checked_before_it_enforces(server: ApiServer) -> None:
     fate = "all requests pass unchecked (failurePolicy: Ignore)"
     assert told == f"Service {NAMESPACE}/claimgate: 0 replicas ready, 2 expected; meanwhile {fate}"
     server.kubectl("delete", "clusterrole", "claimgate")
-    assert "ClusterRole claimgate: policies look up" in claimgate(*live, code=1)
+    assert "ClusterRole claimgate: it does not exist: apply the output" in claimgate(*live, code=1)
     _apply(server, "base")
     for node in ("a", "b"):
         server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})

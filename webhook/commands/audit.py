@@ -73,7 +73,7 @@ def command(
     ] = False,
     render_remote: Annotated[
         bool,
-        typer.Option("--render-remote", help="As --render, and let kustomizations fetch remote resources."),
+        typer.Option("--render-remote", help="Like --render, but kustomizations may download remote resources."),
     ] = False,
     changed_since: Annotated[
         str,

@@ -24,7 +24,7 @@ from webhook.errors import LookupFailed
 from webhook.manifests.webhook_configurations import ServiceReference, WebhookConfiguration
 from webhook.rules.text import shorten_text
 from webhook.server.tls import describe_wrong_period
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 
 _IMAGE: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 """Reasons of a container that waits because the node cannot get its image (pkg/kubelet/images/types.go)."""
@@ -103,6 +103,7 @@ _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
 _VOLUME: Final = "tls"
 """The name of the Deployment's volume with the certificate."""
 _REPLICAS: Final = 2
+_MOST_NAMES: Final = 5
 _ANSWERED_BY_ONE: Final = "the ready one answers all reviews"
 _ANSWERED_BY_REST: Final = "the ready ones answer all reviews"
 
@@ -329,9 +330,12 @@ def _check_applied_role(cluster: ClusterReader, role: Mapping[str, Any]) -> Iter
     lacking = sorted(
         {f"{resource}.{group}".rstrip(".") for group, resource, _ in _granted_resources(role["rules"]) - granted}
     )
-    if lacking:
-        fix = "apply what `claimgate webhook-config --rbac` prints"
-        yield f"policies look up {', '.join(lacking)}, which it does not allow: {fix}"
+    fix = "apply the output of `claimgate webhook-config --rbac`"
+    if applied is None and lacking:
+        yield f"it does not exist: {fix}"
+    elif lacking:
+        names = some_of(lacking, _MOST_NAMES)
+        yield f"it does not allow to list and watch {counted(len(lacking), 'resource')}: {names}; {fix}"
     if all(one["roleRef"]["name"] != name for one in cluster.items(f"{api}/clusterrolebindings")):
         yield "no ClusterRoleBinding gives it to the server's ServiceAccount: apply deploy/base"
 

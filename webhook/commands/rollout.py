@@ -1,8 +1,8 @@
-"""`claimgate rollout`: counts the requests that an installation would have refused if it did more than audit or warn.
+"""`claimgate rollout`: counts the requests that claimgate let through and would refuse with enforcement.
 
-Reads metrics, logs of the server, and audit logs of API servers. Recognizes the three by their lines: the counter
-`claimgate_broken_rules_total`, the log fields `would_deny` and `would_warn`, and the audit annotations `would-deny`
-and `would-warn`. A rule with a result in both phases of a request counts once.
+Reads metrics, logs of the server, and audit logs of API servers, and tells them apart by the text of their lines:
+metrics have the counter `claimgate_broken_rules_total`, logs the fields `would_deny` and `would_warn`, and audit logs
+the annotations `would-deny` and `would-warn`. A rule that a request breaks in both phases counts once.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def command(
         ),
     ] = None,
 ) -> int:
-    """Count what an installation that only audits or warns would have refused.
+    """Count the requests that claimgate let through and would refuse with enforcement.
 
-    Counts by rule, namespace and owner, with the newest request of each rule and the setting that makes the rule a
-    warning. Metrics have only counts by rule, since the start of each server. The owner is the controller of the
-    object, or the user.
+    Reads what a server wrote while it only warned or audited. Counts by rule, namespace and owner. Shows the newest
+    request of each rule, and the setting that makes the rule a warning. Metrics have only counts by rule, since the
+    start of each server. The owner is the controller of the object, or the user.
 
     Exits with 1 if a request would have been refused, and with 2 if a file cannot be read.
     """

@@ -79,7 +79,7 @@ class PolicySettings(SettingsBase):
     own_namespace: str = declare_setting(
         OWN_NAMESPACE,
         values.namespace_type(),
-        f"The namespace where claimgate runs. A policy in a file that names {OWN_NAMESPACE} reads its params here.",
+        f"The namespace where claimgate runs. It replaces {OWN_NAMESPACE} in bindings and ConfigMaps of files.",
     )
 
 

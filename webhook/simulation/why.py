@@ -16,7 +16,7 @@ from webhook.apimachinery.attributes import plural_of_kind
 from webhook.report.screen import Screen
 from webhook.simulation.outcome import ANSWERS, WAITS, Answer, Simulation
 from webhook.simulation.text import lines_of_aspects, lines_of_headline, simulation_as_json, titled_details
-from webhook.status.explanation import Explanation, State
+from webhook.status.explanation import STATES, Explanation, State
 from webhook.status.statement import ObjectName, Statement
 from webhook.text import terminal
 from webhook.text.wording import counted
@@ -46,6 +46,16 @@ class Why(Struct, frozen=True, kw_only=True):
     explanation: Explanation
     next: Simulation | None
     source: str
+
+    @property
+    def headline(self) -> str:
+        """Return the state of the job and what decides it. If only rules say why the job does not run, the headline
+        has the state alone.
+        """
+        is_silent = self.explanation.state == "unknown" and not self.explanation.statements
+        if is_silent and self.next is not None and self.next.against:
+            return STATES["unknown"]
+        return self.explanation.headline
 
     @property
     def exit_code(self) -> int:
@@ -82,7 +92,7 @@ def why_as_text(why: Why, screen: Screen) -> str:
 def _lines(why: Why, screen: Screen) -> Iterator[str]:
     explanation = why.explanation
     sign = _SIGNS[explanation.state]
-    yield from lines_of_headline(sign, str(explanation.about), f" {explanation.headline}", screen)
+    yield from lines_of_headline(sign, str(explanation.about), f" {why.headline}", screen)
     made_by = "".join(f", made by {each}" for each in explanation.made_by)
     yield from screen.wrapped(terminal.one_line(f"{why.source}{made_by}"), "  ")
     for number, statement in enumerate(explanation.statements[:_MOST_STATEMENTS]):
@@ -144,7 +154,7 @@ def why_as_json(why: Why) -> dict[str, Any]:
         "object": str(explanation.about),
         "file": why.source,
         "state": explanation.state,
-        "headline": explanation.headline,
+        "headline": why.headline,
         "madeBy": [str(each) for each in explanation.made_by],
         "now": [_statement_as_json(each) for each in explanation.statements],
         "made": dict(explanation.made),
