@@ -219,7 +219,7 @@ def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator
     groups, most = cluster.worker_group_specs, max_pod_sets_per_workload(find_kueue_release(subject))
     if len(groups) + 1 > most:
         message = f"are more than the {most - 1} that are allowed because a Workload has at most {most} pod sets"
-        fix = f"use at most {most - 1} groups: join equal groups into one with more replicas"
+        fix = f"use at most {most - 1} groups; join equal groups into one with more replicas"
         yield RAY_GROUPS.problem(cluster.path("workerGroupSpecs"), message, fix, shown=f"{len(groups)} groups")
     for group in groups:
         if group.group_name == "head":

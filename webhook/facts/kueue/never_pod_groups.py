@@ -118,5 +118,5 @@ def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueueP
             "creates no Workload and the job waits"
         )
         what = _REPEATED.get(subject.group_kind, "pod templates")
-        fix = f"use at most {most} {what}: join equal {what} into one with more replicas"
+        fix = f"use at most {most} {what}; join equal {what} into one with more replicas"
         yield POD_SET_COUNT.problem("spec", message, fix)

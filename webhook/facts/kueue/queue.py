@@ -399,7 +399,7 @@ def check_inactive_queue(subject: Subject) -> Iterator[Problem]:
             message = f"the ClusterQueue is inactive: {cause.text}"
             fix = "remove or correct the AdmissionCheck"
             if cause.missing:
-                fix = f"create {cause.missing}, or remove it from the ClusterQueue"
+                fix = f"create {cause.missing}, or remove the AdmissionCheck from the ClusterQueue"
             yield INACTIVE.problem(queue.spec.path("admissionChecksStrategy"), message, fix)
     if flavor := _flavor_with_topology_of_old_kueue(queue, subject):
         message = (
@@ -464,8 +464,7 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
     preemption, cohort = spec.preemption, spec.cohort_name or spec.cohort
     if preemption.reclaim_within_cohort != "Never" and not cohort:
         message = "has no effect without a cohort"
-        fix = "name a cohort, or remove reclaimWithinCohort"
-        yield _preemption_problem(preemption.path("reclaimWithinCohort"), message, fix)
+        yield _preemption_problem(preemption.path("reclaimWithinCohort"), message, "name a cohort, or remove the field")
     borrowing = preemption.borrow_within_cohort
     configuration = subject.once(read_kueue_configuration)
     if not cohort or not (configuration.is_known or subject.cluster_view().is_whole()):

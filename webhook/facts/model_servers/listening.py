@@ -178,7 +178,7 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
         yield from _check_pools(member, port, labels, view)
         key = member.pod_set.name, port
         if key in ports:
-            message = f"{member.server.name} listens on {port}, where container `{ports[key]}` of the pod listens"
+            message = f"{member.server.name} listens on {port}, where container `{ports[key]}` of the pod listens too"
             yield PORT_TWICE.problem(member.path, message, f"set another port with {_port_flag(member)}")
         ports.setdefault(key, member.container.name)
     yield from _check_autoscalers(members, view, subject)
@@ -230,7 +230,7 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
     arguments, name = member.server.arguments, member.server.name
     if arguments.has("headless") and not arguments.is_open:
         if asked or has_service:
-            who = f"its {asked[0][0]} asks one" if asked else "a Service sends requests to it"
+            who = f"its {asked[0][0]} sends requests" if asked else "a Service sends requests to it"
             message = f"starts vLLM with --headless, which answers no requests, but {who}"
             fix = "remove the probe, and leave the pod out of the Service"
             yield HEADLESS.problem(member.path, message, fix, words=arguments.written("headless"))

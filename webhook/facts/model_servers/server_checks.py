@@ -196,7 +196,7 @@ def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
         return
     wanted, name = _LIBRARIES[vendor]
     message = (
-        f"has an image for {_LIBRARIES[build][0]}, but requests GPUs of {name}, so {member.server.name} finds none"
+        f"has an image for {_LIBRARIES[build][0]}, but requests GPUs of {name}, so {member.server.name} finds no GPU"
     )
     example = _EXAMPLES.get(member.server.name, {}).get(vendor)
     fix = f"use an image for {wanted}" + (f", such as {example}" if example else "")

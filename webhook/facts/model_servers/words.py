@@ -156,8 +156,8 @@ def _check_words_after_script(container: Container, path: FieldPath) -> Iterator
     has_flags = any(word.startswith("-") and word != "--" for word in rest)
     if _PARAMETERS.search(script) or not (is_one_program or has_flags):
         return
-    message = f"passes {_cut(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which does not use it"
-    yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end it with "$@"')
+    message = f"passes {_cut(' '.join(rest[:3]))} after the script of `{words[0]} {words[1]}`, which does not use them"
+    yield WORDS_AFTER_SCRIPT.problem(path, message, 'write the words into the script, or end the script with "$@"')
 
 
 def _check_repeated_entrypoint(container: Container, server: StartedServer, path: FieldPath) -> Iterator[Problem]:

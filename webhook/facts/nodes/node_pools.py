@@ -182,7 +182,7 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
     except LookupFailed:  # a live view does not hold classes of nodes
         return None
     name = f"{reference.kind} {reference.name}"
-    reason = f"NodePool {pool.name} names {name}, which does not exist: Karpenter ignores the NodePool"
+    reason = f"NodePool {pool.name} names {name}, which does not exist (Karpenter ignores the NodePool)"
     return CLASS.problem("", reason, f"create {name}, or correct spec.template.spec.nodeClassRef of the NodePool")
 
 

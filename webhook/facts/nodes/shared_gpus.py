@@ -116,7 +116,9 @@ def _offers_slices_as_gpus(offer: NodeOffer) -> bool:
 def _mig_problem(message: str, pods: DevicePods, container: Container, name: str) -> Problem:
     why = "a process with CUDA uses one slice, and NCCL does not connect slices of one GPU"
     path = pods.locate(path_of_amount(container, name))
-    return MIG_PROCESSES.problem(path, f"{message}: {why}", "ask for 1 slice and start one process, or use whole GPUs")
+    return MIG_PROCESSES.problem(
+        path, f"{message}, and {why}", "ask for 1 slice and start one process, or use whole GPUs"
+    )
 
 
 def _check_shares(

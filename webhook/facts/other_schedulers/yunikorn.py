@@ -168,7 +168,7 @@ def _check_group_of_pods(
     counts = [each.podset.pods for each in everyone if each.template.metadata.annotations.get(_NAME) == name]
     total = sum(each or 0 for each in counts)
     if None not in counts and 0 < total < group.min_member:
-        message = f"minMember of group {name} is {group.min_member}, but it has {counted(total, 'pod')}"
+        message = f"minMember of group {name} is {group.min_member}, but the group has {counted(total, 'pod')}"
         yield MORE_MEMBERS.problem(pods.annotation(_NAME), message, f"set minMember {total}")
 
 

@@ -241,7 +241,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
             yield NUM_GPUS.problem(at, message, f"remove {name}, and KubeRay sets it from the limits", written)
         elif int(written) and not _may_have_gpus(container, group):
             message = "tells Ray of GPUs, but the container requests none, so tasks that need a GPU start without one"
-            fix = "set limits of the container to as many GPUs, or tell Ray of none"
+            fix = f"set the GPU limit of the container to {written}, or remove this field"
             yield GPUS_WITHOUT_REQUEST.problem(at, message, fix, written)
 
 

@@ -109,7 +109,7 @@ def check_storage(subject: Subject) -> Iterator[Problem]:
     predictor = subject.typed(InferenceService).spec.predictor
     model, listed = predictor.model, predictor.storage_uris
     if listed and model.storage_uri:
-        message = "is set beside storageUri of the model, which KServe refuses together"
+        message = "must not be set together with storageUri of the model, because KServe refuses both"
         yield STORAGE_TWICE.problem(predictor.path("storageUris"), message, "remove one of them")
     yield from _advise_scheme(model.storage_uri, model.path("storageUri"), subject)
     for each in listed:

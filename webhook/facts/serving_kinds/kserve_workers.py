@@ -16,7 +16,6 @@ from webhook.apimachinery.quantity import read_count
 from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
-from webhook.text.wording import counted
 from webhook.typed.pods import Container, Resources
 from webhook.typed.serving import InferenceService, Predictor, ServingRuntime
 
@@ -161,7 +160,8 @@ def _check_gpus(service: InferenceService, predictor: Predictor) -> Iterator[Pro
     have = head + workers * (nodes - 1)
     if total > have:
         message = f"needs {total} GPUs (tensor {tensor} times pipeline {pipeline}), but the head has {head} and "
-        message += f"{counted(nodes - 1, 'worker')} {workers} each, together {have}"
+        each = "the worker has" if nodes == 2 else f"each of the {nodes - 1} workers has"
+        message += f"{each} {workers}, {have} in all"
         yield WORKER_GPUS.problem(worker.at, message, "request the same number of GPUs for the head and the workers")
 
 

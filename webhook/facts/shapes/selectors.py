@@ -211,8 +211,8 @@ def _mistakes_in_own_selector(spec: _WorkloadSpec, name: str) -> Iterator[_Mista
     ]
     if unmet:
         message = (
-            f"must not ask for {unmet[0]}, because manualSelector is not true: the API server writes the selector of "
-            "the Job, and refuses other labels in it"
+            f"must not ask for {unmet[0]} because the API server writes the selector of a Job without manualSelector, "
+            "and refuses other labels in it"
         )
         yield _Mistake(spec.path("selector"), message, _REMOVE_SELECTOR)
 

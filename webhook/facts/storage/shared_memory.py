@@ -100,11 +100,13 @@ def _check_memory_limit(pods: DevicePods, container: Container, volume: EmptyDir
             continue
         size, memory = _amount_in_bytes(volume.size_limit), _amount_in_bytes(limit)
         if size is not None and memory is not None and 0 < memory < size:
-            message = f"is more than the memory limit of the {who}, `{limit}`, which counts what is in /dev/shm"
+            message = (
+                f"is more than the memory limit of the {who} (`{limit}`), and files in /dev/shm count for this limit"
+            )
             at = pods.locate(volume.path("sizeLimit"))
             fix = "raise the memory limit above sizeLimit, or lower sizeLimit"
             yield SHARED_MEMORY_LIMIT.problem(
-                at, f"{message}, so the container is killed before it is full", fix, volume.size_limit
+                at, f"{message}, so the container is killed before /dev/shm is full", fix, volume.size_limit
             )
         return
 

@@ -308,8 +308,8 @@ def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
     pods, least = job.count_pods(), job.number_at("runPolicy", "schedulingPolicy", "minAvailable")
     if least is not None and pods is not None and least > pods and job.value_at("elasticPolicy") is None:
         message = (
-            f"must not be more than the {counted(pods, 'pod')} of the job because no pod starts until minAvailable "
-            "pods can start"
+            f"must not be more than the {counted(pods, 'pod')} of the job because no pod starts until that many pods "
+            "can start"
         )
         path: FieldPath = (*_POLICY, "schedulingPolicy", "minAvailable")
         fix = "lower minAvailable, or remove the field"
@@ -340,7 +340,7 @@ def validate_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator
     """
     choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
     if role.restart_policy and role.restart_policy not in choices:
-        who = "the MPI Operator refuses other values" if job.is_beta else "Kubernetes refuses pods with another value"
+        who = "the MPI Operator refuses other values" if job.is_beta else "Kubernetes refuses pods with any other value"
         message = f"must be {either(choices)} because {who}"
         yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
 

@@ -57,7 +57,6 @@ MEMBER_ITSELF: Final = VOLCANO_HYPER_NODE.rule(
 )
 _SELECTORS: Final = ("exactMatch", "regexMatch", "labelMatch")
 _ABSENT = (MissingObject(kind="HyperNode", name=""),)
-_SECOND: Final = 2
 
 
 def check_hyper_node(subject: Subject) -> Iterator[Problem]:
@@ -195,5 +194,5 @@ def _check_part_tier_below_gang_tier(
     if bound is not None and most is not None and most > bound:
         above = path_as_text(gang.path("highestTierAllowed"))
         message = f"has no effect because {above} keeps all pods within tier {bound}"
-        lower = f"set {'at most ' if bound > _SECOND else ''}{bound - 1}" if bound > 1 else "remove the field here"
-        yield rules.tier_order.problem(part.path("highestTierAllowed"), message, f"{lower}, or raise {above}", most)
+        fix = f"set {bound} or less, or raise {above} to {most}"
+        yield rules.tier_order.problem(part.path("highestTierAllowed"), message, fix, most)

@@ -376,7 +376,7 @@ def _check_action_exists(name: str, at: FieldPath) -> Iterator[Problem]:
 
 def _check_action_plugin(name: str, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
-        message = f"has the action {name}, but no plugin that chooses the pods to evict"
+        message = f"has the action {name}, but no plugin that chooses which pods {name} evicts"
         yield ACTION_PLUGIN.problem(at, message, f"add the plugin {either(_VICTIMS[name])}, or remove the action")
 
 
