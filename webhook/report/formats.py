@@ -83,7 +83,7 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
     ReportFormat(
         name="ndjson",
         audience="programs; [a JSON schema](report.schema.json)",
-        content="the same, one line for each entry",
+        content="the entries of `json`, each on one line",
         findings=_writer("ndjson", "NdjsonFindingsWriter"),
         answers=_writer("ndjson", "NdjsonWriter"),
         cases=_writer("ndjson", "NdjsonWriter"),
