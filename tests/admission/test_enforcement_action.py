@@ -98,7 +98,7 @@ def test_users_see_what_a_bundled_policy_changed_and_why():
     changed, why = warning.split(": ", 1)
     limits = "spec.containers[0].resources.limits"
     assert changed == f'changed {limits}["nvidia.com/gpu"], {limits}.gpu'
-    assert why.startswith("Replaces the resource name `gpu` by nvidia.com/gpu")
+    assert why.startswith("Replaces the resource name `gpu` with nvidia.com/gpu")
     assert why.endswith("(policy gpu-portable)")
     assert verdict.audit_annotations["gpu-portable/applied"] == changed
 

@@ -198,7 +198,7 @@ async function evaluate() {
   }
 }
 
-// Load texts in place of those of the editors, and offer these again if a person wrote them.
+// Replace the texts of the editors. If a person wrote the old texts, a button brings them back.
 function load(value) {
   const present = question();
   const isOwn = loaded !== "" && JSON.stringify(present) !== loaded;
@@ -267,9 +267,9 @@ async function saveCase() {
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   const answer = await response.json();
-  if (!response.ok) { say(`No case: ${answer.message}`, "bad"); return; }
+  if (!response.ok) { say(`Not saved: ${answer.message}`, "bad"); return; }
   mark(answer.errors || []);
-  if (answer.errors) { say(`No case: ${answer.errors[0].message}`, "bad"); return; }
+  if (answer.errors) { say(`Not saved: ${answer.errors[0].message}`, "bad"); return; }
   for (const [name, content] of Object.entries(answer.files)) download(name, content, "application/yaml");
   say("Saved policy.yaml and suite.yaml. Put both into one folder, and run `claimgate test` on it.");
 }
@@ -281,7 +281,7 @@ function undo() {
   byId("undo").hidden = before === null;
 }
 
-// Say what a button could not do.
+// Report the error of a button.
 const guarded = (work) => () => work().catch((error) => say(`That did not work (${error.name}).`, "bad"));
 
 function openDropped(event) {
@@ -301,7 +301,7 @@ async function linked() {
   }
 }
 
-// A link, which others write, takes the place of the stored texts: a button brings them back.
+// A link from another person replaces the stored texts; a button brings them back.
 async function firstTexts() {
   const own = stored();
   const value = await linked();

@@ -1,4 +1,4 @@
-// Shows an answer. Whatever it holds is put into the page as text, never as markup.
+// Shows an answer. All of it is put into the page as text, never as markup.
 import { EditorState, EditorView, MergeView, unifiedMergeView } from "./editor.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -86,7 +86,7 @@ export function showErrors(errors, goTo) {
   result().append(element("h2", {}, "What could not be read"), table("Errors", ["Where", "What"], rows));
 }
 
-// A text that a person may want elsewhere, with a button that copies it.
+// A text with a button that copies it.
 function terminal(text) {
   const button = element("button", { type: "button", className: "copy" }, "Copy");
   button.addEventListener("click", async () => {
@@ -158,15 +158,15 @@ function shownReview(review, page) {
   made.append(terminal(review.kubectl.join("\n")));
   if (review.findings.length) made.append(element("h3", {}, "Findings"), findings(review.findings, page));
   if (review.patch.length) made.append(element("h3", {}, "What changes"), difference(review, page), patch(review.patch));
-  if (review.podSets.length) made.append(element("h3", {}, "Pods that it makes"), podSets(review.podSets));
-  made.append(details("Which policy spoke, and why", explanations(review.explanations, page.isOpen)));
+  if (review.podSets.length) made.append(element("h3", {}, "Pods of the object"), podSets(review.podSets));
+  made.append(details("What each policy decided, and why", explanations(review.explanations, page.isOpen)));
   if (review.evaluations.length) {
-    made.append(details("Expressions: what each read, gave and cost", evaluations(review.evaluations), page.isOpen));
+    made.append(details("Expressions: what each expression read, returned and cost", evaluations(review.evaluations), page.isOpen));
   }
   return made;
 }
 
-// Below the findings, a rule name that is pressed shows the page of its rule.
+// A click on the id of a rule shows the page of the rule below the findings.
 function findings(listed, page) {
   const about = element("div", {});
   const sorted = listed.toSorted((one, other) => URGENCY.indexOf(one.result) - URGENCY.indexOf(other.result));
@@ -270,7 +270,7 @@ function drawn(count) {
   return picture;
 }
 
-// Of the shipped policies only those that said something; of the policies of the page all that are about such requests.
+// Shipped policies only if they found something; policies of the page if they are about requests of this kind.
 function explanations(listed, isOwn) {
   const registered = listed.filter((each) => each.outcome !== "not registered");
   const asked = isOwn ? registered : registered.filter((each) => !SILENT.includes(each.outcome));
