@@ -16,9 +16,12 @@ from typing import Final
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.gpu.devices import device_of_resource_name
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, largest_amounts, pods_and_nodes
+from webhook.facts.nodes.node_pool_types import Requirement, read_requirement, requirements_of_pod
 from webhook.facts.nodes.node_pools import judge_new_nodes
 from webhook.facts.nodes.types import NODE_DEVICES
+from webhook.facts.pods.node_selection import labels_meet_requirement
 from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -41,10 +44,10 @@ LARGEST_NODE: Final = NODE_DEVICES.rule(
 )
 CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
     "node-devices/cpu-and-memory",
-    title="The nodes with the devices have too little CPU or memory",
+    title="The nodes with the devices have too little CPU, memory, storage or huge pages",
     why=(
-        "A pod runs on one node. It stays Pending if the nodes with its devices have less CPU or memory than it "
-        "requests."
+        "A pod runs on one node. It stays Pending if the nodes with its devices have less CPU, memory, ephemeral "
+        "storage or huge pages than it requests."
     ),
     function="fitsRequest",
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),
@@ -85,6 +88,7 @@ _STRATEGY: Final = "nvidia.com/mig.strategy"
 _PARTITION: Final = "amd.com/compute-memory-partition"
 _NEURON: Final = "aws.amazon.com/"
 _SHARED: Final = ".shared"
+_MONITOR: Final = "monitor"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _INVALID: Final = "-MIG-INVALID"
 """The suffix of GPU Feature Discovery if the strategy is single, but the node has no slices or has different slices."""
@@ -159,6 +163,8 @@ def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
     )
     together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(each.view)}"
     fix = "request less for each pod, or use more pods with fewer devices"
+    if not any(most[name] for name in above):
+        fix = f"add nodes with {' and '.join(above)}, or remove the request"
     return CPU_AND_MEMORY.problem(path_as_text(each.pods.podset.path), f"{message}{together}, so no node fits", fix)
 
 
@@ -221,8 +227,33 @@ def _labels_problem(each: PodsAndNodes, files: str) -> Problem:
         message += f"`{value}{SHARED_SUFFIX}`"
         fix = f"require `{value}{SHARED_SUFFIX}`, or no product"
         return LABELS.problem(each.pods.locate(spec.path(field)), message, fix)
-    message = f"requires labels that no node has together{files}, so no node fits"
-    return LABELS.problem(each.pods.locate(spec.path(field)), message, "require labels that one node has")
+    path = each.pods.locate(spec.path(field))
+    if (lacking := _unmet_requirement(each)) is not None:
+        others = dict.fromkeys(offer.labels[lacking.key] for offer in each.offers if lacking.key in offer.labels)
+        known = f": nodes have {_first_values(others)}" if others else ""
+        message = f"requires `{lacking.in_words}`, which no node meets{files}{known}"
+        return LABELS.problem(path, message, "require a label that nodes have, or label a node")
+    listed = [wanted.in_words for wanted in next(requirements_of_pod(each.needs), ())]
+    message = f"requires {_first_values(listed)}, which no node has together{files}, so no node fits"
+    return LABELS.problem(path, message, "require labels that one node has")
+
+
+def _unmet_requirement(each: PodsAndNodes) -> Requirement | None:
+    """Return the first requirement of affinity that no node meets; None if a term has only requirements that some
+    node meets.
+    """
+    first = None
+    for term in each.needs.spec.required_node_terms():
+        unmet = (
+            wanted
+            for wanted in term.match_expressions
+            if not any(labels_meet_requirement(offer.labels, wanted) for offer in each.offers)
+        )
+        lacking = next(unmet, None)
+        if lacking is None:
+            return None
+        first = first or read_requirement(lacking)
+    return first
 
 
 def _shared_product_of_affinity(each: PodsAndNodes) -> tuple[str, str] | None:
@@ -277,10 +308,12 @@ def _names_offered_instead(name: str, offers: Sequence[NodeOffer]) -> Iterator[t
             yield offer, f"amd.com/{offer.labels[_PARTITION]}", " for each partition"
         elif name == "aws.amazon.com/neurondevice" and offer.amounts.get(f"{_NEURON}neuron"):
             yield offer, f"{_NEURON}neuron", " in place of the older name"
-    domain = name.rpartition("/")[0]
+    domain, device = name.rpartition("/")[0], device_of_resource_name(name)
     for offer in offers:
-        if others := _offered(offer, f"{domain}/"):
-            yield offer, others[0], ""
+        for other in _offered(offer, f"{domain}/"):
+            row = device_of_resource_name(other)
+            if row.gpu == device.gpu and (row.kind == _MONITOR) == (device.kind == _MONITOR):
+                yield offer, other, ""
 
 
 def _offered(offer: NodeOffer, prefix: str) -> list[str]:

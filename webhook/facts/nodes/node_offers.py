@@ -50,7 +50,8 @@ NODE_LOOKUPS: Final = (
         "status.allocatable",
     ),
 )
-ORDINARY: Final = ("cpu", "memory")
+HUGE_PAGES: Final = ("hugepages-2Mi", "hugepages-1Gi")
+ORDINARY: Final = ("cpu", "memory", "ephemeral-storage", *HUGE_PAGES)
 _OF_TODAY: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
 """Prefixes of temporary taints, which controllers add and remove."""
 _KEPT_STATES: Final = 4
@@ -94,7 +95,8 @@ def _offer_of_node(node: Node) -> NodeOffer:
     amounts = {name: parse_amount_in_kueue_units(name, value) for name, value in node.status.allocatable.items()}
     labels = {_HOST_NAME: node.name, **node.metadata.labels}
     taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith(_OF_TODAY))
-    known = {name: amount for name, amount in amounts.items() if amount is not None}
+    pages = dict.fromkeys(HUGE_PAGES, 0)  # a kubelet without huge pages reports 0
+    known = pages | {name: amount for name, amount in amounts.items() if amount is not None}
     is_closed = node.spec.unschedulable or len(taints) < len(node.spec.taints)
     return NodeOffer(node.name, labels, dict(node.metadata.annotations), taints, known, is_closed)
 
@@ -116,7 +118,7 @@ class PodNeeds:
     Args:
         spec: the PodSpec.
         devices: extended resources that a device plugin offers, with their amounts.
-        ordinary: CPUs and memory.
+        ordinary: CPUs, memory, ephemeral storage and huge pages.
     """
 
     spec: PodSpec
@@ -148,7 +150,7 @@ class PodNeeds:
         return all(offer.amounts.get(name, 0) >= count for name, count in self.devices.items())
 
     def has_amounts(self, offer: NodeOffer) -> bool:
-        """Return whether a node has all amounts; unknown CPUs and memory count as enough."""
+        """Return whether a node has all amounts; unknown ordinary amounts count as enough."""
         return self.has_devices(offer) and all(
             offer.amounts.get(name, count) >= count for name, count in self.ordinary.items()
         )

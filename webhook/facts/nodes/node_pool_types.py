@@ -49,7 +49,12 @@ class Requirement:
     @property
     def as_text(self) -> str:
         """Return the requirement as it is shown."""
-        return f"{self.key} {self.operator} {', '.join(self.values)}"
+        return f"{self.key} {self.operator} {', '.join(self.values)}".rstrip()
+
+    @property
+    def in_words(self) -> str:
+        """Return the requirement as a selector writes it, `key=value`, if it allows one value."""
+        return f"{self.key}={self.values[0]}" if self.operator == "In" and len(self.values) == 1 else self.as_text
 
 
 @dataclass(frozen=True, slots=True)

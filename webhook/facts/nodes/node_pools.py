@@ -209,7 +209,7 @@ def _excluded_by_requirement(wanted: Requirement, pool: NodePool) -> Problem | N
     if wanted.key == _NODE_POOL:
         label = pool.name
     defined = [each for each in pool.spec.template.spec.requirements if each.key == wanted.key]
-    shown = f"`{wanted.key}={wanted.values[0]}`" if wanted.values else f"label `{wanted.key}`"
+    shown = f"`{wanted.in_words}`" if wanted.values else f"label `{wanted.key}`"
     if label is None and not defined:
         if wanted.operator in ("NotIn", "DoesNotExist") or _may_be_undefined(wanted.key, pool):
             return None
@@ -217,9 +217,17 @@ def _excluded_by_requirement(wanted: Requirement, pool: NodePool) -> Problem | N
         return LABELS.problem("", reason, f"add {shown} to spec.template.metadata.labels of a NodePool")
     if _overlaps(wanted, label, defined):
         return None
+    if wanted.operator == "DoesNotExist":
+        shown = f"no {shown}"
+    change = "change the requirements of the NodePool"
+    if label is None and any(each.operator != "In" for each in defined):
+        allowed = " and ".join(f"`{read_requirement(each).in_words}`" for each in defined)
+        reason = f"NodePool {pool.name} requires {allowed}, but the pod requires {shown}"
+        return LABELS.problem("", reason, f"select a value that the NodePool allows, or {change}")
     allowed = label or ", ".join(value for each in defined for value in each.values)
     reason = f"NodePool {pool.name} has {wanted.key} {allowed}, but the pod requires {shown}"
-    return LABELS.problem("", reason, f"select `{wanted.key}={allowed}`, or change the requirements of the NodePool")
+    select = "remove this requirement" if wanted.operator == "DoesNotExist" else f"select `{wanted.key}={allowed}`"
+    return LABELS.problem("", reason, f"{select}, or {change}")
 
 
 def _may_be_undefined(key: str, pool: NodePool) -> bool:
@@ -329,11 +337,23 @@ def _excluded_by_known_types(needs: PodNeeds, pool: NodePool, of_pod: Sequence[R
     if not types:
         reason = f"NodePool {pool.name} allows no instance type that the pod selects"
         return _types_problem(reason, "select an instance type that the NodePool allows")
+    large = next((each for each in types if needs.has_amounts(each)), None)
+    if large is not None:
+        return _problem_of_whole_nodes(large, pool)
     reason = f"NodePool {pool.name} allows only the instance types {names}{more}{most}, but the pod requests {amounts}"
     if any(each.key == INSTANCE_TYPE for each in of_pod):
         reason = f"the pod selects the instance types {names}{more}{most}, but requests {amounts}"
         return _types_problem(reason, "select a larger instance type, or request less")
     return _types_problem(reason, "allow a larger instance type in the requirements of the NodePool")
+
+
+def _problem_of_whole_nodes(offer: NodeOffer, pool: NodePool) -> Problem:
+    """Return the problem of an instance type that is large enough for a pod, but above the limits of the NodePool."""
+    bounds = ((name, parse_amount_in_kueue_units(name, value)) for name, value in pool.spec.limits.items())
+    name, most = next((name, most) for name, most in bounds if most is not None and offer.amounts.get(name, 0) > most)
+    has, limit = (format_amount_in_kueue_units(name, each) for each in (offer.amounts[name], most))
+    reason = f"a node {offer.name} of NodePool {pool.name} has {has} `{name}`, but its limits allow {limit} in all"
+    return _limits_problem("", reason, "raise `limits` of the NodePool, or allow smaller instance types")
 
 
 def _is_within_limits(offer: NodeOffer, pool: NodePool) -> bool:
