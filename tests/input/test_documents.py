@@ -145,6 +145,9 @@ FILLED_IN = {
     "percent.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: %namespace%-serving\n",
     "at.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: @NAME@\n",
     "lines.yaml": "apiVersion: v1\nkind: ConfigMap\ndata:\n${DATA}\n",
+    "brackets.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: [YOUR REGISTRY]/image:1\n",
+    "braces.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: {registry}/image:{tag}\n",
+    "erb.yaml": "apiVersion: v1\nkind: ConfigMap\ndata:\n<% if a %>\n  a: b\n<% end %>\n",
 }
 MANIFESTS = {
     "flow.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: a}\n",
@@ -153,6 +156,7 @@ MANIFESTS = {
     "listed.yaml": "- kind: Pod\n  metadata: {name: a\n",
     "comments.json": '{\n  // a comment\n  "kind": "Pod"\n}\n',
     "short.json": '{"metadata": {}, "apiVersion": "v1"',
+    "list.yaml": "apiVersion: v1\nkind: Pod\nspec: {containers: []}\nargs: [a]b, c]\n",
     "quoted.yaml": '"apiVersion": v1\nkind: [\n',
     "latin.yaml": b"apiVersion: v1\nmetadata: {name: M\xfcller}\n",
     "wide.yaml": "apiVersion: v1\nkind: Pod\n".encode("utf-16"),
