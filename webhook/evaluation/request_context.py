@@ -102,6 +102,7 @@ class RequestContext(Struct, eq=False):
         subject = target.subjects[id(assumed)] = Subject(
             object=target.object,
             old_object=target.attributes.old_object,
+            written=target.written,
             attributes=target.attributes,
             cluster=self.view,
             table=self.policies.table,

@@ -294,6 +294,7 @@ class Subject:
     Args:
         object: the object; null on DELETE.
         old_object: the object before the request; null if it did not exist.
+        written: the object before decoding, with its nulls; null if it is not known.
         attributes: kind, operation and namespace of the request; the kind of a virtual Pod is Pod.
         cluster: the other objects of the cluster, as seen from the request's namespace.
         table: the kinds that hold pods.
@@ -322,6 +323,7 @@ class Subject:
     attributes: Attributes
     cluster: ClusterView
     table: Table
+    written: JSON = None
     assumptions: ClusterAssumptions = field(default_factory=ClusterAssumptions)
     pods: int | None = 1
     template_of: GroupVersionKind | None = None

@@ -5,15 +5,15 @@ quantities. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36 pkg/runtime/se
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, get_args
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.apimachinery.quantity import read_quantity_or_none
 from webhook.deadline import Deadline
-from webhook.schema.types import Fields, Items, Type
+from webhook.schema.types import Fields, Items, Scalar, Type
 from webhook.text.similar_names import nearest_name
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
@@ -21,6 +21,8 @@ _SHORTEST: Final = 5
 """The fewest letters of a name that may be the beginning of another."""
 _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
 """The objects further in to which a field may belong."""
+_SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
+"""The types of values of a map in which nothing is read."""
 _LEVELS: Final = 3
 """How many objects further in a field is looked for: spec.template.spec of a Deployment."""
 
@@ -66,6 +68,21 @@ class _Level(Struct, frozen=True):
                 yield _Level((*self.at, step), inner, self.value.get(step) if isinstance(self.value, dict) else None)
 
 
+class _Place(Struct, frozen=True):
+    """A place in an object: its path, the objects that contain it, and whether its amounts are read."""
+
+    at: FieldPath = ()
+    holders: tuple[_Level, ...] = ()
+    has_amounts: bool = True
+
+
+class StrictReading(Struct, frozen=True):
+    """What strict decoding refuses: objects with undeclared fields, and the places and texts that are no quantities."""
+
+    fields: list[UndeclaredFields] = field(default_factory=list)
+    quantities: list[tuple[FieldPath, str]] = field(default_factory=list)
+
+
 class StrictReader(Struct, frozen=True):
     """How an object is read.
 
@@ -76,6 +93,8 @@ class StrictReader(Struct, frozen=True):
         open_at: the place of an object that may have more fields.
         known: names of fields of the whole object that no type declares.
         removed: pairs of a type and a field that earlier releases had.
+        without_amounts: names of types whose texts are not read as quantities.
+        only_nulls: whether only fields without a value count.
     """
 
     deadline: Deadline
@@ -84,40 +103,42 @@ class StrictReader(Struct, frozen=True):
     open_at: FieldPath | None = None
     known: Collection[str] = ()
     removed: Collection[tuple[str, str]] = field(default_factory=frozenset)
+    without_amounts: Collection[str] = ()
+    only_nulls: bool = False
 
-    def undeclared_fields(
-        self, value: JSON, of: Type, at: FieldPath = (), holders: tuple[_Level, ...] = ()
-    ) -> Iterator[UndeclaredFields]:
-        """Yield the objects with undeclared fields, in order. `holders` are the objects that contain the value."""
-        if isinstance(of, Items):
+    def read(self, value: JSON, of: Type) -> StrictReading:
+        """Return what strict decoding refuses of a value, found in one walk, in the order of the value."""
+        reading = StrictReading()
+        self._read(value, of, _Place(), reading)
+        return reading
+
+    def _read(self, value: JSON, of: Type, place: _Place, reading: StrictReading) -> None:
+        if of == "quantity":
+            is_final = place.has_amounts and isinstance(value, str) and not is_placeholder_for_non_text(value)
+            if is_final and read_quantity_or_none(value) is None:
+                reading.quantities.append((place.at, value))
+        elif isinstance(of, Items):
             if isinstance(value, list) and isinstance(of.item, Fields | Items):
                 for index, item in enumerate(self.deadline.charge_for_items(value)):
-                    yield from self.undeclared_fields(item, of.item, (*at, index), holders)
-            return
-        if not isinstance(of, Fields) or not isinstance(value, dict) or of.name in self.left_out:
-            return
-        level = _Level(at, of, value)
-        names = [name for name in self.deadline.charge_for_items(value) if self._is_undeclared(name, level)]
-        if names:
-            fields = [self._undeclared_field(name, level, holders) for name in self.deadline.charge_for_items(names)]
-            yield UndeclaredFields(at, of.name.rpartition(".")[2], fields)
-        if of.fields or isinstance(of.others, Fields | Items):
-            for name, inner in self.deadline.charge_for_items(value.items()):
-                wanted = of.fields.get(name, of.others or "any")
-                yield from self.undeclared_fields(inner, wanted, (*at, name), (*holders, level))
-
-    def invalid_quantities(self, value: JSON, of: Type, at: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
-        """Yield the places and the texts that are no quantities, in order."""
-        if of == "quantity":
-            is_final = isinstance(value, str) and not is_placeholder_for_non_text(value)
-            if is_final and read_quantity_or_none(value) is None:
-                yield at, value
-        elif isinstance(of, Items) and isinstance(value, list) and isinstance(of.item, Fields | Items):
-            for index, item in enumerate(self.deadline.charge_for_items(value)):
-                yield from self.invalid_quantities(item, of.item, (*at, index))
+                    self._read(item, of.item, structs.replace(place, at=(*place.at, index)), reading)
         elif isinstance(of, Fields) and isinstance(value, dict) and of.name not in self.left_out:
-            for name, inner in self.deadline.charge_for_items(value.items()):
-                yield from self.invalid_quantities(inner, of.fields.get(name, of.others or "any"), (*at, name))
+            self._read_object(value, of, place, reading)
+
+    def _read_object(self, value: dict[str, JSON], of: Fields, place: _Place, reading: StrictReading) -> None:
+        level = _Level(place.at, of, value)
+        names = [name for name in self.deadline.charge_for_items(value) if self._is_undeclared(name, level)]
+        if self.only_nulls:
+            names = [name for name in names if value[name] is None]
+        if names:
+            paced = self.deadline.charge_for_items(names)
+            fields = [self._undeclared_field(name, level, place.holders) for name in paced]
+            reading.fields.append(UndeclaredFields(place.at, of.name.rpartition(".")[2], fields))
+        if not of.fields and of.others in _SCALARS:
+            return
+        has_amounts, holders = place.has_amounts and of.name not in self.without_amounts, (*place.holders, level)
+        for name, inner in self.deadline.charge_for_items(value.items()):
+            wanted = of.fields.get(name, of.others or "any")
+            self._read(inner, wanted, _Place((*place.at, name), holders, has_amounts), reading)
 
     def _is_undeclared(self, name: str, level: _Level) -> bool:
         of = level.of

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind
+from msgspec import structs
+
+from webhook.apimachinery.attributes import POD, GroupVersionKind
 from webhook.apimachinery.paths import path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
@@ -91,8 +93,7 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         yield from problems_of_wrong_types(subject, WRONG_TYPE)
     left_out = (*_TEMPLATES, _AMOUNTS) if has_pods else (_AMOUNTS,)
     reader = StrictReader(subject.deadline, is_builtin(kind), left_out, known=_KNOWN, removed=_REMOVED)
-    yield from _problems_of_fields(reader, subject.object, of, None)
-    yield from _problems_of_quantities(reader, subject.object, of)
+    yield from _problems_of_reading(reader, subject, of)
 
 
 def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
@@ -102,40 +103,49 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
         return
     is_open = template_of is not None and template_of.group in _OPEN_GROUPS
     reader = StrictReader(
-        subject.deadline, open_at=_SPEC if is_open else None, known=_KNOWN, removed=_REMOVED, left_out=()
+        subject.deadline,
+        open_at=_SPEC if is_open else None,
+        known=_KNOWN,
+        removed=_REMOVED,
+        left_out=(),
+        without_amounts=(_AMOUNTS,),
     )
-    yield from _problems_of_fields(reader, subject.object, of, template_of)
-    without_amounts = StrictReader(subject.deadline, left_out=(_AMOUNTS,))
-    yield from _problems_of_quantities(without_amounts, subject.object, of)
+    yield from _problems_of_reading(reader, subject, of)
 
 
-def _problems_of_quantities(reader: StrictReader, obj: JSON, of: Type) -> Iterator[Problem]:
-    for at, value in reader.invalid_quantities(obj, of):
+def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type) -> Iterator[Problem]:
+    """Yield a problem for each unknown field with a similar name or another place, and one for all others of an object;
+    then texts that are no quantities. Unknown fields without a value are in the object as written alone.
+    """
+    reading = reader.read(subject.object, of)
+    fields = Items[UndeclaredFields]((), subject.deadline)
+    if subject.written is not subject.object and isinstance(subject.written, dict):
+        fields = fields.of(structs.replace(reader, only_nulls=True).read(subject.written, of).fields)
+    for unknown in (*fields.of(reading.fields), *fields):
+        yield from _problems_of_fields(unknown, subject)
+    for at, value in fields.of(reading.quantities):
         fix = did_you_mean(nearest_quantity(value), "write a number such as 1, 500m or 4Gi")
         yield QUANTITY.problem(at, "must be a quantity", fix, value)
 
 
-def _problems_of_fields(
-    reader: StrictReader, obj: JSON, of: Type, template_of: GroupVersionKind | None
-) -> Iterator[Problem]:
-    """Yield a problem for each unknown field with a similar name or another place, and one for all others of an object.
+def _problems_of_fields(unknown: UndeclaredFields, subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of one object's unknown fields.
 
     A document without metadata and with other fields is no object of Kubernetes, but has its kind, as records do.
     """
-    for unknown in reader.undeclared_fields(obj, of):
-        others = []
-        for each in Items(unknown.fields, reader.deadline):
-            if fix := _fix(each, template_of):
-                yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown), fix)
-            else:
-                others.append(each.name)
-        if not others or (not unknown.at and "metadata" not in obj):
-            continue
-        if len(others) == 1:
-            yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown), "remove the field")
+    others = []
+    for each in subject.deadline.charge_for_items(unknown.fields):
+        if fix := _fix(each, subject.template_of):
+            yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown), fix)
         else:
-            message = f"{_names(others)} {_message(unknown, 'are not fields', 'they have')}"
-            yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
+            others.append(each.name)
+    if not others or (not unknown.at and "metadata" not in subject.object):
+        return
+    if len(others) == 1:
+        yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown), "remove the field")
+    else:
+        message = f"{_names(others)} {_message(unknown, 'are not fields', 'they have')}"
+        yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
