@@ -22,6 +22,7 @@ from webhook.apimachinery.names import (
     qualified_name_fault,
 )
 from webhook.apimachinery.paths import FieldPath
+from webhook.facts.shapes.selectors import SelectingSpec, mistakes_in_job_spec
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import either
@@ -78,6 +79,19 @@ RESTART_POLICY: Final = JOB_SET.rule(
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobTemplateSpec",
+)
+JOB_SELECTOR: Final = JOB_SET.rule(
+    "job-set/job-selector",
+    title="The template of a Job sets a selector that the API server writes",
+    why=(
+        "The API server gives each Job a selector of its own. It refuses the Jobs of the JobSet if their template has "
+        "another selector, unless manualSelector is true."
+    ),
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateGeneratedSelector",
+    level="warn",
+    fails="controller",
 )
 INDEXED_PODS: Final = JOB_SET.rule(
     "job-set/indexed-pods",
@@ -145,6 +159,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterat
         yield from _check_dns_label(job.group_name, "the name of a group", job.path("groupName"))
         yield from _check_number_of_pods(job)
         yield from _check_restart_policy(job)
+        yield from _check_selector(job)
         yield from _check_indexed_pods(job, is_counted=is_counted)
         yield from _check_labels(job.template.metadata.labels, job.template.metadata.path("labels"))
         for dependency in job.depends_on:
@@ -172,6 +187,13 @@ def _check_restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
     if job.pod.restart_policy == "Always":
         message = "must be OnFailure or Never because the pods of a Job must end"
         yield RESTART_POLICY.problem(job.pod.path("restartPolicy"), message, "set OnFailure", "Always")
+
+
+def _check_selector(job: ReplicatedJob) -> Iterator[Problem]:
+    spec = job.template.spec
+    if spec.has("selector") or spec.has("manualSelector"):
+        for each in mistakes_in_job_spec(SelectingSpec.of(spec.json, spec.at, spec.reading), ""):
+            yield JOB_SELECTOR.problem(each.at, each.message, each.fix, each.value)
 
 
 def _check_indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ pkg/registry/batch/job/strategy.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from webhook.apimachinery.paths import FieldPath
@@ -62,7 +62,7 @@ _ANY_UID: Final = "(uid)"
 _REMOVE_SELECTOR: Final = "remove spec.selector, or set spec.manualSelector to true"
 
 
-class _WorkloadSpec(Typed):
+class SelectingSpec(Typed):
     """What the five kinds of workloads have in common; `manualSelector` is a field of batch/v1 JobSpec."""
 
     selector = Part(LabelSelector)
@@ -73,13 +73,13 @@ class _WorkloadSpec(Typed):
 class _Workload(Object):
     """A workload that finds its pods by a selector."""
 
-    spec = Part(_WorkloadSpec)
+    spec = Part(SelectingSpec)
 
 
 class _JobTemplate(Typed):
     """batch/v1 JobTemplateSpec."""
 
-    spec = Part(_WorkloadSpec)
+    spec = Part(SelectingSpec)
 
 
 class _CronJobSpec(Typed):
@@ -103,24 +103,41 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     spec = subject.typed(_Workload).spec
     if (subject.group_kind == JOB and not spec.manual_selector) or _has_open_labels(spec) or _is_patch(spec):
         return
-    labels = spec.template.metadata.labels
-    unmet = [
-        f"`{key}: {value}`"
-        for key, value in spec.selector.match_labels.items()
-        if labels.get(key) != value and not any(map(is_placeholder, (key, value, labels.get(key, ""))))
-    ]
-    for requirement in spec.selector.match_expressions:
-        if not _is_valid(requirement):
-            return
-        if not labels_meet_requirement(labels, requirement):
-            unmet.append(f"`{requirement.key} {requirement.operator}`")
+    unmet = _unmet_requirements(spec.selector, spec.template.metadata.labels)
     if unmet:
         more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
         message = f"do not match spec.selector, which asks for {unmet[0]}{more}, so the API server refuses the object"
         yield TEMPLATE_LABELS.problem(_AT, message, "give the pod template the labels that spec.selector asks for")
 
 
-def _is_patch(spec: _WorkloadSpec) -> bool:
+def _unmet_requirements(
+    selector: LabelSelector, labels: Mapping[str, str], unknown: Container[str] = ()
+) -> Sequence[str]:
+    """Return the requirements of a selector that labels do not meet, as text; none if one requirement is invalid,
+    because the API server then compares no labels.
+
+    Args:
+        selector: the selector.
+        labels: the labels; a placeholder may be any text.
+        unknown: the keys of labels with values that are not known.
+    """
+    unmet = [
+        f"`{key}: {value}`"
+        for key, value in selector.match_labels.items()
+        if labels.get(key) != value
+        and key not in unknown
+        and not any(map(is_placeholder, (key, value, labels.get(key, ""))))
+    ]
+    for requirement in selector.match_expressions:
+        if not _is_valid(requirement):
+            return ()
+        is_known = requirement.key not in unknown and not any(map(is_placeholder, requirement.values))
+        if is_known and not labels_meet_requirement(labels, requirement):
+            unmet.append(f"`{requirement.key} {requirement.operator}`")
+    return unmet
+
+
+def _is_patch(spec: SelectingSpec) -> bool:
     """Return whether a file has only a part of a workload, for `kubectl patch` or an assertion: no container, or one
     without an image.
     """
@@ -128,7 +145,7 @@ def _is_patch(spec: _WorkloadSpec) -> bool:
     return not containers or any(not container.has("image") for container in containers)
 
 
-def _has_open_labels(spec: _WorkloadSpec) -> bool:
+def _has_open_labels(spec: SelectingSpec) -> bool:
     """Return whether a template of the file may still fill in labels of the pods or the selector."""
     metadata, selector = spec.template.metadata, spec.selector
     return (
@@ -147,7 +164,7 @@ def _is_valid(requirement: SelectorRequirement) -> bool:
     return needs_values is not None and needs_values == bool(requirement.values)
 
 
-class _Mistake(NamedTuple):
+class SelectorMistake(NamedTuple):
     """What a Job sets wrongly: the place, the message, the fix, and the value that is shown."""
 
     at: FieldPath
@@ -167,57 +184,46 @@ def check_selector_of_job(subject: Subject) -> Iterator[Problem]:
     elif subject.typed(_Workload).metadata.json.get("uid"):
         return
     else:
-        mistakes = _mistakes_in_job(subject.typed(_Workload))
+        job = subject.typed(_Workload)
+        mistakes = mistakes_in_job_spec(job.spec, "" if is_placeholder(job.metadata.name) else job.metadata.name)
     for each in mistakes:
         yield JOB_SELECTOR.problem(each.at, each.message, each.fix, each.value)
 
 
-def _mistakes_in_template(spec: _WorkloadSpec) -> Iterator[_Mistake]:
+def _mistakes_in_template(spec: SelectingSpec) -> Iterator[SelectorMistake]:
     """Yield the mistakes of the template of a CronJob's Jobs, which may have no selector at all."""
     for name in ("selector", "manualSelector"):
         if spec.json.get(name) not in (None, False):
             message = "must not be set, because the API server writes the selector of each Job"
-            yield _Mistake(spec.path(name), message, "remove the field")
+            yield SelectorMistake(spec.path(name), message, "remove the field")
     yield from _mistakes_in_labels(spec, "")
 
 
-def _mistakes_in_job(job: _Workload) -> Iterator[_Mistake]:
-    spec, name = job.spec, "" if is_placeholder(job.metadata.name) else job.metadata.name
+def mistakes_in_job_spec(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
+    """Yield what a Job sets in place of the API server; its name is "" if it is not known."""
     if spec.manual_selector:
         if not spec.has("selector"):
             message = "must be set, because manualSelector is true"
-            yield _Mistake(spec.path("selector"), message, "set it, or remove manualSelector")
+            yield SelectorMistake(spec.path("selector"), message, "set it, or remove manualSelector")
         return
     yield from _mistakes_in_own_selector(spec, name)
     if name:
         yield from _mistakes_in_labels(spec, name)
 
 
-def _mistakes_in_own_selector(spec: _WorkloadSpec, name: str) -> Iterator[_Mistake]:
+def _mistakes_in_own_selector(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
     """Yield the mistake of a selector that misses the labels of the API server; an empty name is not known yet."""
     generated = dict.fromkeys(_UID_LABELS, _ANY_UID) | dict.fromkeys(_NAME_LABELS, name)
-    unmet = [
-        f"`{key}: {value}`"
-        for key, value in spec.selector.match_labels.items()
-        if generated.get(key) != value and (name or key not in _NAME_LABELS) and not is_placeholder(value)
-    ]
-    unmet += [
-        f"`{requirement.key} {requirement.operator}`"
-        for requirement in spec.selector.match_expressions
-        if _is_valid(requirement)
-        and (name or requirement.key not in _NAME_LABELS)
-        and not any(map(is_placeholder, requirement.values))
-        and not labels_meet_requirement(generated, requirement)
-    ]
+    unmet = _unmet_requirements(spec.selector, generated, () if name else _NAME_LABELS)
     if unmet:
         message = (
             f"must not ask for {unmet[0]} because the API server writes the selector of a Job without manualSelector, "
             "and refuses other labels in it"
         )
-        yield _Mistake(spec.path("selector"), message, _REMOVE_SELECTOR)
+        yield SelectorMistake(spec.path("selector"), message, _REMOVE_SELECTOR)
 
 
-def _mistakes_in_labels(spec: _WorkloadSpec, name: str) -> Iterator[_Mistake]:
+def _mistakes_in_labels(spec: SelectingSpec, name: str) -> Iterator[SelectorMistake]:
     """Yield pod labels with other values than the API server gives them."""
     labels = spec.template.metadata.labels
     for keys, of in ((_UID_LABELS, "uid"), (_NAME_LABELS, "name")):
@@ -225,4 +231,6 @@ def _mistakes_in_labels(spec: _WorkloadSpec, name: str) -> Iterator[_Mistake]:
             value = labels.get(key)
             if value is not None and not is_placeholder(value) and not (of == "name" and value == name):
                 message = f"must be the {of} of the Job, which the API server writes, so the API server refuses the Job"
-                yield _Mistake(spec.path("template", "metadata", "labels", key), message, "remove the label", value)
+                yield SelectorMistake(
+                    spec.path("template", "metadata", "labels", key), message, "remove the label", value
+                )
