@@ -6,7 +6,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.typed.cluster_objects import DeploymentStrategy
 from webhook.typed.fields import Labels, Number, OptionalNumber, OptionalTruth, Part, Parts, Raw, Text, Truth
 from webhook.typed.objects import Object
-from webhook.typed.pods import Container
+from webhook.typed.pods import Container, Probe
 from webhook.typed.view import Typed
 
 
@@ -267,3 +267,32 @@ class ClusterStorageContainer(Object):
 
     gvk = GroupVersionKind("serving.kserve.io", "v1alpha1", "ClusterStorageContainer")
     spec = Part(StorageContainerSpec)
+
+
+class NimImage(Typed):
+    """apps.nvidia.com Image."""
+
+    repository = Text()
+    tag = Text()
+
+
+class NimProbe(Typed):
+    """apps.nvidia.com Probe: a probe that replaces the operator's own, unless probes of this sort are off."""
+
+    enabled = OptionalTruth()
+    probe = Part(Probe)
+
+
+class NimServiceSpec(Typed):
+    """apps.nvidia.com NIMServiceSpec."""
+
+    image = Part(NimImage)
+    liveness_probe = Part(NimProbe)
+    startup_probe = Part(NimProbe)
+
+
+class NimService(Object):
+    """apps.nvidia.com NIMService."""
+
+    gvk = GroupVersionKind("apps.nvidia.com", "v1alpha1", "NIMService")
+    spec = Part(NimServiceSpec)

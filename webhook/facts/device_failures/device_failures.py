@@ -242,5 +242,18 @@ CHECKS: Final = (
         of_made_objects=False,
     ),
     Check(group="device-failures", run=probes.advise_probes_of_parts, kinds=probes.LLM_SERVICES),
+    Check(
+        group="device-failures",
+        run=probes.advise_probes_of_nim_service,
+        kinds=probes.NIM_SERVICES,
+        of_made_objects=False,
+    ),
+    Check(
+        group="device-failures",
+        run=probes.advise_probes_of_inference_service,
+        kinds=probes.INFERENCE_SERVICES,
+        lookups=probes.RUNTIME_LOOKUPS,
+        of_made_objects=False,
+    ),
     Check(group="device-failures", run=advise_device_tolerations, kinds=_CLAIMS),
 )

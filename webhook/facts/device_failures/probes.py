@@ -6,7 +6,11 @@ failures in a row. No other probe counts until a startupProbe has succeeded. mod
 that answer only after loading. Without a readinessProbe, requests arrive before the server is ready. Without a budget
 a drain stops all servers at once.
 
-Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
+KServe, and the operator of NIM, make the container from several objects. Only probes that these objects certainly
+have are compared with the time to load.
+
+Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe; NVIDIA/k8s-nim-operator@f63f74d7
+api/apps/v1alpha1/nimservice_types.go; kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components.
 """
 
 from __future__ import annotations
@@ -37,7 +41,13 @@ from webhook.rules.problem import MissingObject, Problem
 from webhook.typed.cluster_objects import PodDisruptionBudget
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LabelSelector, Probe
-from webhook.typed.serving import LlmInferenceService
+from webhook.typed.serving import (
+    ClusterServingRuntime,
+    InferenceService,
+    LlmInferenceService,
+    NimService,
+    ServingRuntime,
+)
 from webhook.typed.worker_sets import LeaderWorkerSet
 from webhook.yamltext import yamlfile
 
@@ -108,6 +118,16 @@ OTHER_SERVERS: Final = (_REPLACED - SERVING) | frozenset(
 _WITH_MORE_LABELS: Final = SERVICES | {LEADER_WORKER_SET}
 LLM_SERVICES: Final = frozenset((("serving.kserve.io", "LLMInferenceService"),))
 """Kinds with parts of pods that a controller merges over its presets."""
+NIM_SERVICES: Final = frozenset((("apps.nvidia.com", "NIMService"),))
+INFERENCE_SERVICES: Final = frozenset((("serving.kserve.io", "InferenceService"),))
+RUNTIME_LOOKUPS: Final = tuple(
+    interest_in_fields(kind.gvk, "spec.containers") for kind in (ServingRuntime, ClusterServingRuntime)
+)
+_NIM_LIVENESS_S: Final = 45
+"""The seconds until the livenessProbe of NVIDIA's operator kills the container without a startupProbe: 15 and three
+times 10.
+"""
+_KSERVE: Final = "kserve-container"
 _MAIN: Final = "main"
 _DELAY_OF_PRESET_S: Final = 10
 """initialDelaySeconds of the startupProbe in KServe's presets (config/llmisvcconfig of kserve/kserve@aaac4e294)."""
@@ -199,11 +219,15 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
         yield _problem_of_probe_that_kills(at, seconds, has_startup_probe=has_startup_probe)
     elif seconds < _SHORT_S and not has_startup_probe:
         fix = "add a startupProbe if the start may take longer"
-        yield LIVENESS_WITHOUT_STARTUP.problem(at, _kills_after(seconds), fix)
+        yield _problem_without_startup(at, _kills_after(seconds), fix)
 
 
 def _kills_after(seconds: int) -> str:
     return f"kills the container {seconds} s after its start if the server does not answer by then"
+
+
+def _problem_without_startup(at: FieldPath, message: str, fix: str) -> Problem:
+    return LIVENESS_WITHOUT_STARTUP.problem(at, message, fix)
 
 
 def _problem_of_probe_that_kills(at: FieldPath, seconds: int, *, has_startup_probe: bool) -> Problem:
@@ -234,6 +258,55 @@ def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
                     seconds += _DELAY_OF_PRESET_S
                 if seconds is not None and seconds < _seconds_of_sizes(texts, container) // 2:
                     yield _problem_of_probe_that_kills(probe.at, seconds, has_startup_probe=True)
+
+
+def advise_probes_of_nim_service(subject: Subject) -> Iterator[Problem]:
+    """Warn of a startupProbe that replaces the operator's, which allows 20 minutes, and is too short for the model in
+    the name of the image. Advise on a startupProbe that is off beside a livenessProbe.
+    """
+    spec = subject.typed(NimService).spec
+    startup, liveness = spec.startup_probe, spec.liveness_probe
+    if startup.enabled is False:
+        if liveness.enabled is not False:
+            seconds = _seconds_until_kill(liveness.probe) if liveness.probe else _NIM_LIVENESS_S
+            if seconds is not None and seconds < _SHORT_S:
+                message = f"is off, so the livenessProbe {_kills_after(seconds)}"
+                fix = "remove enabled: false, or raise the failureThreshold of the livenessProbe"
+                yield _problem_without_startup(startup.path("enabled"), message, fix)
+        return
+    container = Container.of({"image": f"{spec.image.repository}:{spec.image.tag}"}, (), subject.reading_context)
+    is_known = container.is_found_in(read_model_server_patterns().images, (container.image,))
+    seconds = _seconds_until_kill(startup.probe) if startup.probe and is_known else None
+    if seconds is not None and seconds < _seconds_of_sizes((container.image,), container) // 2:
+        yield _problem_of_probe_that_kills(startup.probe.at, seconds, has_startup_probe=True)
+
+
+def advise_probes_of_inference_service(subject: Subject) -> Iterator[Problem]:
+    """Warn of probes of `model` that are too short. KServe merges them over the probes of the runtime, and downloads
+    the model before the container starts.
+    """
+    model, view = subject.typed(InferenceService).spec.predictor.model, subject.cluster_view()
+    if not model.runtime or not (model.startup_probe or model.liveness_probe):
+        return
+    json = view.get_without_noting(ServingRuntime.gvk, view.namespace, model.runtime)
+    json = json or view.get_without_noting(ClusterServingRuntime.gvk, "", model.runtime)
+    containers = ServingRuntime.of(json, (), subject.reading_context).spec.containers
+    server = next((each for each in containers if each.name == _KSERVE), None)
+    if server is None or model.image or model.command or (server.has("startupProbe") and not model.startup_probe):
+        return
+    servers = read_model_server_patterns()
+    if not (server.is_found_in(servers.images, (server.image,)) or server.runs(servers.commands)):
+        return
+    probe, name = (
+        model.startup_probe or model.liveness_probe,
+        "startupProbe" if model.startup_probe else "livenessProbe",
+    )
+    if server.has(name) and (probe.period_seconds is None or probe.failure_threshold is None):
+        return  # the other numbers come from the runtime
+    texts = (model.storage_uri, server.command_line, model.command_line)
+    seconds = _seconds_until_kill(probe)
+    if seconds is not None and seconds < _seconds_of_sizes(texts, model) // 2:
+        yield _problem_of_probe_that_kills(probe.at, seconds, has_startup_probe=bool(model.startup_probe))
 
 
 def _seconds_until_kill(probe: Probe) -> int | None:
