@@ -33,6 +33,7 @@ _NUMBERS: Final = frozenset(
     (
         *("tensor", "pipeline", "context", "prefill-context", "decode-context", "attention-data", "shards"),
         *("data", "data-local", "data-rank", "data-start-rank", "nodes", "node-rank", "gpus-per-node", "port"),
+        *("grpc-port", "metrics-port"),
     )
 )
 """The meanings of the flags with a whole number."""

@@ -44,15 +44,17 @@ def check_model_servers(subject: Subject) -> Iterator[Problem]:
 
 def _check_servers(subject: Subject) -> Iterator[Problem]:
     from webhook.facts.model_servers import listening, refused_arguments, server_groups, words
-    from webhook.facts.model_servers.server_checks import check_server
+    from webhook.facts.model_servers.server_checks import check_autoscalers, check_missing_gpu, check_server
     from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_servers
 
     servers = subject.once(read_servers)
     for member in servers:
         yield from check_server(member)
+        yield from check_missing_gpu(member, subject)
         yield from server_groups.check_server_groups(member, subject)
         yield from server_groups.check_pods_that_wait_for_each_other(member, subject)
     yield from listening.check_listening(servers, subject)
+    yield from check_autoscalers(servers, subject)
     by_path = {member.path: member.server for member in servers}
     for candidate in subject.deadline.charge_for_items(subject.once(server_candidates)):
         path = candidate.pod_set.locate(candidate.container.at)

@@ -1,12 +1,15 @@
 """Compares the port of a model server with the probes of its container, the Services of its pod, and other servers in
 the pod.
 
+Triton has three ports: for HTTP, for gRPC, and for metrics. Other servers have one port.
+
 A probe of a port where nothing listens never succeeds. A port counts only if the command line or the server's default
 sets it, and no other container of the pod may listen on it. The port of a NIM is not known: NIMs for speech listen on
 9000, NIMs for embeddings also on 8080, and the image does not say what a NIM is for.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py@00522333; PyPI sglang 0.5.23 sglang/srt/server_args.py;
-huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
+huggingface/text-generation-inference@db931fcf Dockerfile; NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py;
+triton-inference-server/server@0299e638 src/command_line_parser.cc.
 """
 
 from __future__ import annotations
@@ -19,17 +22,19 @@ from itertools import chain
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import get
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.facts.gpu.device_pods import SERVING
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer, pods_of_template_in_group
-from webhook.facts.model_servers.services import BY_LABEL, BY_TARGET, AlphaInferencePool, InferencePool, Service
+from webhook.facts.model_servers.services import BY_LABEL, AlphaInferencePool, InferencePool, Service
 from webhook.facts.model_servers.started_servers import (
     LLAMA,
     LMDEPLOY,
     SGLANG,
     TENSORRT_LLM,
     TGI,
+    TRITON,
     VLLM,
     release_of_vllm,
 )
@@ -37,7 +42,6 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
-from webhook.typed.autoscaling import HorizontalPodAutoscaler
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
@@ -139,23 +143,29 @@ POOL_SELECTOR: Final = MODEL_SERVER.rule(
     level="advice",
     fails="silent",
 )
-CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
-    "model-server/cpu-autoscaler",
-    title="A HorizontalPodAutoscaler counts CPU or memory that a container does not request",
-    why="A share of a request cannot be computed without the request, so the autoscaler never acts.",
-    refused_by="the autoscaler, in its conditions",
-    source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",
-    fails="silent",
-)
 _TGI_IMAGE_PORT: Final = 80
+_TRITON_PORTS: Final = (
+    ("port", "allow-http", 8000),
+    ("grpc-port", "allow-grpc", 8001),
+    ("metrics-port", "allow-metrics", 8002),
+)
+"""The meanings of Triton's flags for a port and for its switch, and the default port."""
+_SWITCHED_OFF: Final = ("false", "False", "0")
+_SWITCHED_ON: Final = ("true", "True", "1")
+_OF_VERTEX_AI: Final = "AIP_MODE"
+"""The variable with which Triton serves Vertex AI on another port."""
 _LONGEST_LABEL: Final = 63
-_SCALED: Final = ("cpu", "memory")
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
 _HANDLERS: Final = ("httpGet", "tcpSocket", "grpc")
-_PORT_FLAG: Final = {LMDEPLOY: "--server-port"}
+_PORT_FLAG: Final = {LMDEPLOY: "--server-port", TRITON: "--http-port"}
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
+_INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")
+_WITH_OWN_PORTS: Final = SERVING | {LEADER_WORKER_SET}
+"""Kinds whose controllers add no ports to containers."""
+_OF_KSERVE: Final = "kserve-container"
+_PORT_OF_KSERVE: Final = 8080
 _WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"
 _OTHER_PORT: Final = re.compile(r"(?::|-port[= ]+)([0-9]{2,5})(?![0-9])")
 """A port in an address or of a flag in a command."""
@@ -166,22 +176,25 @@ _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
     """Report probes and Services that no server answers, and ports that two servers use."""
     view = subject.cluster_view()
-    ports: dict[tuple[str, int], str] = {}
+    users: dict[tuple[str, int], str] = {}
     for member in members:
-        port, labels = _port_of_server(member), _labels_of_pods(member, subject)
+        ports, labels = _ports_of_server(member), _labels_of_pods(member, subject)
         services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
-        yield from _check_probes(member, port, has_service=bool(services))
-        if port is None:
+        yield from _check_probes(member, ports, has_service=bool(services))
+        if subject.group_kind in _WITH_OWN_PORTS:
+            yield from _check_named_ports(member, services)
+        if not ports:
             continue
+        if subject.group_kind == _INFERENCE_SERVICE:
+            yield from _check_probe_of_kserve(member, ports)
         for service in services:
-            yield from _check_service(member, port, service)
-        yield from _check_pools(member, port, labels, view)
-        key = member.pod_set.name, port
-        if key in ports:
-            message = f"{member.server.name} listens on {port}, where container `{ports[key]}` of the pod listens too"
+            yield from _check_service(member, ports, service)
+        yield from _check_pools(member, ports, labels, view)
+        key = member.pod_set.name, ports[0]
+        if key in users:
+            message = f"{member.server.name} listens on {ports[0]}, where container `{users[key]}` of the pod listens"
             yield PORT_TWICE.problem(member.path, message, f"set another port with {_port_flag(member)}")
-        ports.setdefault(key, member.container.name)
-    yield from _check_autoscalers(members, view, subject)
+        users.setdefault(key, member.container.name)
     for member in members:
         if member.server.name == VLLM:
             yield from _check_port_variable(member, view)
@@ -207,6 +220,34 @@ def _port_of_server(member: ServerContainer) -> int | None:
     return default.port
 
 
+def _ports_of_server(member: ServerContainer) -> Sequence[int]:
+    """Return the ports that a server listens on, the port for requests first; () if they are not known."""
+    if member.server.name == TRITON:
+        return _ports_of_triton(member)
+    port = _port_of_server(member)
+    return () if port is None else (port,)
+
+
+def _ports_of_triton(member: ServerContainer) -> Sequence[int]:
+    arguments, environment = member.server.arguments, member.container.environment
+    is_of_mpirun = arguments.has("ranks") and not arguments.written("ranks")
+    if arguments.has("other-endpoint") or _OF_VERTEX_AI in environment.names or is_of_mpirun or arguments.joined:
+        return ()
+    ports = []
+    for meaning, switch, default in _TRITON_PORTS:
+        written, number = arguments.text(switch, "true"), arguments.number(meaning, default)
+        if written in _SWITCHED_OFF:
+            continue
+        if written not in _SWITCHED_ON or number is None:
+            return ()
+        ports.append(number)
+    return ports
+
+
+def _words_for_ports(ports: Sequence[int]) -> str:
+    return " and ".join(filter(None, (", ".join(map(str, ports[:-1])), str(ports[-1]))))
+
+
 def _port_flag(member: ServerContainer) -> str:
     """Return the flag that sets the port of a server."""
     return _PORT_FLAG.get(member.server.name, "--port")
@@ -225,7 +266,7 @@ def _loopback_of_server(member: ServerContainer) -> str:
     return host if host in _LOOPBACK else ""
 
 
-def _check_probes(member: ServerContainer, port: int | None, *, has_service: bool) -> Iterator[Problem]:
+def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service: bool) -> Iterator[Problem]:
     asked = list(_asked_ports(member))
     arguments, name = member.server.arguments, member.server.name
     if arguments.has("headless") and not arguments.is_open:
@@ -237,7 +278,7 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
         return
     if arguments.has("socket") and asked and not arguments.is_open:
         message = f"listens on the Unix socket of --uds, but its {asked[0][0]} connects to port {asked[0][1]}"
-        yield PROBE_PORT.problem(member.path, f"{name} {message}", "remove --uds, or use a probe that runs a command")
+        yield _problem_of_probe(member.path, f"{name} {message}", "remove --uds, or use a probe that runs a command")
         return
     loopback = _loopback_of_server(member)
     if loopback and (asked or has_service):
@@ -246,21 +287,30 @@ def _check_probes(member: ServerContainer, port: int | None, *, has_service: boo
         fix = f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}"
         yield LOOPBACK.problem(member.path, message, fix, words=arguments.written("host"))
         return
-    if port is None:
+    if not ports:
         return
-    for probe, message, fix in chain(_wrong_scheme(member, port, asked), _wrong_port(member, port, asked)):
+    for probe, message, fix in chain(_wrong_scheme(member, ports[0], asked), _wrong_port(member, ports, asked)):
         at = member.locate((*member.container.at, probe))
-        yield PROBE_PORT.problem(at, f"{message}, so the probe never succeeds", fix)
+        yield _problem_of_probe(at, f"{message}, so the probe never succeeds", fix)
+
+
+def _problem_of_probe(path: FieldPath, message: str, fix: str) -> Problem:
+    return PROBE_PORT.problem(path, message, fix)
+
+
+def _problem_of_service(path: FieldPath, message: str, fix: str, words: tuple[str, ...] = ()) -> Problem:
+    return SERVICE_PORT.problem(path, message, fix, words=words)
 
 
 def _wrong_port(
-    member: ServerContainer, port: int, asked: Iterable[tuple[str, int, str]]
+    member: ServerContainer, ports: Sequence[int], asked: Iterable[tuple[str, int, str]]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the first probe that connects to another port than the server's, with the message and the fix."""
-    wrong = next(((probe, number) for probe, number, _ in asked if number != port), None)
+    wrong = next(((probe, number) for probe, number, _ in asked if number not in ports), None)
     if wrong is not None and not (_may_be_elsewhere(member, wrong[1]) or _has_port_of_flag(member, wrong[1])):
-        message = f"connects to port {wrong[1]}, but {member.server.name} listens on {port}"
-        yield wrong[0], message, f"use port {port} in both"
+        message = f"connects to port {wrong[1]}, but {member.server.name} listens on {_words_for_ports(ports)}"
+        off = member.server.arguments.written("allow-http")
+        yield wrong[0], message, f"remove {off[0]}, or ask port {ports[0]}" if off else f"use port {ports[0]} in both"
 
 
 def _wrong_scheme(
@@ -295,6 +345,53 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
     """Return whether another container of the pod may listen on a port: it lists this port, or no ports."""
     names, own = member.spec.names_of_listeners, member.container.name
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
+
+
+def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> Iterator[Problem]:
+    """Report probes and Services with the name of a port that no container has.
+
+    The kubelet cannot ask a port that it does not find, so a container with such a readinessProbe is never ready. A
+    livenessProbe then has no effect. Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
+    """
+    container = member.container
+    if container.is_omitted("ports"):
+        return
+    for probe in ("readinessProbe", "startupProbe"):
+        written = container.json.get(probe)
+        handlers = (written.get(handler) for handler in _HANDLERS) if isinstance(written, dict) else ()
+        port = next((each.get("port") for each in handlers if isinstance(each, dict)), None)
+        if isinstance(port, str) and not port.isdigit() and _number_of_port(port, member) is None:
+            message = f"asks port `{port}`, but the container has no port of this name, so the probe never succeeds"
+            at = member.locate((*container.at, probe))
+            yield _problem_of_probe(at, message, "add the name to a port of the container, or ask a number")
+            break
+    names = {each.name for other in member.spec.running_containers() for each in other.ports}
+    for service in services:
+        targets = [each.target_port for each in service.spec.ports]
+        if service.spec.cluster_ip == "None" or not targets:
+            continue
+        if all(isinstance(each, str) and not each.isdigit() and each not in names for each in targets):
+            message = f"has no port with the name `{targets[0]}`, to which Service `{service.name}` sends requests"
+            fix = f"name a port `{targets[0]}`, or set targetPort to a number"
+            yield _problem_of_service(member.path, message, fix)
+
+
+def _check_probe_of_kserve(member: ServerContainer, ports: Sequence[int]) -> Iterator[Problem]:
+    """Report a server that the readinessProbe of KServe, or of Knative, does not reach. Both add a probe of the first
+    port of the container, or of 8080.
+
+    Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment; knative/serving
+    pkg/apis/serving/v1/revision_defaults.go.
+    """
+    container = member.container
+    if container.name != _OF_KSERVE or container.readiness_probe or container.is_omitted("ports"):
+        return
+    asked = next((each.container_port for each in container.ports), _PORT_OF_KSERVE)
+    if asked is None or asked in ports or _may_be_elsewhere(member, asked) or _has_port_of_flag(member, asked):
+        return
+    where = f"{member.server.name} listens on {_words_for_ports(ports)}"
+    message = f"{where}, but KServe adds a readinessProbe of port {asked}, so the pod is never ready"
+    yield _problem_of_probe(member.path, message, f"list containerPort {ports[0]}, or set {_port_flag(member)} {asked}")
 
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
@@ -366,18 +463,19 @@ def _services_of_pods(labels: Mapping[str, JSON], view: ClusterView) -> Iterator
                 yield service
 
 
-def _check_service(member: ServerContainer, port: int, service: Service) -> Iterator[Problem]:
+def _check_service(member: ServerContainer, ports: Sequence[int], service: Service) -> Iterator[Problem]:
     if service.spec.cluster_ip == "None":
         return  # clients of a headless Service connect to the pods, at any port
     numbers = list[int | None]()
     for each in service.spec.ports:
         target = each.target_port if each.target_port is not None else each.port
         numbers.append(_number_of_port(target, member))
-    known = [number for number in numbers if number is not None]
-    if known and None not in numbers and port not in numbers and not _may_be_elsewhere(member, *known):
-        message = f"{member.server.name} listens on {port}, but Service `{service.name}` sends requests to {numbers[0]}"
-        fix = f"set targetPort {port}, or {_port_flag(member)} {numbers[0]}"
-        yield SERVICE_PORT.problem(member.path, message, fix, words=member.server.arguments.written("port"))
+    known = {number for number in numbers if number is not None}
+    if known and None not in numbers and known.isdisjoint(ports) and not _may_be_elsewhere(member, *known):
+        where = f"{member.server.name} listens on {_words_for_ports(ports)}"
+        message = f"{where}, but Service `{service.name}` sends requests to {numbers[0]}"
+        fix = f"set targetPort {ports[0]}, or {_port_flag(member)} {numbers[0]}"
+        yield _problem_of_service(member.path, message, fix, words=member.server.arguments.written("port"))
 
 
 def _pools(view: ClusterView) -> Iterator[InferencePool | AlphaInferencePool]:
@@ -386,15 +484,15 @@ def _pools(view: ClusterView) -> Iterator[InferencePool | AlphaInferencePool]:
 
 
 def _check_pools(
-    member: ServerContainer, port: int, labels: Mapping[str, JSON], view: ClusterView
+    member: ServerContainer, ports: Sequence[int], labels: Mapping[str, JSON], view: ClusterView
 ) -> Iterator[Problem]:
     for pool in _pools(view) if labels else ():
         selector, numbers = pool.selected_labels, pool.numbers
         is_selected = selector and all(labels.get(key) == wanted for key, wanted in selector.items())
-        if is_selected and numbers and port not in numbers and not _may_be_elsewhere(member, *numbers):
-            message = f"{member.server.name} listens on {port}, but targetPorts of InferencePool `{pool.name}` "
-            message += f"is {numbers[0]}"
-            fix = f"set targetPorts {port}, or {_port_flag(member)} {numbers[0]}"
+        if is_selected and numbers and not {*numbers} & {*ports} and not _may_be_elsewhere(member, *numbers):
+            message = f"{member.server.name} listens on {_words_for_ports(ports)}, but targetPorts of InferencePool "
+            message += f"`{pool.name}` is {numbers[0]}"
+            fix = f"set targetPorts {ports[0]}, or {_port_flag(member)} {numbers[0]}"
             yield POOL_PORT.problem(member.path, message, fix)
         wrong = [(key, wanted) for key, wanted in selector.items() if labels.get(key) != wanted]
         if len(wrong) == 1 and (held := labels.get(wrong[0][0])) and _is_misspelt(wrong[0][1], held):
@@ -409,29 +507,6 @@ def _is_misspelt(wanted: str, held: JSON) -> bool:
         return False
     has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in held if each.isdigit()]
     return not has_other_digits and bool(get_close_matches(wanted, [held], 1, 0.85))
-
-
-def _check_autoscalers(members: Sequence[ServerContainer], view: ClusterView, subject: Subject) -> Iterator[Problem]:
-    name = subject.metadata.name
-    if not name or not members:
-        return
-    key = f"{subject.attributes.kind.kind}/{name}"
-    for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, BY_TARGET, key):
-        for metric in autoscaler.spec.metrics:
-            name, container = metric.resource_and_container
-            if container or name not in _SCALED:
-                continue
-            lacking = next((each for each in members if not _requests(each, name)), None)
-            if lacking is not None:
-                message = f"requests no {name}, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
-                fix = f"request {name}, or scale by the server's own metrics"
-                yield CPU_AUTOSCALER.problem(lacking.path, message, fix)
-                return
-
-
-def _requests(member: ServerContainer, name: str) -> bool:
-    resources = member.container.resources
-    return name in resources.requests or name in resources.limits or resources.is_omitted("requests")
 
 
 def _check_port_variable(member: ServerContainer, view: ClusterView) -> Iterator[Problem]:

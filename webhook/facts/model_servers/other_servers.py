@@ -27,7 +27,7 @@ from typing import Final
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.model_servers.arguments import Arguments
 from webhook.facts.model_servers.processes import ServerProcesses
-from webhook.facts.model_servers.started_servers import StartedServer
+from webhook.facts.model_servers.started_servers import TRITON, StartedServer
 from webhook.facts.subject import Subject
 from webhook.typed.pods import Container
 
@@ -39,7 +39,6 @@ _SIZES_OF_PROFILE: Final = re.compile(
     r"[a-z][a-z0-9_.-]{0,80}?-tp([0-9]{1,3})(?:-pp([0-9]{1,3}))?(?:-[a-z0-9_.-]{0,80})?", re.ASCII
 )
 _SIZE: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
-TRITON: Final = "Triton"
 _TRITON_SERVER: Final = re.compile(r"\btritonserver\b")
 
 

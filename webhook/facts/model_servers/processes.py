@@ -9,6 +9,7 @@ from typing import Final
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers.gpus import ContainerGpus
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
+from webhook.facts.model_servers.started_servers import TRITON
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 
@@ -178,7 +179,7 @@ def check_slices_and_absent_gpus(at: ServerAtPath) -> Iterator[Problem]:
         name = at.gpus.slices[0][0]
         message = f"requests {number} of {name}, but a process sees one MIG slice, so the others stay idle"
         yield SEVERAL_SLICES.problem(at.path, message, "request one larger MIG slice, or whole GPUs")
-    if at.gpus.requested_zero and at.gpus.count is None and not at.gpus.by_claims:
+    if at.gpus.requested_zero and at.gpus.count is None and not at.gpus.by_claims and at.server != TRITON:
         name = at.gpus.requested_zero
         message = (
             f"requests 0 of {name}, so {at.server} may start on a node without a GPU, or see the GPUs of other pods"

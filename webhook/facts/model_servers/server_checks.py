@@ -6,8 +6,11 @@ processes.py compares processes with GPUs, and refused_arguments.py reports refu
   container and of its command decide which GPUs are visible (gpu/visible_devices.py).
 - Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
   between processes use /dev/shm, and often need no more if GPUs are connected directly.
-- Images for GPUs of another vendor.
-- How the server ends, and where its model comes from.
+- Images for GPUs of another vendor, and images for GPUs in a container that requests none.
+- How the server ends, where its model comes from, and by what it scales.
+
+A container without a request may still get a GPU: from a claim, from the runtime of its node, or from a controller.
+So a missing request counts only where no part of the pod shows another way.
 
 Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub constants.py.
 """
@@ -15,17 +18,26 @@ Source: vllm-project/vllm vllm/entrypoints/openai/cli_args.py; huggingface_hub c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.facts.gpu.device_pods import SERVING
 from webhook.facts.gpu.visible_devices import VARIABLES_BY_VENDOR, may_see_other_gpus, visible_gpus
+from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers import processes, refused_arguments
 from webhook.facts.model_servers.processes import ServerAtPath
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer
-from webhook.facts.model_servers.started_servers import LLAMA, VLLM
+from webhook.facts.model_servers.services import BY_TARGET
+from webhook.facts.model_servers.started_servers import LLAMA, SGLANG, TRITON, VLLM
+from webhook.facts.model_servers.vllm import wants_no_gpu
+from webhook.facts.pods.pod_sets import template_of
+from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
+from webhook.typed.autoscaling import HorizontalPodAutoscaler
+from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.pods import PodSpec
 
 HIDDEN_GPUS: Final = MODEL_SERVER.rule(
     "model-server/hidden-gpus",
@@ -88,10 +100,31 @@ IMAGE_OF_OTHER_VENDOR: Final = MODEL_SERVER.rule(
     refused_by="the server, when it starts",
     source="vllm-project/vllm docker/Dockerfile and docker/Dockerfile.rocm",
 )
+WITHOUT_GPU: Final = MODEL_SERVER.rule(
+    "model-server/without-gpu",
+    title="A model server for GPUs requests no GPU",
+    why=(
+        "The published images of vLLM and SGLang compute on GPUs only, and the server ends if it finds none. Without a "
+        "request the scheduler also chooses nodes without GPUs, and a device plugin gives the container no GPU."
+    ),
+    refused_by="the server, when it starts",
+    source="vllm-project/vllm vllm/config/device.py; PyPI sglang 0.5.23 sglang/srt/utils",
+    function="DeviceConfig.__post_init__",
+    issues=("https://github.com/vllm-project/vllm/issues/12847",),
+)
+CPU_AUTOSCALER: Final = MODEL_SERVER.rule(
+    "model-server/cpu-autoscaler",
+    title="A HorizontalPodAutoscaler counts CPU or memory that a container does not request",
+    why="A share of a request cannot be computed without the request, so the autoscaler never acts.",
+    refused_by="the autoscaler, in its conditions",
+    source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/replica_calculator.go",
+    fails="silent",
+)
 NVIDIA: Final = "NVIDIA_VISIBLE_DEVICES"
 _NO_GPUS: Final = frozenset(("void", "none", ""))
 _SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _GRACE_S: Final = 30
+_SCALED: Final = ("cpu", "memory")
 _LONGEST_IMAGE: Final = 256
 _CUDA_IMAGE: Final = re.compile(
     r"vllm/vllm-openai:.+"
@@ -105,6 +138,25 @@ _ROCM_IMAGE: Final = re.compile(
 )
 _OTHER_BUILD: Final = re.compile(r"rocm|cpu|xpu")
 """Words in the tag of an image of vllm-openai that is not for CUDA."""
+_ONLY_ON_GPUS: Final = frozenset((VLLM, SGLANG))
+"""Servers with published images that end without a GPU."""
+_REQUESTS_ITS_GPUS: Final = SERVING | frozenset(
+    (
+        *(("apps", "ReplicaSet"), ("batch", "Job"), ("argoproj.io", "Rollout"), ("serving.knative.dev", "Service")),
+        *(
+            LEADER_WORKER_SET,
+            ("serving.kserve.io", "InferenceService"),
+            ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
+        ),
+    )
+)
+"""Kinds whose controllers add no GPUs to their pod templates."""
+_ON_CPUS: Final = re.compile(r"(?i)(?<![a-z])cpu(?![a-z])")
+_DEVICE_FILES: Final = ("/dev", "/proc", "/run/nvidia", "/usr/local/nvidia")
+"""Folders of a node through which a container reaches devices or their driver."""
+_HOST_NAME: Final = "kubernetes.io/hostname"
+_GIVES_GPUS: Final = re.compile(r"(?i)gpu|cdi\.k8s\.io|nvidia|alibabacloud\.com/eci|virtual-kubelet")
+"""Keys of annotations and labels by which schedulers, container runtimes or clouds give a pod GPUs."""
 _LIBRARIES: Final = {"nvidia": ("CUDA", "NVIDIA"), "amd": ("ROCm", "AMD")}
 """The libraries for the GPUs of a vendor, and the vendor's name in messages."""
 _EXAMPLES: Final = {VLLM: {"nvidia": "vllm/vllm-openai", "amd": "vllm/vllm-openai-rocm"}}
@@ -150,7 +202,7 @@ def _check_hidden_gpus(member: ServerContainer) -> Iterator[Problem]:
 def advise_shared_memory(member: ServerContainer) -> Iterator[Problem]:
     """Advise on a server of several processes in a container with only the default shared memory."""
     gpus, processes = member.gpus.count or 0, member.processes.here
-    is_one_process = processes == 1 or member.server.name == LLAMA
+    is_one_process = processes == 1 or member.server.name == LLAMA or (member.server.name == TRITON and not processes)
     if gpus < 2 or is_one_process or member.spec.host_ipc or member.pod_set.elsewhere:
         return
     if not any(each.mount_path.rstrip("/") == _SHARED_MEMORY_PATH for each in member.container.volume_mounts):
@@ -188,6 +240,30 @@ def advise_model_source(member: ServerContainer) -> Iterator[Problem]:
         yield GATED_MODEL.problem(member.path, message, "set HF_TOKEN from a Secret")
 
 
+def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
+    """Report an autoscaler of the servers that counts a resource which a server does not request."""
+    view, name = subject.cluster_view(), subject.metadata.name
+    if not name or not members:
+        return
+    key = f"{subject.attributes.kind.kind}/{name}"
+    for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, BY_TARGET, key):
+        for metric in autoscaler.spec.metrics:
+            name, container = metric.resource_and_container
+            if container or name not in _SCALED:
+                continue
+            lacking = next((each for each in members if not _requests(each, name)), None)
+            if lacking is not None:
+                message = f"requests no {name}, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
+                fix = f"request {name}, or scale by the server's own metrics"
+                yield CPU_AUTOSCALER.problem(lacking.path, message, fix)
+                return
+
+
+def _requests(member: ServerContainer, name: str) -> bool:
+    resources = member.container.resources
+    return name in resources.requests or name in resources.limits or resources.is_omitted("requests")
+
+
 def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
     """Report a published image whose libraries do not fit the GPUs that its container requests."""
     image, vendor = member.container.image.removeprefix("docker.io/"), member.gpus.vendor
@@ -201,6 +277,56 @@ def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
     example = _EXAMPLES.get(member.server.name, {}).get(vendor)
     fix = f"use an image for {wanted}" + (f", such as {example}" if example else "")
     yield IMAGE_OF_OTHER_VENDOR.problem(member.path, message, fix)
+
+
+def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report a server whose image needs a GPU in a container that requests none, and that gets none in another way."""
+    container, server = member.container, member.server
+    image = container.image.removeprefix("docker.io/")
+    if server.name not in _ONLY_ON_GPUS or subject.group_kind not in _REQUESTS_ITS_GPUS or member.joins_ray:
+        return
+    if not (member.gpus.is_without and not member.gpus.requested_zero and len(image) <= _LONGEST_IMAGE):
+        return
+    if _vendor_of_image(image) != "nvidia" or _may_run_on_cpus(member, subject) or _may_get_gpu(member, subject):
+        return
+    message = f"{server.name} needs a GPU, but the container requests none, so {server.name} exits on most nodes"
+    yield WITHOUT_GPU.problem(member.path, message, "request a GPU, or use an image for CPUs")
+
+
+def _may_run_on_cpus(member: ServerContainer, subject: Subject) -> bool:
+    """Return whether an argument, a variable or a name says that the server runs on CPUs."""
+    server, container = member.server, member.container
+    if server.arguments.is_open or server.arguments.has("config") or wants_no_gpu(server, container.image):
+        return True
+    if (server.arguments.text("device", "auto") or "") not in ("auto", "cuda"):
+        return True
+    return any(map(_ON_CPUS.search, (subject.metadata.name, container.name, *server.variables)))
+
+
+def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
+    """Return whether a container may get a GPU without a request: by a claim, by its node, or from another object."""
+    spec, container = member.spec, member.container
+    template = template_of(member.pod_set, subject)
+    keys = (*template.metadata.annotations, *template.metadata.labels, *subject.metadata.annotations)
+    if spec.resource_claims or spec.runtime_class_name or spec.has("resources") or spec.is_omitted("resources"):
+        return True
+    if spec.node_name or _HOST_NAME in spec.node_selector or any(map(_GIVES_GPUS.search, keys)):
+        return True
+    if container.env_from or NVIDIA in container.environment.names or any(True for _ in _requested_devices(spec)):
+        return True
+    if any(each.security_context.privileged for each in spec.running_containers()):
+        return True
+    folders = (volume.host_path.path_on_host.rstrip("/") for volume in spec.volumes)
+    if any(folder.startswith(_DEVICE_FILES) and folder != _SHARED_MEMORY_PATH for folder in folders):
+        return True
+    return any(True for _ in subject.cluster_view().typed_here(LimitRange))
+
+
+def _requested_devices(spec: PodSpec) -> Iterator[str]:
+    """Yield the resources of device plugins that any container of a pod requests."""
+    for container in spec.all_containers():
+        for amounts in (container.resources.written_limits, container.resources.written_requests):
+            yield from (name for name in amounts if "/" in name)
 
 
 def _vendor_of_image(image: str) -> str:

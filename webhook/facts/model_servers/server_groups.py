@@ -19,6 +19,7 @@ from webhook.facts.model_servers.gpus import gpus_of_container
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import (
     RAY_KINDS,
+    SUBMITTER,
     WORKER_SET_TEMPLATE,
     ServerContainer,
     pods_of_template_in_group,
@@ -30,6 +31,7 @@ from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange
+from webhook.typed.ray import Group, RayClusterSpec
 from webhook.workloads.podsets import PodSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
@@ -99,6 +101,8 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
 """Pod sets of a LeaderWorkerSet with the leader: the leader's own, or the pod set of all pods."""
 _HEAD_GROUP: Final = "headGroupSpec"
+_WORKER_GROUPS: Final = "workerGroupSpecs"
+_MOST_NAMED: Final = 4
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
 
 
@@ -158,6 +162,8 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
         is_head = _HEAD_GROUP in member.pod_set.path
         if is_head and member.gpus.is_without and not _has_limit_range(subject):
             yield _problem_of_leader(member, "head")
+        elif (cluster := subject.once(pods_of_ray_cluster)).gpus is not None and member.processes.total > cluster.gpus:
+            yield _problem_of_ray_cluster(member, cluster)
     if nodes is None or nodes < 2 or member.server.name not in _ADDRESS:
         return
     metadata = template_of(member.pod_set, subject).metadata
@@ -215,6 +221,43 @@ def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
 def problem_of_small_group(path: FieldPath, message: str, fix: str, flags: tuple[str, ...]) -> Problem:
     """Return the problem of a group with fewer GPUs than its server waits for."""
     return GROUP_TOO_SMALL.problem(path, message, fix, words=flags)
+
+
+def pods_of_ray_cluster(subject: Subject) -> PodsOfServer:
+    """Return the pods of a Ray cluster with the GPUs that Ray counts: those of the first container of each pod. Call
+    this function through `Subject.once`.
+
+    The GPUs are not known with Ray's autoscaler, or if a group tells Ray another number.
+    """
+    listed = [each for each in subject.once(pod_sets).all if each.name != SUBMITTER]
+    gpus, words = 0, list[str]()
+    for podset in listed:
+        group = Group.of(get(subject.object, podset.path[:-1]), (), subject.reading_context)
+        cluster = RayClusterSpec.of(get(subject.object, _at_cluster(podset)), (), subject.reading_context)
+        container = next(iter(template_of(podset, subject).spec.containers), None)
+        is_told = group.resources or group.ray_start_params.num_gpus
+        if container is None or podset.count is None or is_told or cluster.enable_in_tree_autoscaling:
+            return PodsOfServer()
+        known = gpus_of_container(container, podset.name, subject)
+        if known.count is None and not known.is_without:
+            return PodsOfServer()
+        gpus += podset.count * (known.count or 0)
+        words += [f"{counted(podset.count, 'pod')} with {counted(known.count or 0, 'GPU')}"] if podset.count else []
+    is_known = bool(gpus) and not _has_limit_range(subject)
+    return PodsOfServer(gpus=gpus if is_known else None, written=" and ".join(words[:_MOST_NAMED]))
+
+
+def _at_cluster(podset: PodSet) -> FieldPath:
+    """Return the path of the RayClusterSpec with a pod set."""
+    at = podset.path
+    return at[: at.index(_HEAD_GROUP)] if _HEAD_GROUP in at else at[: at.index(_WORKER_GROUPS)]
+
+
+def _problem_of_ray_cluster(member: ServerContainer, cluster: PodsOfServer) -> Problem:
+    total, sizes = member.processes.total, member.processes.sizes
+    message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the Ray cluster has {cluster.gpus}: "
+    fix = f"set sizes whose product is {cluster.gpus}, or add pods"
+    return problem_of_small_group(member.path, message + cluster.written, fix, member.size_flags)
 
 
 def _check_address(member: ServerContainer, nodes: int, subject: Subject) -> Iterator[Problem]:

@@ -22,6 +22,7 @@ from webhook.facts.model_servers.started_servers import (
     SGLANG,
     TENSORRT_LLM,
     TGI,
+    TRITON,
     VLLM,
     StartedServer,
     may_start_ray,
@@ -34,7 +35,7 @@ from webhook.typed.pods import Container, PodSpec
 from webhook.typed.worker_sets import LeaderWorkerTemplate
 from webhook.workloads.podsets import PodSet
 
-_SUBMITTER: Final = "submitter"
+SUBMITTER: Final = "submitter"
 _OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
 """The field that contains the templates of a LeaderWorkerSet, also inside another kind."""
@@ -115,7 +116,7 @@ def _with_group_size(container: Container, podset: PodSet, subject: Subject) -> 
 
 def is_node_of_ray(candidate: ServerCandidate, subject: Subject) -> bool:
     """Return whether KubeRay runs `ray start` in a container: it is the first container of a pod of a Ray cluster."""
-    if subject.group_kind not in RAY_KINDS or candidate.pod_set.name == _SUBMITTER:
+    if subject.group_kind not in RAY_KINDS or candidate.pod_set.name == SUBMITTER:
         return False
     is_first = next(iter(candidate.spec.containers)).name == candidate.container.name
     return is_first and subject.metadata.annotations.get(_OWN_COMMAND) != "true"
@@ -139,7 +140,10 @@ def _servers_of_templates(subject: Subject) -> Iterator[ServerContainer]:
 
 
 def _server_of_container(container: Container, subject: Subject) -> StartedServer | None:
-    return started_server(container) or other_servers.triton_of_container(container, subject)
+    server = started_server(container)
+    if server is None or server.name == TRITON:
+        return other_servers.triton_of_container(container, subject) or server
+    return server
 
 
 def server_container(
@@ -185,7 +189,7 @@ def processes_of_server(server: StartedServer, vendor: str = "", *, joins_ray: b
             return other_servers.processes_of_lmdeploy(server)
         case name if name == NIM:
             return other_servers.processes_of_nim(server)
-        case name if name == other_servers.TRITON:
+        case name if name == TRITON:
             return other_servers.processes_of_triton(server)
     return ServerProcesses()
 

@@ -32,6 +32,7 @@ TGI: Final = "TGI"
 TENSORRT_LLM: Final = "trtllm-serve"
 LMDEPLOY: Final = "LMDeploy"
 LLAMA: Final = "llama-server"
+TRITON: Final = "Triton"
 NIM: Final = "NIM"
 RAY: Final = "Ray"
 _VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
