@@ -152,13 +152,15 @@ spec:
         pytest.param("deploy/llm.yaml", 1, [], ["warn"], id="a warning elsewhere"),
         pytest.param("tests/llm.yaml", 1, [], [], id="a test is too short for this warning"),
         pytest.param("tests/llm.yaml", 1, ["--advice"], ["advice"], id="on request it is advice"),
+        pytest.param("tests/llm.yaml", 1, ["--config", "warn.yml"], ["warn"], id="a level that a site sets counts"),
         pytest.param("tests/llm.yaml", 0.5, [], ["fail"], id="another mistake in a test is reported"),
     ],
 )
 def test_in_a_folder_of_tests_warnings_about_long_runs_are_advice(
     path, gpus, options, results, tmp_path, monkeypatch, capsys
 ):
-    written(tmp_path, {path: MODEL_SERVER.replace("GPUS", str(gpus))})
+    levels = "levels: {rules: {device-failures/readiness-probe: warn}}\n"
+    written(tmp_path, {path: MODEL_SERVER.replace("GPUS", str(gpus)), "warn.yml": levels})
     monkeypatch.chdir(tmp_path)
     rules = ["--rule", "device-failures/readiness-probe", "--rule", "pod-resources/whole-number"]
     run_command_line(["audit", ".", *rules, *options])

@@ -27,7 +27,7 @@ from webhook.apimachinery.attributes import (
 )
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster import Cluster
-from webhook.cluster.file_tree import FileTree
+from webhook.cluster.file_tree import FileTree, is_in_folder_of_tests
 from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.cluster.layered import ClusterWithAssumedNamespaces
 from webhook.cluster.lookup import describe_lookup
@@ -325,6 +325,8 @@ class Submissions:
             namespace=self._namespace or DEFAULT_NAMESPACE,
             fills_defaults=self._fills_defaults,
         )
+        if is_in_folder_of_tests(file):
+            attributes = replace(attributes, is_of_tests=True)
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
 
     def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:

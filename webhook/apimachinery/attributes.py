@@ -91,9 +91,10 @@ class Attributes:
     CONNECT.
 
     `is_plain`: the request was built from an object alone, so no API server has chosen the version of the object.
-    `is_decoded`: the request came from an API server, so objects of built-in kinds have the right types. name is ""
-    for generateName creates; namespace is "" for cluster-scoped objects; sub_resource is "" for the object itself.
-    request_kind and request_resource are what the client sent before any conversion.
+    `is_of_tests`: the object is from a folder of tests. `is_decoded`: the request came from an API server, so objects
+    of built-in kinds have the right types. name is "" for generateName creates; namespace is "" for cluster-scoped
+    objects; sub_resource is "" for the object itself. request_kind and request_resource are what the client sent before
+    any conversion.
     """
 
     uid: str
@@ -113,6 +114,7 @@ class Attributes:
     dry_run: bool = False
     is_decoded: bool = field(default=False, compare=False)
     is_plain: bool = field(default=False, compare=False)
+    is_of_tests: bool = field(default=False, compare=False)
 
     def without_objects(self) -> Attributes:
         """Return the request without its objects and options."""

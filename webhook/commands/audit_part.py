@@ -7,7 +7,7 @@ results are joined in the order of the input. No part needs results of another p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
@@ -20,7 +20,7 @@ from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import JSON, POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.file_tree import is_assertion, is_in_folder_of_tests, reason_not_applied
+from webhook.cluster.file_tree import is_assertion, reason_not_applied
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.deadline import Deadline
@@ -39,7 +39,7 @@ from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writer
 from webhook.report.queued_jobs import Demand, QueueKey
 from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.report.writer import SkippedDocument
-from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.decisions import Decision
 from webhook.text.terminal import one_line
 from webhook.workloads.table import Table
 from webhook.yamltext import templates
@@ -53,8 +53,6 @@ Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
 """The phases of a review: created objects are mutated first. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
-_OF_LONG_RUNS: Final = "device-failures/"
-"""Ids of rules about failures in long runs begin with this. In folders of tests, which are short, they are advice."""
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 
@@ -172,7 +170,6 @@ class PartAudit:
         self._audit = ObjectAudit(assembled.policies, options.reviewed, options.details)
         self._changes = changes
         self._contents = options.contents
-        self._shows_advice = options.details.advice
         self._encoder = options.encoder
 
     def audit_part(self, part: SourcePart) -> PartResult:
@@ -282,8 +279,6 @@ class PartAudit:
         )
         commented = CommentedFindings(self._policies.configuration, each.document.ignore_comments)
         made = tuple(commented.apply(findings))
-        if is_in_folder_of_tests(each.source):
-            made = tuple(_with_advice_about_long_runs(made, is_shown=self._shows_advice))
         result.warnings += commented.warnings
         result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
         yield from made
@@ -295,16 +290,6 @@ class PartAudit:
         except CallError:
             return False
         return True
-
-
-def _with_advice_about_long_runs(findings: Iterable[Finding], *, is_shown: bool) -> Iterator[Finding]:
-    """Yield the findings, with warnings about long runs as advice, which is yielded only if it is shown."""
-    for finding in findings:
-        if finding.result is not Result.WARN or finding.is_advice or not finding.rule.id.startswith(_OF_LONG_RUNS):
-            yield finding
-        elif is_shown:
-            decision = structs.replace(finding.decision, actions=(ValidationAction.ADVICE,))
-            yield structs.replace(finding, decision=decision)
 
 
 def _short_name(obj: JSON) -> str:

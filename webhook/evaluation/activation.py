@@ -51,10 +51,11 @@ def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *
     """
     deadline, configured = invocation.context.deadline, invocation.context.policies.configured
     named = actions.actions_of_param(invocation.param.object, deadline)
-    rules = invocation.policy.catalogue
+    rules, is_of_tests = invocation.policy.catalogue, invocation.context.attributes.is_of_tests
     acted = (
-        (each, actions.action_for_problem(each.code, rules[each.code].level, named, configured))
+        (each, actions.action_for_problem(each.code, level, named, configured))
         for each in deadline.items_with_clock_checks(problems)
+        for level in (rules[each.code].level_of_object(is_of_tests=is_of_tests),)
     )
     return [(problem, action) for problem, action in acted if action != "Off" and (advice or action != "Advice")]
 

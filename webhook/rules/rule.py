@@ -66,6 +66,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         function: the function in that file; "" if the source is enough.
         level: the level unless a site sets another level (actions.py). For a rule of a CEL policy, the bindings
             decide.
+        level_in_tests: the level for objects in folders of tests, which run for minutes; None if it is `level`.
         severity: the severity of a violation; "" if the policy gives the severity of all its rules.
         fails: the moment at which an object that breaks it fails without claimgate.
         refused_on_updates: the upstream file and function with which the webhook of the API, or the API server, refuses
@@ -83,12 +84,18 @@ class Rule(Struct, frozen=True, kw_only=True):
     source: str
     function: str = ""
     level: Level = "deny"
+    level_in_tests: Level | None = None
     severity: str = ""
     fails: Moment = ""
     refused_on_updates: str = ""
     updates_of: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
     yields_to: tuple[str, ...] = ()
+
+    def level_of_object(self, *, is_of_tests: bool) -> Level:
+        """Return the level for an object of a folder of tests, or for another object; the milder of both levels."""
+        milder = self.level_in_tests if is_of_tests else None
+        return self.level if milder is None else max(self.level, milder, key=LEVELS.index)
 
     def refuses_updates_of(self, kind: str) -> bool:
         """Return whether another component also refuses updates of this kind that leave the rule broken."""
@@ -146,6 +153,7 @@ class RuleGroup(Struct, frozen=True):
     refused_by: str = ""
     source: str = ""
     level: Level = "deny"
+    level_in_tests: Level | None = None
     fails: Moment = ""
     refused_on_updates: str = ""
     updates_of: tuple[str, ...] = ()
@@ -184,6 +192,7 @@ class RuleGroup(Struct, frozen=True):
             source=source or self.source,
             function=function,
             level=level or self.level,
+            level_in_tests=self.level_in_tests,
             severity=severity or default_severity_of_level(level or self.level),
             fails=moment,
             refused_on_updates=refused_on_updates,

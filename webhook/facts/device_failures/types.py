@@ -14,6 +14,7 @@ DEVICE_FAILURES: Final = RuleGroup(
     "device-failures",
     source="https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/",
     level="warn",
+    level_in_tests="advice",
     fails="disruption",
 )
 """What a workload with devices does when a node, a device or a container fails."""
