@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
@@ -87,7 +87,8 @@ def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
             fix = f"write {version}" + (f" and kind {other}" if other else "") + ", with the fields of this version"
         else:
             message, fix = f"{message}; nothing took the place of this kind", "write a job of another kind"
-        yield REMOVED.problem("apiVersion", message, fix, kind.api_version)
+        problem = REMOVED.problem("apiVersion", message, fix, kind.api_version)
+        yield structs.replace(problem, release=known.release)
 
 
 def _is_served_by_given_definition(subject: Subject) -> bool:

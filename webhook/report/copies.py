@@ -55,8 +55,6 @@ _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. Objects of a series have names that differ only in such a number."""
 _TEMPLATE: Final = "emplate."
 """The end of the part of a path by which the roles of a job differ: `Master.template.`, `leaderTemplate.`."""
-_REMOVED: Final = " that "
-"""What is between the version and the release in a message about a version that is not served (removed_versions.py)."""
 _CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
 """Rules that are broken as an effect of another mistake in the file, each with the rule about the cause: pods of
 Kubernetes 1.30 name their claims in `source`, and claims of this release have a version that later releases do not
@@ -204,16 +202,14 @@ def _digest_of_version(finding: Finding) -> bytes:
     """Return a digest of a mistake in the version of an object.
 
     A release that no longer serves several versions, each with the same successor, is one mistake of all their objects:
-    Kubernetes 1.16 and extensions/v1beta1, apps/v1beta1 and apps/v1beta2. The message names the kind if the fix depends
-    on it.
+    Kubernetes 1.16 and extensions/v1beta1, apps/v1beta1 and apps/v1beta2. The fix names the kind if it changed.
     """
-    message, fix = finding.message_and_fix()
-    _, is_removed, release = message.partition(_REMOVED)
-    if not is_removed:
+    problem, decision = finding.problem, finding.decision
+    if problem is None or not problem.release:
         return _digest(*_parts_of_mistake(finding), finding.message)
-    decision = finding.decision
     advice = "advice" if finding.is_advice else ""
-    return _digest(str(finding.result), advice, finding.rule.id, decision.policy, decision.param, release, fix)
+    kept = (finding.rule.id, decision.policy, decision.param, problem.release, problem.fix)
+    return _digest(str(finding.result), advice, *kept)
 
 
 def _digest_of_template(finding: Finding) -> bytes:

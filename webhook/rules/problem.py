@@ -42,6 +42,7 @@ class Problem(Struct, frozen=True, kw_only=True):
             first.
         words: the wrong words in the field, such as a flag of a command. Reports about files mark the first of
             them.
+        release: the release that no longer serves the version of the object; "" for other problems.
     """
 
     code: str
@@ -54,6 +55,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     excess: int = 0
     is_for_administrators: bool = False
     words: tuple[str, ...] = ()
+    release: str = ""
 
     @property
     def found_and_message(self) -> str:
