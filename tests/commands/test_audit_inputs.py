@@ -106,6 +106,8 @@ def test_a_broken_manifest_without_such_a_line_is_an_error(tmp_path, capsys):
         ("tests/expected/pod.yaml", "expected output"),
         ("test/kustomize/expected.yaml", "expected output"),
         ("test/e2e/expectedfailures/pod.yaml", "expected output"),
+        ("archive/pod.yaml", "a file in a folder of archived files"),
+        ("apps/archived/old/pod.yaml", "a file in a folder of archived files"),
     ],
 )
 def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_path, monkeypatch, capsys):
@@ -116,7 +118,16 @@ def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_pa
     assert run_command_line(["audit", path, *POLICIES]) == 1, "a person who names the file wants it audited"
 
 
-@pytest.mark.parametrize("path", ["nginx/custom-errors.yaml", "expected.yaml", "docs/expected/pod.yaml"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nginx/custom-errors.yaml",
+        "expected.yaml",
+        "docs/expected/pod.yaml",
+        "archive.yaml",
+        "apps/archive/pod.yaml",
+    ],
+)
 def test_other_files_with_such_names_are_read(path, tmp_path, monkeypatch):
     written(tmp_path, {path: POD.format("web")})
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,7 @@ install its controller, in one folder, and use the kind in another folder.
 
 Assertions and expected outputs of tests are recognized by the names of their files. kuttl and Chainsaw compare these
 objects with those of a cluster, so they have only the fields that are compared. The audit does not read them, and they
-do not exist in this view.
+do not exist in this view. Neither do archived files.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
 _FOLDERS: Final = frozenset(("test", "tests", "e2e", "fixtures"))
 _ASSERTION: Final = "an assertion of a test, which has only the fields that are compared"
 _EXPECTED: Final = "the expected output or failure of a test, which nobody applies"
+_ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
+"""The names of a top folder for old files. Further down, `archive` may be the name of an application."""
+_ARCHIVED: Final = "a file in a folder of archived files"
 
 
 def is_in_folder_of_tests(file: str) -> bool:
@@ -65,6 +68,8 @@ def reason_not_applied(file: str) -> str:
         return _ASSERTION
     steps = file.split("/")
     is_expected = is_in_folder_of_tests(file) and any(step.startswith("expected") for step in steps)
+    if not is_expected and (steps[0] in _ARCHIVES or "archived" in steps[:-1]) and len(steps) > 1:
+        return _ARCHIVED
     return _EXPECTED if is_expected else ""
 
 
