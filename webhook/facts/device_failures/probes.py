@@ -154,11 +154,13 @@ _NOT_OF_CLIENTS: Final = re.compile("(?i)worker-g?rpc|peer|p2p|metric|prom")
 """The name of a port for Prometheus or for other pods of the server; no client uses it."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
-    "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat|chat|diffusion|whisper|llama"
+    "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat(?!ed)|chat|diffusion|whisper|llama"
     "|mistral|qwen|gemma"
     "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
 )
-"""Texts in the name, image, command or environment of a model server; fastapi-triton is only a client of a server."""
+"""Texts in the name, image, command or environment of a model server. fastapi-triton is only a client of a server, and
+a folder for generated files is not about a model.
+"""
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
 """A variable with one of these texts in its name does not name a served model."""
 _IS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(tests?|bench(mark)?s?|smoke)(?![a-z])")

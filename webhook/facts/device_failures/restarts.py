@@ -113,6 +113,8 @@ lessons. A second run costs nothing.
 """
 _SAYS_EVALUATION: Final = re.compile(r"(?i)(?<![a-z])(eval(uat(e|ion))?|inference|predict(ion)?)(?![a-z])")
 """A name of a job that uses a finished model."""
+_EVALUATES: Final = re.compile(r"(?<![\w-])(lm[_-]eval|lighteval|evalplus|bigcode-evaluation-harness)(?![a-z])")
+"""A command that measures a finished model on a set of questions."""
 _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
 """An argument that ends a training after less than a hundred steps. Such a run only shows that the program works."""
 _SHORT_S: Final = 3600
@@ -275,7 +277,9 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
     is_trial = any(
-        container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name)) or container.runs(_FEW_STEPS)
+        container.is_found_in(_SAYS_TRIAL, (subject.metadata.name, container.name))
+        or container.runs(_FEW_STEPS)
+        or container.runs(_EVALUATES)
         for container in pods.containers
     )
     name = subject.typed(Object).name
