@@ -136,11 +136,42 @@ def test_a_repeated_key_outside_objects_is_reported_on_stderr(tmp_path: Path, ca
 
 
 def test_the_keys_that_one_mapping_repeats_are_one_finding(tmp_path, capsys):
-    """A missing `---` repeats apiVersion, kind, metadata and spec of the next object."""
     file = tmp_path / "a.yaml"
-    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: %s}]}\n"
-    file.write_text(pod % ("a", "x") + pod % ("b", "z"))
+    part = "  labels: {a: %s}\n  annotations: {a: %s}\n"
+    file.write_text("apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n" + part % ("b", "b") + part % ("c", "c"))
     run_command_line(["audit", str(file)])
     out = capsys.readouterr().out
     assert out.count("manifest/repeated-key") == 1
-    assert "key `metadata` appears twice in one mapping, and kubectl uses the last (likewise `spec`)\n" in out
+    assert "key `labels` appears twice in one mapping, and kubectl uses the last (likewise `annotations`)\n" in out
+
+
+NAMED_POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: %s}]}\n"
+
+
+def test_a_missing_separator_is_one_finding_of_its_file(tmp_path, capsys):
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        NAMED_POD % ("a", "x") + NAMED_POD % ("b", "z") + "---\n" + NAMED_POD % ("c", "x") + NAMED_POD % ("d", "z")
+    )
+    run_command_line(["audit", str(file)])
+    out = capsys.readouterr().out
+    assert out.count("manifest/repeated-key") == 1
+    assert f"  {file}:5:1  manifest/repeated-key\n" in out
+    assert (
+        "    apiVersion: a line `---` is missing above, so several objects are one document, and kubectl uses the last "
+        "value of each key\n    fix: write `---` above this line\n"
+    ) in out
+    assert f"also in {file}:14:1\n" in out
+
+
+def test_kustomize_refuses_a_file_without_a_separator(tmp_path, capsys):
+    (tmp_path / "a.yaml").write_text(NAMED_POD % ("a", "x") + NAMED_POD % ("b", "z"))
+    (tmp_path / "kustomization.yaml").write_text("resources: [a.yaml]\n")
+    run_command_line(["audit", str(tmp_path)])
+    assert "several objects are one document, and kustomize refuses the file\n" in capsys.readouterr().out
+
+
+def test_an_object_that_is_written_twice_loses_nothing(tmp_path, capsys):
+    (tmp_path / "a.yaml").write_text(NAMED_POD % ("a", "x") * 2)
+    run_command_line(["audit", str(tmp_path)])
+    assert "repeated-key" not in capsys.readouterr().out

@@ -21,6 +21,7 @@ from webhook.report.rule import Rule
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
 from webhook.text.wording import some_of
+from webhook.yamltext.reading import NO_SEPARATOR
 from webhook.yamltext.source_line import Place
 
 RULE: Final = Rule(
@@ -32,6 +33,9 @@ RULE: Final = Rule(
     docs="https://yaml.org/spec/1.2.2/#mapping",
 )
 _FIX: Final = "keep one of them, or merge their values"
+_FIX_OF_DOCUMENT: Final = "write `---` above this line"
+_AT_BEGIN: Final = "apiVersion"
+"""The path of a finding about the begin of an object."""
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _MOST_KEYS: Final = 5
@@ -61,11 +65,12 @@ class RepeatedKeys:
                 self.elsewhere.append(problem)
 
     def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
-        """Yield a finding for each mapping of an object with repeated keys. One finding is enough for all keys: after
-        a missing `---`, all keys of an object are repeated.
-        """
+        """Yield a finding for each mapping of an object with repeated keys."""
         by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
+            if problem.message.startswith(NO_SEPARATOR):
+                yield _finding(problem, _AT_BEGIN, problem.message, _FIX_OF_DOCUMENT, subject)
+                continue
             key, _, what = problem.message.removeprefix(_KEY).partition("`")
             by_mapping.setdefault((problem.path, what if key else problem.message), []).append(problem)
         for same in by_mapping.values():
@@ -98,7 +103,12 @@ def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocu
     if others := [other.message.removeprefix(_KEY).partition("`")[0] for other in same[1:]]:
         message = f"{message} (likewise {some_of([f'`{key}`' for key in others], _MOST_KEYS)})"
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
-    repeated = Problem(code=RULE.id, path=path, message=message, fix=_FIX)
+    return _finding(problem, path, message, _FIX, subject)
+
+
+def _finding(problem: InputProblem, path: str, message: str, fix: str, subject: Subject) -> Finding:
+    """Return the finding for a problem of the input."""
+    repeated = Problem(code=RULE.id, path=path, message=message, fix=fix)
     decision = Decision(
         policy=RULE.policy,
         rule=RULE.id,

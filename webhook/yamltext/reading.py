@@ -27,6 +27,10 @@ MAX_ALIASED = 100_000
 _LONGEST_PATH: Final = 1_000
 _LONGEST_KEY: Final = 300
 _EXPECTED: Final = "; expected it once"
+_OF_EVERY_OBJECT: Final = frozenset(("apiVersion", "kind"))
+"""The keys of every object. A document that has both twice is two objects."""
+NO_SEPARATOR: Final = "a line `---` is missing above, so several objects are one document"
+"""The begin of a message about a document with several objects."""
 _VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
 """The classes of events that are about values."""
 
@@ -203,11 +207,19 @@ class _Reader:
         is_long = sum(len(each.key or "") for each in self.frames) > _LONGEST_PATH
         path = "" if is_long else self._path()
         result = "kustomize refuses the file" if self.refuses_repeats else "kubectl uses the last"
-        for key, repeat in frame.repeats.items():
-            if repeat.loses or self.refuses_repeats:
-                often = "twice" if repeat.count == 2 else f"{repeat.count} times"
-                message = f"key `{_shown(key)}` appears {often} in one mapping, and {result}{_EXPECTED}"
-                self.repeated.append(_error_at(repeat.event, message, path))
+        noted = {key: repeat for key, repeat in frame.repeats.items() if repeat.loses or self.refuses_repeats}
+        if noted and not self.frames and frame.repeats.keys() >= _OF_EVERY_OBJECT:
+            of_each_key = "" if self.refuses_repeats else " value of each key"
+            notes = [
+                _error_at(frame.repeats[key].event, f"{NO_SEPARATOR}, and {result}{of_each_key}", path)
+                for key in _OF_EVERY_OBJECT
+            ]
+            self.repeated.append(min(notes, key=lambda note: (note.line, note.column)))
+            noted = {}
+        for key, repeat in noted.items():
+            often = "twice" if repeat.count == 2 else f"{repeat.count} times"
+            message = f"key `{_shown(key)}` appears {often} in one mapping, and {result}{_EXPECTED}"
+            self.repeated.append(_error_at(repeat.event, message, path))
         for key, event in frame.overridden.items():
             message = (
                 f"key `{_shown(key)}` comes before a `<<` that also sets it, and kubectl uses that value{_EXPECTED}"
