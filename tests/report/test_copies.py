@@ -123,6 +123,15 @@ def test_what_is_a_copy(second, more, tmp_path, capsys):
     assert sum(len(each["alsoIn"]) for each in report["findings"]) == (1 if "---" in second or not more else 0)
 
 
+def test_a_field_that_does_not_exist_is_one_finding_of_all_objects_of_its_kind(tmp_path, capsys):
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {ports: [{port: 80}], %s: x}\n"
+    texts = {name: service % (name, "serviceNme") for name in ("a", "b", "c")}
+    write(tmp_path, **texts, d=service % ("d", "clusterIPP"))
+    run_command_line(["audit", "-o", "json", str(tmp_path)])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [(each["object"]["name"], len(each["alsoIn"])) for each in findings] == [("a", 2), ("d", 0)]
+
+
 def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
     many = "---\n".join(pod(namespace=f"n{number}") for number in range(3))
     report = read(capsys, write(tmp_path, a=many, b=many))

@@ -1,6 +1,7 @@
 """Reports a mistake in copies of an object as one finding with several places.
 
-An API version that is no longer served is one mistake of all its objects. Each overlay of kustomize repeats the
+An API version that is no longer served is one mistake of all its objects. So are a missing `---`, and a field that does
+not exist, at the same place of objects of a kind. Each overlay of kustomize repeats the
 objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template of a chart makes many objects.
 A person who writes a series into one file, such as worker-0 to worker-3, repeats a mistake as well, and so does one who
 copies a pod template of an object to its next role.
@@ -50,7 +51,9 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
-"""The path of a finding about the version of an object, and about no other field."""
+"""The path of a finding about the version or the begin of an object, and about no other field."""
+_HABITS: Final = frozenset(("manifest-shape/unknown-field",))
+"""Rules about mistakes that an author copies from object to object, whatever the names of the objects are."""
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. Objects of a series have names that differ only in such a number."""
 _TEMPLATE: Final = "emplate."
@@ -155,7 +158,7 @@ class CopiesWriter:
         if key in self._numbers:
             return self._numbers[key]
         series = _digest_of_series(finding) if finding.place.file not in self._rendered else b""
-        alike = [(series, 1), (_digest_of_template(finding), key[1])]
+        alike = [(series, 1), (_digest_of_habit(finding), 1), (_digest_of_template(finding), key[1])]
         alike = [each for each in alike if each[0]]
         first = next((self._numbers[each] for each in alike if each in self._numbers), None)
         number = self._next_number if first is None else first
@@ -196,6 +199,13 @@ def _digest_of_series(finding: Finding) -> bytes:
         (finding.line.text if finding.line else "").replace(about.name, name),
     )
     return _digest(*_parts_of_mistake(finding), finding.place.file, about.kind, about.namespace, name, *texts)
+
+
+def _digest_of_habit(finding: Finding) -> bytes:
+    """Return a digest of a mistake at a place of all objects of a kind; b"" unless authors copy such mistakes."""
+    if finding.rule.id not in _HABITS:
+        return b""
+    return _digest(*_parts_of_mistake(finding), finding.subject.kind, finding.message)
 
 
 def _digest_of_version(finding: Finding) -> bytes:

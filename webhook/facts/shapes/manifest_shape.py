@@ -18,6 +18,8 @@ from msgspec import structs
 
 from webhook.apimachinery.attributes import POD, GroupVersionKind
 from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
 from webhook.facts.subject import Subject
@@ -133,10 +135,22 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject) -> Iterator
 
     A document without metadata and with other fields is no object of Kubernetes, but has its kind, as records do.
     """
-    others = []
-    for each in subject.deadline.charge_for_items(unknown.fields):
-        if fix := _fix(each, subject.template_of):
-            yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown), fix)
+    for unknown in reader.undeclared_fields(obj, of):
+        others = []
+        moved: dict[FieldPath, list[str]] = {}
+        for each in Items(unknown.fields, reader.deadline):
+            if each.place is not None and not each.nearest:
+                moved.setdefault(each.place, []).append(each.name)
+            elif fix := _fix(each, template_of):
+                yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown), fix)
+            else:
+                others.append(each.name)
+        for place, names in moved.items():
+            yield _problem_of_moved_fields(unknown, place, names)
+        if not others or (not unknown.at and "metadata" not in obj):
+            continue
+        if len(others) == 1:
+            yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown), "remove the field")
         else:
             others.append(each.name)
     if not others or (not unknown.at and "metadata" not in subject.object):
@@ -148,12 +162,21 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject) -> Iterator
         yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
 
 
+def _problem_of_moved_fields(unknown: UndeclaredFields, place: FieldPath, names: Sequence[str]) -> Problem:
+    """Return the problem of fields that another object should have. A wrong indentation moves several fields."""
+    to = path_as_text(place)
+    if len(names) == 1:
+        return UNKNOWN.problem(
+            (*unknown.at, names[0]), _message(unknown), f"`{names[0]}` is a field of {to}: move it there"
+        )
+    message = f"{_names(names)} {_message(unknown, 'are not fields', 'they have')}"
+    return UNKNOWN.problem(unknown.at, message, f"{_names(names)} are fields of {to}: move them there")
+
+
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
-    """Return the fix for a field; "" if no other name and no other place is known."""
+    """Return the fix for a field without a known place in the object; "" if no other name is known."""
     if unknown.nearest:
         return did_you_mean(unknown.nearest, "")
-    if unknown.place is not None:
-        return f"`{unknown.name}` is a field of {path_as_text(unknown.place)}: move it there"
     spec = type_at_path(type_of(template_of), _SPEC) if template_of is not None else None
     if template_of is not None and isinstance(spec, Fields) and unknown.name in spec.fields:
         return f"`{unknown.name}` is a field of the spec of the {template_of.kind}: move it there"
