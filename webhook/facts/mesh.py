@@ -1,9 +1,10 @@
 """Jobs that never complete because their pods get Istio's sidecar as an ordinary container, which keeps running.
 
-A native sidecar ends with the pod. The param of the policy sets whether Istio adds native sidecars. The bindings of the
-policy select the namespaces, like the selectors of Istio's own webhooks.
+A native sidecar ends with the pod. The param of the policy sets whether Istio adds native sidecars: since Istio 1.27,
+that is the default if every node runs Kubernetes 1.33 or later. The bindings of the policy select the namespaces, like
+the selectors of Istio's own webhooks.
 
-Source: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired.
+Source: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired, and istio/istio pull request 56428.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ SIDECAR: Final = MESH.rule(
     "mesh/sidecar",
     title="A sidecar keeps the pod from completing",
     why=(
-        "The proxy keeps running when the other containers have ended, so the pod and its job never complete. Also, "
-        "mpirun and the rendezvous of torchrun connect through the proxy before it is ready."
+        "The proxy keeps running when the other containers have ended, so the pod and its job never complete. A native "
+        "sidecar ends with the pod: it is the default since Istio 1.27 if all nodes run Kubernetes 1.33 or later. "
+        "Otherwise mpirun and the rendezvous of torchrun also connect through the proxy before it is ready."
     ),
     function="injectRequired",
     issues=(
@@ -47,7 +49,7 @@ SIDECAR: Final = MESH.rule(
 DEFAULT_SUBMITTER: Final = MESH.rule(
     "mesh/default-submitter",
     title="The RayJob in a mesh uses the default submitter",
-    why="The sidecar keeps running after the job was submitted, so the submitter pod never completes.",
+    why="Unless it is native, the sidecar keeps running after the job was submitted, so the pod never completes.",
     source="ray-project/kuberay feeaf72f ray-operator/controllers/ray/common/job.go",
     function="GetDefaultSubmitterTemplate",
 )
@@ -73,7 +75,7 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
         template = PodTemplate.of(podset["template"], (), ReadingContext(subject.deadline))
         if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(template):
             who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
-            message = f"{who} the sidecar of Istio, which keeps running, so the job never completes"
+            message = f"{who} the sidecar of Istio, so the job never completes unless the sidecar is native"
             fix = f"{_SAYS_NO} on the template of the runtime" if is_train_job else _SAYS_NO
             yield SIDECAR.problem(podset["path"], message, fix)
 
@@ -84,8 +86,8 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
     """
     if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
         message = (
-            "is not set, so the default submitter pod gets the sidecar of Istio, which keeps running, and the "
-            "pod never completes"
+            "is not set, so the default submitter pod gets the sidecar of Istio, and the pod never completes unless "
+            "the sidecar is native"
         )
         fix = f'set a template with the label {_INJECT}: "false"'
         yield DEFAULT_SUBMITTER.problem("spec.submitterPodTemplate", message, fix)
