@@ -119,6 +119,23 @@ def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        pytest.param("overlay/patch-probes.yaml", 0, id="named as a patch"),
+        pytest.param("overlay/probes.patch.yaml", 0, id="with the word at the end"),
+        pytest.param("overlay/patches/probes.yaml", 0, id="in a folder of patches"),
+        pytest.param("other/patch-probes.yaml", 1, id="without a kustomization"),
+        pytest.param("overlay/dispatch.yaml", 1, id="another word"),
+    ],
+)
+def test_a_patch_that_no_kustomization_lists_is_no_object(path, code, tmp_path, monkeypatch, capsys):
+    written(tmp_path, {"overlay/kustomization.yaml": "resources: [../base]\n", path: POD.format("web")})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", ".", *POLICIES, "-v"]) == code
+    assert ("a patch of a kustomization" in "".join(capsys.readouterr())) is not bool(code)
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "nginx/custom-errors.yaml",

@@ -12,6 +12,7 @@ with the files of their folder. Copies of other projects and test data are not a
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -30,6 +31,7 @@ FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
+_SEPARATORS: Final = re.compile("[-_.]")
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _LABELLED: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
@@ -213,8 +215,20 @@ class Kustomizations:
         return folder in self._by_folder
 
     def is_patch(self, file: str) -> bool:
-        """Return whether a file is merged into objects of other files, and not used as separate objects."""
-        return file in self._patches and file not in self._takers
+        """Return whether a file is merged into objects of other files, and not used as separate objects. A file with
+        the name of a patch beside a kustomization that does not list it is a patch as well.
+        """
+        if file in self._takers:
+            return False
+        return file in self._patches or self._is_unlisted_patch(file)
+
+    def _is_unlisted_patch(self, file: str) -> bool:
+        folder, name = posixpath.split(file)
+        above, last = posixpath.split(folder)
+        if last == "patches" and above in self._by_folder:
+            return True
+        words = _SEPARATORS.split(posixpath.splitext(name)[0].lower())
+        return folder in self._by_folder and "patch" in (words[0], words[-1])
 
     def _only_kustomization_using(self, path: str) -> str | None:
         takers = self._takers.get(path, ())
