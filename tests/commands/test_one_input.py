@@ -175,3 +175,24 @@ def test_an_object_that_is_written_twice_loses_nothing(tmp_path, capsys):
     (tmp_path / "a.yaml").write_text(NAMED_POD % ("a", "x") * 2)
     run_command_line(["audit", str(tmp_path)])
     assert "repeated-key" not in capsys.readouterr().out
+
+
+def test_items_of_a_list_that_repeat_keys_are_one_finding(tmp_path, capsys):
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
+    item = "  - {name: %s, image: x, name: %s}\n"
+    (tmp_path / "a.yaml").write_text(pod + item % ("a", "b") + item % ("c", "d"))
+    run_command_line(["audit", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert out.count("manifest/repeated-key") == 1
+    assert "spec.containers[0]: key `name` appears twice" in out
+    assert "kubectl uses the last (likewise spec.containers[1])\n" in out
+
+
+def test_fields_of_the_object_before_a_missing_separator_are_not_reported(tmp_path, capsys):
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\nrules: []\n"
+    budget = "kind: PodDisruptionBudget\napiVersion: policy/v1\nmetadata: {name: b}\nspec: {minAvailabel: 1}\n"
+    (tmp_path / "a.yaml").write_text(role + budget)
+    run_command_line(["audit", str(tmp_path)])
+    out = capsys.readouterr().out
+    assert "rules" not in out
+    assert "spec.minAvailabel: is not a field" in out

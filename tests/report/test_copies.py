@@ -132,6 +132,27 @@ def test_a_field_that_does_not_exist_is_one_finding_of_all_objects_of_its_kind(t
     assert [(each["object"]["name"], len(each["alsoIn"])) for each in findings] == [("a", 2), ("d", 0)]
 
 
+def test_mistakes_that_an_author_copies_from_job_to_job_are_one_finding_each(tmp_path, capsys):
+    job = """apiVersion: batch/v1
+kind: Job
+metadata: {name: %s}
+spec:
+  backoffLimit: 0
+  parallelism: 2
+  template:
+    spec:
+      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}},
+        nodeAffinity: {}}
+      restartPolicy: Never
+      containers: [{name: a, image: x, command: [python, train.py], resources: {limits: {nvidia.com/gpu: 1}}}]
+"""
+    write(tmp_path, **{name: job % f"train-{name}" for name in ("a", "b", "c")})
+    run_command_line(["audit", "-o", "json", str(tmp_path)])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    told = {each["rule"]: (each["object"]["name"], len(each["alsoIn"])) for each in findings}
+    assert told["manifest/repeated-key"] == told["device-failures/pod-failure-policy"] == ("train-a", 2)
+
+
 def test_objects_of_one_file_are_never_copies_of_each_other(tmp_path, capsys):
     many = "---\n".join(pod(namespace=f"n{number}") for number in range(3))
     report = read(capsys, write(tmp_path, a=many, b=many))

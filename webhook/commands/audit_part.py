@@ -53,6 +53,9 @@ Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
 """The phases of a review: created objects are mutated first. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
+_OF_LONG_RUNS: Final = "device-failures/"
+"""Ids of rules about failures in long runs begin with this. In folders of tests, which are short, they are advice."""
+_UNKNOWN_FIELD: Final = "manifest-shape/unknown-field"
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 
@@ -278,6 +281,8 @@ class PartAudit:
             ),
         )
         commented = CommentedFindings(self._policies.configuration, each.document.ignore_comments)
+        if keys.has_several_objects(each):
+            findings = tuple(finding for finding in findings if not _is_of_other_object(finding))
         made = tuple(commented.apply(findings))
         result.warnings += commented.warnings
         result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
@@ -290,6 +295,23 @@ class PartAudit:
         except CallError:
             return False
         return True
+
+
+def _with_advice_about_long_runs(findings: Iterable[Finding], *, is_shown: bool) -> Iterator[Finding]:
+    """Yield the findings, with warnings about long runs as advice, which is yielded only if it is shown."""
+    for finding in findings:
+        if finding.result is not Result.WARN or finding.is_advice or not finding.rule.id.startswith(_OF_LONG_RUNS):
+            yield finding
+        elif is_shown:
+            decision = structs.replace(finding.decision, actions=(ValidationAction.ADVICE,))
+            yield structs.replace(finding, decision=decision)
+
+
+def _is_of_other_object(finding: Finding) -> bool:
+    """Return whether a finding is about a field at the top of an object, which belongs to the object before it in the
+    same document.
+    """
+    return finding.rule.id == _UNKNOWN_FIELD and "." not in finding.path
 
 
 def _short_name(obj: JSON) -> str:

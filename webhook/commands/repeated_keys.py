@@ -8,6 +8,7 @@ because kustomize refuses them.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -38,8 +39,9 @@ _AT_BEGIN: Final = "apiVersion"
 """The path of a finding about the begin of an object."""
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
+_INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _MOST_KEYS: Final = 5
-"""The most additional keys of one mapping that a message names."""
+"""The most additional keys of one mapping, and items of a list, that a message names."""
 
 
 class RepeatedKeys:
@@ -64,15 +66,21 @@ class RepeatedKeys:
             else:
                 self.elsewhere.append(problem)
 
+    def has_several_objects(self, each: documents.InputDocument) -> bool:
+        """Return whether a line `---` is missing in a document, so that keys of several objects are in one mapping."""
+        problems = self._of.get((each.source, each.index), ())
+        return any(problem.message.startswith(NO_SEPARATOR) for problem in problems)
+
     def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
-        """Yield a finding for each mapping of an object with repeated keys."""
+        """Yield a finding for each mapping of an object with repeated keys, and one for all such items of a list."""
         by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
             if problem.message.startswith(NO_SEPARATOR):
                 yield _finding(problem, _AT_BEGIN, problem.message, _FIX_OF_DOCUMENT, subject)
                 continue
             key, _, what = problem.message.removeprefix(_KEY).partition("`")
-            by_mapping.setdefault((problem.path, what if key else problem.message), []).append(problem)
+            place = _INDEX.sub("[]", problem.path)
+            by_mapping.setdefault((place, what if key else problem.message), []).append(problem)
         for same in by_mapping.values():
             yield _finding_for_mapping(same, each, subject)
 
@@ -100,9 +108,15 @@ def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocu
     """Return the finding for the repeated keys of one mapping."""
     problem = same[0]
     message = problem.message.removesuffix(_EXPECTED)
-    if others := [other.message.removeprefix(_KEY).partition("`")[0] for other in same[1:]]:
-        message = f"{message} (likewise {some_of([f'`{key}`' for key in others], _MOST_KEYS)})"
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
+    more = [
+        f"`{other.message.removeprefix(_KEY).partition('`')[0]}`"
+        if other.path == problem.path
+        else path_as_text(parse_path(other.path)[len(each.path) :])
+        for other in same[1:]
+    ]
+    if others := [*dict.fromkeys(more)]:
+        message = f"{message} (likewise {some_of(others, _MOST_KEYS)})"
     return _finding(problem, path, message, _FIX, subject)
 
 

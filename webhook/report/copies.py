@@ -1,10 +1,10 @@
 """Reports a mistake in copies of an object as one finding with several places.
 
-An API version that is no longer served is one mistake of all its objects. So are a missing `---`, and a field that does
-not exist, at the same place of objects of a kind. Each overlay of kustomize repeats the
-objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template of a chart makes many objects.
-A person who writes a series into one file, such as worker-0 to worker-3, repeats a mistake as well, and so does one who
-copies a pod template of an object to its next role.
+An API version that is no longer served is one mistake of all its objects. So are a missing `---`, and mistakes that an
+author copies from file to file, such as a field that does not exist, at the same place of objects of a kind. Each
+overlay of kustomize repeats the objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template
+of a chart makes many objects. A person who writes a series into one file, such as worker-0 to worker-3, repeats a
+mistake as well, and so does one who copies a pod template of an object to its next role.
 All places of a finding are known only at the end, so findings are kept until then, in a file if there are many (spool).
 """
 
@@ -52,7 +52,14 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
 """The path of a finding about the version or the begin of an object, and about no other field."""
-_HABITS: Final = frozenset(("manifest-shape/unknown-field",))
+_HABITS: Final = frozenset(
+    (
+        "manifest-shape/unknown-field",
+        "manifest/repeated-key",
+        "device-failures/pod-failure-policy",
+        "device-failures/ray-job-retries",
+    )
+)
 """Rules about mistakes that an author copies from object to object, whatever the names of the objects are."""
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. Objects of a series have names that differ only in such a number."""

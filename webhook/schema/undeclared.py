@@ -21,8 +21,10 @@ _SHORTEST: Final = 5
 """The fewest letters of a name that may be the beginning of another."""
 _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
 """The objects further in to which a field may belong."""
-_SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
-"""The types of values of a map in which nothing is read."""
+_CONTAINERS: Final = "containers"
+"""A field of a container is often written beside the list of containers. The place is then the first container."""
+_METADATA: Final = ("metadata",)
+"""The place at which a field of the object itself is often written by mistake."""
 _LEVELS: Final = 3
 """How many objects further in a field is looked for: spec.template.spec of a Deployment."""
 
@@ -64,6 +66,10 @@ class _Level(Struct, frozen=True):
     def inner_levels(self) -> Iterator[_Level]:
         """Yield the objects in which a misplaced field is looked for."""
         for step, inner in self.of.fields.items():
+            if step == _CONTAINERS and isinstance(inner, Items) and isinstance(inner.item, Fields):
+                first = self.value.get(step) if isinstance(self.value, dict) else None
+                if isinstance(first, list) and first:
+                    yield _Level((*self.at, step, 0), inner.item, first[0])
             if isinstance(inner, Fields) and step in _INNER:
                 yield _Level((*self.at, step), inner, self.value.get(step) if isinstance(self.value, dict) else None)
 
@@ -161,7 +167,7 @@ class StrictReader(Struct, frozen=True):
         """Return the place of the nearest holder that may get a field, or of an object further in."""
         for holder in reversed(holders):
             self.deadline.spend(1)
-            if holder.at and holder.may_have(name):
+            if (holder.at or level.at == _METADATA) and holder.may_have(name):
                 return holder.at
         levels = [level]
         for _ in range(_LEVELS):

@@ -11,15 +11,14 @@ Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import POD, GroupVersionKind
-from webhook.apimachinery.paths import path_as_text
-from webhook.apimachinery.attributes import JSON, POD, GroupVersionKind
-from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
 from webhook.facts.subject import Subject
@@ -79,6 +78,8 @@ _DRA: Final = "resource.k8s.io"
 _KNOWN: Final = ("status", "sops")
 """Controllers write the status, and SOPS removes `sops` before it sends the decrypted object."""
 _SPEC: Final = ("spec",)
+_MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
+"""Fields with keys that users choose."""
 _MOST_NAMED: Final = 4
 
 
@@ -92,10 +93,23 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         return
     has_pods = subject.table.row(kind.group, kind.kind) is not None
     if not has_pods:
-        yield from problems_of_wrong_types(subject, WRONG_TYPE)
+        yield from _join_values_of_maps(problems_of_wrong_types(subject, WRONG_TYPE))
     left_out = (*_TEMPLATES, _AMOUNTS) if has_pods else (_AMOUNTS,)
     reader = StrictReader(subject.deadline, is_builtin(kind), left_out, known=_KNOWN, removed=_REMOVED)
     yield from _problems_of_reading(reader, subject, of)
+
+
+def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems, with one problem for all values of a map that have the same mistake: their keys are no
+    fields.
+    """
+    joined: dict[tuple[object, ...], list[Problem]] = {}
+    for problem in problems:
+        *above, last = parse_path(problem.path)
+        key = (*above, problem.message, problem.fix) if above and above[-1] in _MAPS else (problem.path, last)
+        joined.setdefault(key, []).append(problem)
+    for first, *others in joined.values():
+        yield replace(first, also=tuple(other.path for other in others)) if others else first
 
 
 def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
@@ -164,7 +178,7 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject) -> Iterator
 
 def _problem_of_moved_fields(unknown: UndeclaredFields, place: FieldPath, names: Sequence[str]) -> Problem:
     """Return the problem of fields that another object should have. A wrong indentation moves several fields."""
-    to = path_as_text(place)
+    to = path_as_text(place) or "the object itself"
     if len(names) == 1:
         return UNKNOWN.problem(
             (*unknown.at, names[0]), _message(unknown), f"`{names[0]}` is a field of {to}: move it there"

@@ -35,6 +35,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.rule import RuleGroup
+from webhook.text.wording import some_of
 from webhook.typed.cluster_objects import Deployment, RollingUpdate
 from webhook.typed.fields import Part, Text
 from webhook.typed.objects import Object
@@ -133,6 +134,9 @@ ROLLING_UPDATE: Final = STORAGE.rule(
     fails="disruption",
     issues=("https://github.com/mattermost/mattermost-helm/issues/283",),
 )
+_IS_ONCE: Final = " is ReadWriteOnce"
+_MOST_CLAIMS: Final = 5
+"""The most additional claims that a message names."""
 _CEPHFS: Final = "cephfs.csi.ceph.com"
 """The end of the names of CephFS provisioners, which begin with the namespace of the operator."""
 PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
@@ -148,6 +152,7 @@ _ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
 def validate_claims(subject: Subject) -> Iterator[Problem]:
     """Check every claim that the pods of an object mount, once."""
     view = subject.cluster_view()
+    alike: dict[str, list[tuple[str, Problem]]] = {}
     for name, mounting in subject.once(read_mounts).mounts_of_claims().items() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
@@ -155,9 +160,25 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
             origin = view.file_of_object_as_text(claim.json)
             for problem in validate_access_modes(claim.spec, f"claim `{name}`", mounting, view):
                 told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
-                yield replace(problem, message=told)
+                problem_of_claim = replace(problem, message=told)
+                if problem.code == READ_WRITE_ONCE.id:
+                    alike.setdefault(problem.message.replace(f"`{name}`", ""), []).append((name, problem_of_claim))
+                else:
+                    yield problem_of_claim
         else:
             yield _missing_claim_problem(name, mounting[0].volume.path, subject)
+    for claims in alike.values():
+        yield _problem_of_claims_on_one_node(claims)
+
+
+def _problem_of_claims_on_one_node(claims: Sequence[tuple[str, Problem]]) -> Problem:
+    """Return one problem for ReadWriteOnce claims of the same pods, which are given with their names."""
+    (_, problem), *others = claims
+    if not others:
+        return problem
+    names = some_of([f"`{name}`" for name, _ in others], _MOST_CLAIMS)
+    message = problem.message.replace(_IS_ONCE, f"{_IS_ONCE} (likewise {names})", 1)
+    return replace(problem, message=message)
 
 
 def _missing_claim_problem(name: str, path: FieldPath, subject: Subject) -> Problem:
@@ -262,7 +283,7 @@ def validate_access_modes(
     elif (
         modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing)
     ) and not is_network_file_system(claim, view):
-        message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
+        message = f"{who}{_IS_ONCE}, so the {pods} pods that use it must all run on one node"
         yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")
 
 
