@@ -441,6 +441,30 @@ def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_pa
     }
 
 
+STORAGE = {
+    "chart/storage.yaml": """
+apiVersion: serving.kserve.io/v1alpha1
+kind: ClusterStorageContainer
+metadata: {name: site}
+spec: {supportedUriFormats: [{prefix: "ceph://"}]}
+""",
+    "models/service.yaml": """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: chat, namespace: team}
+spec: {predictor: {model: {modelFormat: {name: huggingface}, storageUri: "SCHEME://a/b"}}}
+""",
+}
+
+
+@pytest.mark.parametrize(("scheme", "rules"), [("ceph", []), ("other", ["serving-kind/storage-scheme"])])
+def test_storage_containers_of_other_folders_are_known(scheme, rules, tmp_path, capsys):
+    written(tmp_path, {name: text.replace("SCHEME", scheme) for name, text in STORAGE.items()})
+    assert run_command_line(["audit", "--advice", str(tmp_path), "-o", "ndjson"]) == 0
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [each["rule"] for each in rows if "rule" in each] == rules
+
+
 def test_only_compared_fields_of_servers_are_kept(tmp_path):
     stream = DocumentStream([str(written(tmp_path, SERVER) / "server.yaml")])
     [(_, kept)] = Indexer(frozenset(), is_whole=False).index_parts(stream.parts()).objects

@@ -32,7 +32,7 @@ from webhook.cluster.interest import Index, objects_by_key
 from webhook.cluster.kustomizations import FilesAppliedTogether, Unit, normalize_path, object_with_template_labels
 from webhook.cluster.lookup import describe_lookup
 from webhook.cluster.naming import (
-    NAMELESS,
+    IN_OTHER_FILES,
     UNSAID,
     FileObject,
     FileObjects,
@@ -105,7 +105,7 @@ class FileTree:
         self._stated: Final = tuple(_releases_in_documents(of_context)) or tuple(
             _releases_in_documents(self._documents)
         )
-        self._configurations: Final = tuple(_kueue_configurations(self._documents))
+        self._in_other_files: Final = tuple(_objects_for_other_files(self._documents))
         self._differing: Final = dict[str, Sequence[str]]()
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
@@ -157,7 +157,7 @@ class FileTree:
             is_whole=self.is_whole,
             definitions=self._definitions,
             controllers=assumed_deployments_of_controllers(path, self._stated),
-            configurations=self._configurations,
+            in_other_files=self._in_other_files,
             tell=self._note_difference,
         )
 
@@ -236,11 +236,11 @@ def _releases_in_documents(documents: Mapping[str, Sequence[JSON]]) -> Iterator[
             yield from find_releases_in_document(file, value)
 
 
-def _kueue_configurations(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
-    """Yield the Configurations of Kueue in some files, but not those of tests."""
+def _objects_for_other_files(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
+    """Yield the objects that count in all files of the tree, but not those of tests."""
     for file, values in documents.items():
         if not is_test_or_vendored_file(file):
-            yield from (each for each in values if isinstance(each, dict) and group_kind(each) in NAMELESS)
+            yield from (each for each in values if isinstance(each, dict) and group_kind(each) in IN_OTHER_FILES)
 
 
 def _custom_resource_definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
@@ -266,7 +266,7 @@ class ClusterViewFromFile:
         is_whole: whether the cluster has no other objects.
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
-        configurations: the Configurations of Kueue in all files, for `objects_in_other_files`.
+        in_other_files: the objects of all files that `objects_in_other_files` returns.
         tell: is called with the name of an object and the files that define it differently.
     """
 
@@ -278,7 +278,7 @@ class ClusterViewFromFile:
         is_whole: bool = False,
         definitions: Sequence[JSON] = (),
         controllers: Mapping[Place, FileObject] | None = None,
-        configurations: Sequence[JSON] = (),
+        in_other_files: Sequence[JSON] = (),
         tell: Callable[[str, Sequence[str]], None] = lambda _what, _files: None,
     ) -> None:
         self._layers: Final = layers
@@ -286,7 +286,7 @@ class ClusterViewFromFile:
         self._is_whole: Final = is_whole
         self._definitions: Final = definitions
         self._controllers: Final = controllers or {}
-        self._configurations: Final = configurations
+        self._in_other_files: Final = in_other_files
         self._tell: Final = tell
         self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
         self._indexed: Final[dict[tuple[GroupVersionKind, str | None, Index], Mapping[str, Sequence[JSON]]]] = {}
@@ -366,8 +366,8 @@ class ClusterViewFromFile:
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), stated.get(id(obj), ""))
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return the Configurations of Kueue in all files of the tree; no rule looks up other kinds in this way."""
-        return self._configurations if (gvk.group, gvk.kind) in NAMELESS else ()
+        """Return the objects of one of the kinds IN_OTHER_FILES in all files of the tree; () for other kinds."""
+        return [each for each in self._in_other_files if group_kind(each) == (gvk.group, gvk.kind)]
 
     def _namespace_or_unknown(self, namespace: str) -> str | None:
         return UNSAID if self._unsaid and namespace == self._unsaid else namespace

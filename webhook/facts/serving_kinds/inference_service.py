@@ -10,6 +10,7 @@ pkg/validation/env_policy.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from webhook.apimachinery.names import DNS_1035_LABEL
@@ -126,8 +127,15 @@ def _advise_scheme(uri: str, path: FieldPath, subject: Subject) -> Iterator[Prob
 
 
 def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
-    """Return whether a storage container of the cluster may read a URI. Any regular expression counts as a match."""
-    containers = subject.cluster_view().list_visible(ClusterStorageContainer)
+    """Return whether a storage container of the cluster, or of another file of the tree, may read a URI. Any regular
+    expression counts as a match.
+    """
+    view = subject.cluster_view()
+    others = subject.cluster.cluster.objects_in_other_files(ClusterStorageContainer.gvk)
+    containers = chain(
+        view.list_visible(ClusterStorageContainer),
+        (ClusterStorageContainer.of(each) for each in subject.deadline.charge_for_items(others)),
+    )
     formats = (each for container in containers for each in container.spec.supported_uri_formats)
     return any(each.regex or (each.prefix and uri.startswith(each.prefix)) for each in formats)
 
