@@ -52,6 +52,7 @@ class FlagTable:
 
     meanings: Mapping[str, str]
     switches: re.Pattern[str]
+    bare: re.Pattern[str] | None = None
     beginnings: bool = False
     underscores: bool = False
     any_value: bool = False
@@ -73,6 +74,10 @@ class FlagTable:
     def takes_no_value(self, name: str) -> bool:
         """Return whether a flag has no value."""
         return name not in self.valued and self.switches.fullmatch(name.lstrip("-")) is not None
+
+    def refuses_value(self, name: str) -> bool:
+        """Return whether every release of the server refuses a value after `=` of this flag."""
+        return self.bare is not None and self.bare.fullmatch(name.lstrip("-")) is not None
 
     def meant_flag(self, name: str) -> str:
         """Return the flag that the user probably meant by an unknown flag, "" if there is none."""
@@ -102,6 +107,7 @@ class Arguments:
         ambiguous: abbreviations that several flags begin with.
         repeated: known flags that are given again, as written.
         mistaken: flags that the server does not know, with the flags that were probably intended.
+        valued_switches: words that give a value to a flag that has none.
         is_open: whether a running shell may add more arguments.
     """
 
@@ -112,12 +118,13 @@ class Arguments:
     ambiguous: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     mistaken: Mapping[str, str] = field(default_factory=dict)
+    valued_switches: tuple[str, ...] = ()
     is_open: bool = False
 
     @property
     def has_unknown_words(self) -> bool:
         """Return whether the server refuses a word. The effect of the other words is then unknown."""
-        return bool(self.joined or self.ambiguous or self.mistaken)
+        return bool(self.joined or self.ambiguous or self.mistaken or self.valued_switches)
 
     def has(self, *meanings: str) -> bool:
         """Return whether any of these flags is given."""
@@ -202,6 +209,7 @@ class _ArgumentReader:
         self._ambiguous: list[str] = []
         self._repeated: list[str] = []
         self._mistaken: dict[str, str] = {}
+        self._valued_switches: list[str] = []
         self._is_open = False
         self._has_ended = False
 
@@ -215,6 +223,7 @@ class _ArgumentReader:
             ambiguous=tuple(self._ambiguous),
             repeated=tuple(self._repeated),
             mistaken=self._mistaken,
+            valued_switches=tuple(self._valued_switches),
             is_open=self._is_open,
         )
 
@@ -237,6 +246,8 @@ class _ArgumentReader:
         written, name = name, name.replace("_", "-") if self._table.underscores and name.startswith("--") else name
         flags = self._table.flags_with_name(name)
         if self._table.takes_no_value(flags[0] if flags else name):
+            if equals and self._table.refuses_value(name):
+                self._valued_switches.append(word)
             self._note(flags, written, value)
             return at + 1
         follows = words[at + 1] if at + 1 < len(words) else _END

@@ -60,6 +60,13 @@ UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
     level="advice",
     fails="start",
 )
+SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
+    "model-server/switch-with-value",
+    title="A flag without a value has a value",
+    why="The parser of the server refuses every value after the = of a switch, also true and false.",
+    refused_by="the server, when it starts",
+    source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
+)
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
@@ -91,6 +98,8 @@ _BEGINNINGS: Final = {
 """The words that may follow a word at the beginning of a command."""
 _MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
+_OFF: Final = frozenset(("false", "0", "no", "off"))
+"""Values with which people turn a switch off."""
 
 
 def check_words_of_command(container: Container, server: StartedServer | None, path: FieldPath) -> Iterator[Problem]:
@@ -113,6 +122,12 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
     for name, meant in server.arguments.mistaken.items():
         message = f"{server.name} does not know the flag {name}"
         yield UNKNOWN_FLAG.problem(path, message, f"write {meant}", words=(name,))
+    for word in server.arguments.valued_switches[:1]:
+        flag, _, value = word.partition("=")
+        message = f"`{_cut(word)}` gives a value to a flag that has none, so {server.name} refuses it"
+        is_off = value.strip("\"'").lower() in _OFF
+        fix = f"remove {flag}" if is_off else f"write {flag} without a value, or remove it"
+        yield SWITCH_WITH_VALUE.problem(path, message, fix, words=(word,))
     for name in server.arguments.ambiguous[:1]:
         message = f"{name} is the beginning of several flags of {server.name}, which refuses it"
         yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag", words=(name,))
