@@ -2,8 +2,8 @@
 
 The steps of `_STEPS` run in their order, and the first step with problems gives the answer. The problems quote the
 text that Kueue writes into the Workload, if Kueue writes a text. The answer is about the present configuration, and is
-unknown if an object cannot be looked up. A job is never admitted if it needs more than its queue could give while no
-other job used quota, with all that the cohort lends.
+unknown if an object cannot be looked up. A job can never be admitted if it needs more quota than its queue could give
+without other jobs, with all quota that the cohort lends.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and pkg/workload; observed
 with the same commit against kube-apiserver v1.36.2.

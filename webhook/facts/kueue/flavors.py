@@ -1,8 +1,8 @@
-"""Whether a flavor fits the pods of a pod set, with Kueue's reason, and whether any node has the labels of a flavor.
+"""Whether a flavor fits the pods of a pod set, why not, and whether any node has the labels of a flavor.
 
 In node selectors and required node affinity, only the keys of the flavor's labels count. A flavor without labels fits
-every selector. Kueue also assigns a flavor with labels that no node has, and then the pods wait. This is reported if
-the view has all Nodes and nothing shows that nodes may be added (pods/node_sources.py).
+every selector. Kueue also assigns a flavor with labels that no node has, and then the pods wait. A flavor without
+nodes is reported if the view has all Nodes and nothing shows that nodes may be added (pods/node_sources.py).
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and
 flavorSelector.
@@ -200,6 +200,5 @@ def _labels_as_text(flavor: FlavorFields) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _has_nodes(flavor: IdentityKey, nodes: IdentityKey) -> bool:
-    """Return whether a node has the labels of a flavor."""
     wanted = flavor.held.labels.items()
     return any(wanted <= node.labels.items() for node in read_node_capacities(nodes))

@@ -1,7 +1,8 @@
 """Rules of Kueue's webhooks for labels and annotations of jobs of any kind, and for their changes.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go; functions have the names of Kueue's
-functions. Kueue's webhooks do not check whether a queue or a class exists.
+Kueue's webhooks do not check whether a queue or a priority class exists. Functions have the names of Kueue's functions.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ KUEUE_JOB_QUEUE_NAME: Final = KUEUE_JOB.rule(
 )
 PREBUILT_WORKLOAD: Final = KUEUE_JOB.rule(
     "kueue-job/prebuilt-workload",
-    title="This kind of job cannot use a prebuilt Workload",
-    why="Kueue creates the Workloads of this kind itself.",
+    title="The prebuilt Workload has an invalid name, or is not for this kind of job",
+    why="No Workload can have an invalid name. For some kinds, Kueue creates the Workloads itself.",
     function="validatePrebuiltWorkload",
 )
 KUEUE_JOB_MAX_EXEC_TIME: Final = KUEUE_JOB.rule(

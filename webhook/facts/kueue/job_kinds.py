@@ -1,7 +1,6 @@
 """Rules of Kueue's webhooks for single kinds: Pod, Job, RayCluster, RayJob, RayService and SparkApplication.
 
-The rules of a Pod are about its labels and annotations. The rules of a Job are about partial admission, and about
-completions that equal parallelism. Functions have the names of Kueue's functions.
+Functions have the names of Kueue's functions.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """

@@ -1,7 +1,8 @@
 """Rules of Kueue's webhooks for the topology annotations of pod templates.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go; functions have the names of
-Kueue's functions. Kueue checks whether a level exists only when it places the job.
+Kueue checks whether a level exists only when it places the job. Functions have the names of Kueue's functions.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go.
 """
 
 from __future__ import annotations

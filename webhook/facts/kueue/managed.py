@@ -174,7 +174,7 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
     """Where a job waits, as far as it is known.
 
     Args:
-        view: notes the objects that could not be looked up.
+        view: the view of the cluster, which notes the objects that could not be looked up.
         at: the printed path of the queue's name in the object; "" if the object names no queue.
         local_queue: the LocalQueue; false if it is not known.
         queues: every ClusterQueue and cohort.

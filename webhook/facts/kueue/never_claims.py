@@ -104,13 +104,12 @@ Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
 class ChargedAmount(Struct, frozen=True):
-    """The amount that a request counts for, or the reason why Kueue cannot count it: never, or not with the present
-    devices.
+    """The amount that a request counts for. If Kueue cannot count the request, `never` or `waits` says why.
 
     Args:
         amount: the sum for all devices of the request.
-        never: what is wrong with the request.
-        waits: what the devices of the cluster lack.
+        never: what is wrong with the request, so that Kueue can never count it.
+        waits: what the devices of the cluster lack, so that Kueue cannot count the request now.
     """
 
     amount: int = 0

@@ -1,7 +1,6 @@
 """Lists all queues of a cluster: the trees of cohorts, and what each LocalQueue could ever admit.
 
-The list is flat because trees may be deeper than Python can recurse. It has the order of the trees, with parents before
-children.
+The list is flat because trees may be deeper than Python can recurse. Parents are before their children.
 """
 
 from __future__ import annotations

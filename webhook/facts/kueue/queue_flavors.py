@@ -39,8 +39,8 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 
 TOO_MANY: Final = KUEUE_QUEUE.rule(
     "kueue-queue/too-many",
-    title="The queue has too many groups, flavors or resources",
-    why="The CustomResourceDefinition and the webhook of Kueue limit these numbers.",
+    title="A list of the queue or the flavor has too many entries, or none",
+    why="The CustomResourceDefinition and the webhook of Kueue limit the length of the lists.",
     function="validateResourceGroups",
 )
 RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(

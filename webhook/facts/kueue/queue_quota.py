@@ -59,7 +59,7 @@ NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 FAIR_SHARING: Final = KUEUE_QUEUE.rule(
     "kueue-queue/fair-sharing",
-    title="The fair sharing weight is negative or too small",
+    title="The fair sharing weight is negative, too small or not a quantity",
     why="Kueue divides the share of a queue by its weight.",
     function="validateFairSharing",
 )

@@ -124,7 +124,7 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
 
 
 def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of an annotation that is not a signed number, if its feature gate is on."""
+    """Yield a priority boost that is not a signed number, if the feature gate PriorityBoost is on."""
     metadata = subject.typed(Workload).metadata
     given = metadata.annotations.get(BOOST)
     if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):

@@ -39,9 +39,9 @@ WITHOUT_FLAVOR: Final = KUEUE_ADVICE.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/trainjob/trainjob_controller.go",
 )
 _MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
-_MOST_POD_SETS: Final[Release] = (0, 19)  # at most 18; kueue#12819
+_MOST_POD_SETS: Final[Release] = (0, 19)  # a Workload has at most 18 pod sets; kueue#12819
 OWN_KEYS: Final[Release] = (0, 17)  # a flavor is matched only by its own labels; kueue#12449, backported to 0.17
-LABEL_ALONE: Final[Release] = (0, 15)  # the annotation of the same name is no longer read; kueue#7271
+LABEL_ALONE: Final[Release] = (0, 15)  # an annotation no longer names the queue; kueue#7271
 OLDEST: Final[Release] = (0, 15)  # the oldest release that upstream still mentions
 TRAINING_OFF: Final[Release] = (0, 19)  # the kinds of the Training Operator are not integrated by default
 UNKNOWN: Final = MissingObject(

@@ -187,7 +187,7 @@ def _is_mpi_node(of: ReplicatedJobPods, policy: MLPolicy) -> bool:
 
 
 def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
-    """Add resourceClaimsPerNode (KEP-2782) to the pod and to `node`. An added claim replaces a claim of its name."""
+    """Add resourceClaimsPerNode (KEP-2782) to the pod and to `node`. Added claims replace claims of the same name."""
     if not claims:
         return
     named = [claim.get("name") for claim in claims]

@@ -293,7 +293,6 @@ def _apply_mpi_to_launcher(making: PluginInput, launcher: ReplicatedJobPods) -> 
 
 
 def _volume_of_ssh_keys(name: str) -> JSON:
-    """Return the volume with the SSH keys."""
     items = [
         {"key": "ssh-privatekey", "path": "id_rsa", "mode": 0o640},
         {"key": "ssh-publickey", "path": "id_rsa.pub", "mode": 0o644},

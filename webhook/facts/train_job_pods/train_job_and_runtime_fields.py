@@ -83,11 +83,14 @@ class ReleaseBoundField(Struct, frozen=True):
 
 
 class ObjectShape(Struct):
-    """The fields of one object. `known` is None if not all fields are known. `changed` has the fields that only some
-    releases have, and `inner` the shapes of objects inside, both by field name.
+    """The fields of one object.
 
-    `is_fixed`: the object has these fields in every release that has the object. `_kept`: the fields that a release
-    certainly keeps.
+    Args:
+        known: the names of the fields; None if some names are not known.
+        is_fixed: whether the object has these fields in every release that has the object.
+        changed: the fields that only some releases have, by name.
+        inner: the shapes of the objects in the fields, by the name of the field.
+        _kept: the names of the fields that a release certainly keeps.
     """
 
     known: frozenset[str] | None = None

@@ -48,7 +48,7 @@ TRAINING_RUNTIME: Final = RuleGroup(
     ),
     fails="create",
 )
-"""Rules for runtimes. Some of them are also reported for TrainJobs that use the runtime."""
+"""Rules for runtimes. Some rules are also reported for TrainJobs that use the runtime."""
 TRAINING_RUNTIME_ADVICE: Final = RuleGroup(
     "training-runtime",
     refused_by="nothing",

@@ -108,7 +108,6 @@ def _is_written_for_older_release(subject: Subject) -> bool:
 
 
 def _check_fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
-    """Yield fields that the release of Trainer does not have."""
     is_sent, is_named = subject.attributes.is_decoded, subject.once(read_trainer_installation).is_named
     yield from check_fields_exist_in_release(
         subject.object, kind, release, rules, subject.deadline, is_sent=is_sent, is_named=is_named
@@ -132,7 +131,7 @@ def check_train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 def check_generated_pod_resources(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that Kubernetes would report of the resources of the pods that Trainer creates."""
+    """Yield the problems that Kubernetes would report about the resources of the pods that Trainer creates."""
     yield from run_check_on_virtual_pods(subject, validate_pod_resources)
 
 
@@ -158,7 +157,7 @@ def _relocate_problem_to_runtime_ref(problem: Problem, job: MergedTrainJob) -> P
 
 
 def check_train_job_update(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of fields of a TrainJob that must not change."""
+    """Yield changes of a TrainJob that the API server, Trainer or JobSet refuses."""
     if subject.old_object is None:
         return
     yield from train_job_changes.validate_immutable_fields(subject)
@@ -196,7 +195,7 @@ def _warn_of_runtime_settings(runtime: TrainingRuntime, subject: Subject) -> Ite
 
 
 def validate_pods(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of the pods of all replicated jobs: rejected fields, and wasted devices."""
+    """Yield the problems of the pods of all replicated jobs: fields that the API server refuses, and unused claims."""
     job = subject.once(merge_train_job)
     problems = list(_problems_of_pods(job.job_set, subject))
     if problems:

@@ -254,7 +254,7 @@ def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a runtime that does not exist, or that only a later release of Trainer ships."""
+    """Yield the problem of a runtime that does not exist, or that only other releases of Trainer ship."""
     if job.runtime.is_found or not job.runtime.name:
         return
     view = subject.cluster_view()
@@ -279,7 +279,7 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
 
 
 def _other_releases_with_runtime(job: MergedTrainJob, subject: Subject) -> tuple[Release, ...]:
-    """Return the releases that ship the missing runtime, if all are older or newer than the installed one."""
+    """Return the releases that ship the missing runtime; () if the installed release is not known or also ships it."""
     if not isinstance(job.runtime.object, ClusterTrainingRuntime):
         return ()
     shipped = releases_with_runtime(job.runtime.name)

@@ -148,8 +148,8 @@ def check_patch_changes_while_running(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_changes_while_pods_active(subject: Subject, path: str) -> Iterator[Problem]:
-    """Yield changes while pods of the JobSet are active. If all JobSets of the cluster are known and the JobSet is not
-    among them, no pod is active.
+    """Yield changes while pods of the TrainJob's JobSet are active. If all JobSets of the cluster are known and this
+    JobSet does not exist, no pod is active.
     """
     view, name = subject.cluster_view(), subject.typed(TrainJob).name
     if not name:
@@ -166,7 +166,7 @@ def _check_changes_while_pods_active(subject: Subject, path: str) -> Iterator[Pr
 
 
 def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
-    """Yield changes that Trainer accepts and JobSet rejects once the job exists (kubernetes-sigs/jobset#624).
+    """Yield changes that Trainer accepts, but that JobSet refuses in an existing JobSet (kubernetes-sigs/jobset#624).
 
     Trainer updates a JobSet that is suspended, or that belongs to a suspended TrainJob.
     """
@@ -193,7 +193,6 @@ def _differing_fields_of_pods(old: Items[JSON], new: list[JSON]) -> str:
 
 
 def _is_refused_by_api_server(subject: Subject) -> bool:
-    """Return whether the API server itself rejects the change."""
     return any(chain(validate_immutable_fields(subject), validate_immutable_patches(subject)))
 
 

@@ -102,8 +102,8 @@ CLAIM_DECLARED: Final = TRAIN_JOB.rule(
 )
 CLAIM_SOURCE: Final = TRAIN_JOB.rule(
     "train-job/claim-source",
-    title="The claim of the merged pod has two sources",
-    why="The patch adds a second source to the claim of the runtime, and the API server refuses the pods.",
+    title="The claim of the merged pod has several sources or none",
+    why="A claim has exactly one source. If a patch adds a second source, the API server refuses the pods.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",

@@ -42,7 +42,7 @@ LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 )
 LAUNCHER_AND_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-and-field",
-    title="The launcher and numProcPerNode say different numbers",
+    title="The launcher's command and numProcPerNode set different numbers of processes",
     why=(
         "The number in the command overrides PET_NPROC_PER_NODE, so the launcher starts another number of processes "
         "than Trainer counts."
@@ -85,7 +85,7 @@ class LauncherProcesses:
     Args:
         by: torchrun, accelerate or deepspeed; "" without a launcher.
         option: the option with the number, such as `--nproc_per_node`.
-        processes: the number of processes on each node; None if it is not known.
+        processes: the number of processes on each node; None if the number is not known.
         at: the path of the command as text, or the path of the runtime's reference if the runtime has the command.
     """
 

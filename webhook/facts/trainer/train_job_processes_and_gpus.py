@@ -274,7 +274,7 @@ def _scheduling_evidence_of_gpus(pod: PodSpec) -> str:
 
 
 def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield a numProcPerNode that is not a number (kubeflow/trainer#3239 since 2.2, #3809 since 2.4)."""
+    """Yield a numProcPerNode that is a text (since 2.2, kubeflow/trainer#3239) or below 1 (since 2.4, #3809)."""
     per_node = job.trainer.num_proc_per_node
     if job.release < NUMBERS_ONLY:
         return
@@ -337,7 +337,7 @@ def sentence_about_unset_processes(
 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
-    """Return the rest of the sentence for dropped claims. Its number is for a release that keeps the claims."""
+    """Return the rest of the sentence for dropped claims. The number in the fix is for a release that keeps claims."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     assumed = "" if is_named else " (the assumed release)"
     start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"
@@ -386,7 +386,7 @@ def _sentence_about_single_process(launcher: LauncherProcesses, devices: int, na
 
 
 def _is_default_process_count_right(job: MergedTrainJob, launcher: LauncherProcesses, devices: int) -> bool:
-    """Return whether Trainer's own number is right, and the launcher starts this number."""
+    """Return whether Trainer's default is the number of devices, and no launcher starts another number."""
     is_meant = devices == 1 or job.plugin in _BY_RUNTIME
     return is_meant and job.processes.per_node == str(devices) and launcher.processes in (None, devices)
 

@@ -227,7 +227,7 @@ def _token_volume_problem(path: FieldPath, name: str) -> Problem:
 
 
 def advise_deprecation(runtime: TrainingRuntime) -> Iterator[Problem]:
-    """Yield the problem of a runtime with the label of deprecated runtimes."""
+    """Yield the problem of a runtime that a label marks as deprecated."""
     if runtime.is_deprecated:
         yield _deprecated_problem()
 
@@ -250,7 +250,7 @@ def _deprecated_problem(runtime: str = "") -> Problem:
 
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
-    """Yield changes of immutable fields (`self == oldSelf`, which allows adding and removing)."""
+    """Yield changes of immutable fields (`self == oldSelf`, which does not apply to an added or removed field)."""
     now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
     names = _FIXED if find_trainer_release(subject) >= FLUX_AND_MORE else _FIXED[:-1]
     places = [now.path(name) for name in names if is_field_changed(name, now, before)]
@@ -298,7 +298,7 @@ def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
 
 
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield settings that break the master address of torch.go, `<name>-node-0-0.<name>`."""
+    """Yield settings with which torch nodes cannot find `<name>-node-0-0.<name>`, the master address of torch.go."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
     step, network = find_trainer_job(job_set.replicated_jobs), job_set.network
     if step is not None and step.name != "node":

@@ -33,7 +33,7 @@ JOB_NAME_LENGTH: Final = TRAINING_RUNTIME.rule(
 )
 STEP_REPLICAS: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-replicas",
-    title="A step has more than one replica",
+    title="A step does not have exactly one replica",
     why="mlPolicy.numNodes sets the number of nodes, so each step has one replica.",
     function="validateReplicatedJobs",
 )

@@ -203,7 +203,7 @@ def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check the name of a job.
 
     The names of the services of the pods begin with the name of the job. With the MPI Operator, the names of hosts
-    begin with it. In an MPIJob v1, the name is the value of a label.
+    begin with this name. In an MPIJob v1, the name is the value of a label.
     """
     is_label = job.kind == "MPIJob" and not job.is_beta
     if job.name and not is_label and not DNS_1035_LABEL.fullmatch(job.name):

@@ -107,7 +107,7 @@ def _error_of_pattern(pattern: str, deadline: Deadline) -> str:
 
 
 class TopologyRules(NamedTuple):
-    """The rules of the topologies of one kind."""
+    """The rules about network topologies, for the objects of one kind."""
 
     highest_tier: Rule
     tier: Rule

@@ -105,7 +105,7 @@ IMMUTABLE: Final = VOLCANO_JOB.rule(
 )
 WHOLE_CPUS: Final = VOLCANO_JOB.rule(
     "volcano-job/whole-cpus",
-    title="A task with a topologyPolicy requests a fraction of a CPU",
+    title="A task with a topologyPolicy does not request whole CPUs",
     why="Volcano places only whole CPUs on NUMA nodes. Volcano reads limits only if a container has no requests.",
     function="validateTaskTopoPolicy",
 )

@@ -56,7 +56,7 @@ def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Ty
     """Return the names in cycles of waiting, and the names that wait for a cycle, in order.
 
     Args:
-        targets: the names that each name waits for; all are keys of the mapping, and a repetition counts once.
+        targets: the names that each name waits for. Every name must be a key; a name that is listed twice counts once.
         owner: the object with the dependencies; its deadline is charged.
     """
     deadline = owner.reading.deadline
@@ -133,7 +133,7 @@ def warn_of_gang_deadlock(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _is_created_first(task: Task, job: Job) -> bool:
-    """Return whether the task's pods are created before any pod runs, because it depends on tasks that need no pods."""
+    """Return whether the task's pods are created before any pod runs, because the tasks in dependsOn need no pods."""
     tasks = job.spec.tasks_by_name
     ready = (name in tasks and tasks[name].min_available == 0 for name in task.depends_on.names)
     return any(ready) if task.waits_for_any else all(ready)

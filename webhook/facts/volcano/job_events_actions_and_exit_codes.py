@@ -1,7 +1,9 @@
 """Rules of Volcano's webhook for the policies of a Job and its tasks, and policies that never apply.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies. The webhook
-refuses events that users may not name. The schema refuses unknown events, and nothing checks the actions of exit codes.
+The webhook refuses events that users may not name. The schema refuses unknown events, and nothing checks the actions of
+exit codes.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validatePolicies.
 """
 
 from __future__ import annotations
@@ -72,8 +74,8 @@ EXIT_CODE_RANGE: Final = VOLCANO_JOB_ADVICE.rule(
 )
 EXIT_CODE_ACTION: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/exit-code-action",
-    title="A policy about an exit code has no action",
-    why="Volcano checks actions only of policies about events. A policy without an action does nothing.",
+    title="A policy about an exit code has no known action",
+    why="Volcano checks actions only of policies about events. A policy without a known action does nothing.",
     refused_by="nothing; the policy does nothing",
 )
 

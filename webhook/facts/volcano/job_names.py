@@ -19,8 +19,8 @@ from webhook.yamltext.placeholders import is_placeholder
 
 JOB_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/job-name",
-    title="The name of the Job is too long",
-    why="The name of the Job is a label value of its pods. A label value has at most 63 characters.",
+    title="The name of the Job is too long or has an invalid character",
+    why="The name is a label value of the pods, so it has at most 63 letters, digits, dashes, underscores and dots.",
     function="validateJobName",
 )
 POD_NAME: Final = VOLCANO_JOB.rule(

@@ -29,10 +29,9 @@ from webhook.yamltext.placeholders import is_placeholder
 
 OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/other-scheduler",
-    title="A task uses another scheduler than its Job",
+    title="The Job uses the scheduler of Kubernetes, or a task uses another scheduler than its Job",
     why=(
-        "A pod template that names another scheduler takes its pods out of the gang. The gang then starts without "
-        "these pods, or never."
+        "Pods of another scheduler are not part of the gang. The gang then starts without these pods, or never starts."
     ),
     refused_by="nothing; the gang is incomplete",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",

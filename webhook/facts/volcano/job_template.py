@@ -289,8 +289,8 @@ def _mount_path_conflict_problem(volume: JobVolume, task: str) -> Problem:
 
 
 def _tasks_by_mount_path(job: Job) -> dict[str, str]:
-    """Return the name of a task by the mount paths of its containers, without init containers, which get no volumes of
-    a Job.
+    """Return for each mount path the name of a task with this path. Init containers do not count, because they get no
+    volumes of a Job.
     """
     return {
         mount.mount_path: task.name

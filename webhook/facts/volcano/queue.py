@@ -226,7 +226,6 @@ def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
 
 
 def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
-    """Return the fields of amounts that have changed."""
     spec = queue.spec
     differing = [name for name in ("capability", "deserved") if spec.differs(old.spec, name)]
     if spec.guarantee.differs(old.spec.guarantee, "resource"):

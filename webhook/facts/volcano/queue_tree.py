@@ -85,7 +85,7 @@ class QueueTree:
         return Items([*others, queue], self.deadline)
 
     def queue_and_ancestors(self, name: str, start: str = "") -> Iterator[Queue]:
-        """Yield a queue and the queues above it, without the root, up to `start` or a queue that came before."""
+        """Yield a queue and the queues above it, without the root; stop at `start`, and in a cycle after one round."""
         seen = {start}
         while name in self.all and name not in seen:
             self.deadline.spend(1)

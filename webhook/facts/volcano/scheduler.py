@@ -43,8 +43,8 @@ ACTION: Final = VOLCANO_SCHEDULER.rule(
 )
 PLUGINS_CONFLICT: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-conflict",
-    title="The plugins proportion and drf are in the same tier",
-    why="Both plugins divide the cluster among the queues, so the scheduler refuses them in one tier.",
+    title="The plugin proportion is in the same tier as drf with enableHierarchy",
+    why="Both plugins then divide the cluster among the queues, so the scheduler refuses the configuration.",
     function="UnmarshalSchedulerConf",
 )
 PLUGIN: Final = VOLCANO_SCHEDULER.rule(
@@ -220,7 +220,7 @@ class SchedulerConfiguration(Typed):
 def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of scheduler configurations in a ConfigMap.
 
-    Keys for the agent scheduler are skipped: its configuration looks the same, but it has other plugins and no gangs.
+    The configuration of the agent scheduler is skipped, because this scheduler has other plugins and no gangs.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():

@@ -1,7 +1,9 @@
 """Applies the defaults of Volcano's mutating webhooks and schemas to an object.
 
+The webhooks are called only on CREATE; an update gets the defaults of the schema.
+
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/{jobs,queues,podgroups}/mutate and the
-CustomResourceDefinitions. The webhooks are called only on CREATE; an update gets the defaults of the schema.
+CustomResourceDefinitions.
 """
 
 from __future__ import annotations

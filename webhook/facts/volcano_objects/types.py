@@ -61,7 +61,7 @@ QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 """The annotation by which a pod names its PodGroup. The scheduler reads no other annotation for this."""
 TASK: Final = "volcano.sh/task-spec"
-"""The annotation, or the label, of a pod that names its task."""
+"""The annotation or label by which a pod names its task."""
 HIERARCHY: Final = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 
