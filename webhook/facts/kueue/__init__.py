@@ -1,1 +1,1 @@
-"""Kueue: whether a job is queued, whether its queue can ever admit it, and what its webhooks refuse."""
+"""Kueue: whether a job is queued, whether its queue can ever admit the job, and what Kueue's webhooks refuse."""

@@ -1,4 +1,4 @@
-"""The fact `kueue`: the queue of a job, the quota that it needs, and whether Kueue can ever admit it.
+"""The fact `kueue`: the queue of a job, the quota that the job needs, and whether Kueue can ever admit the job.
 
 The steps of `_STEPS` run in their order, and the first step with problems gives the answer. The problems quote the
 text that Kueue writes into the Workload, if Kueue writes a text. The answer is about the present configuration, and is
@@ -75,7 +75,7 @@ def _problems_independent_of_lending(
     hopeless = [pods for pods in wanted if not pods.flavors]
     if not hopeless:
         fitting.place.view.note_missing(
-            MissingObject(kind="ClusterQueue", name=f"others of cohort {fitting.queue.cohort}")
+            MissingObject(kind="ClusterQueue", name=f"with another name in cohort {fitting.queue.cohort}")
         )
     yield from (fitting.no_fitting_flavor_problem(pods, ever) for pods in hopeless)
 

@@ -70,7 +70,7 @@ RAY_CLUSTER: Final = KUEUE_JOB.rule(
 )
 RAY_SHUTDOWN: Final = KUEUE_JOB.rule(
     "kueue-job/ray-shutdown",
-    title="A RayJob with a queue keeps its cluster when it ends",
+    title="A RayJob with a queue keeps its Ray cluster after the job ends",
     why="A Ray cluster that keeps running also keeps its quota.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
     function="validateCreate",

@@ -478,10 +478,10 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
         not sharing and borrowing.policy == "Never" and borrowing.is_set and preemption.within_cluster_queue != "Never"
     ):
         message = (
-            "has no effect for workloads above nominal quota while borrowWithinCohort is Never, so they preempt "
-            "nothing in their own queue"
+            "has no effect for workloads above nominal quota while borrowWithinCohort is Never, so these workloads "
+            "preempt nothing in their own queue"
         )
-        fix = "set borrowWithinCohort to LowerPriority, or lend quota"
+        fix = "set borrowWithinCohort to LowerPriority, or raise nominalQuota"
         yield _preemption_problem(preemption.path("withinClusterQueue"), message, fix)
 
 

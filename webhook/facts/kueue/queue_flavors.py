@@ -97,7 +97,7 @@ FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
 FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-unused",
     title="No ClusterQueue or Cohort uses the flavor",
-    why="No queue has quota for this flavor, so no job gets it.",
+    why="No queue has quota for this flavor, so no job gets the flavor.",
     refused_by="nothing; no pods get the flavor",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
     level="advice",

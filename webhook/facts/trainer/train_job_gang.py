@@ -76,7 +76,7 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
     if job.release < GANG_RESOURCES and job.trainer.resources_per_node:
         message = (
             f"is not counted in the PodGroup for {by} because Trainer {release_as_text(job.release)} counts only "
-            f"the resources of {job.runtime}, so some pods may start before there is room for the others"
+            f"the resources of {job.runtime}, so some pods may start before there is room for the other pods"
         )
         fix = "use a runtime that requests these resources"
         yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
@@ -88,7 +88,7 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
     if first != sum(pods):
         message = (
             f"names {job.runtime}, where {sum(pods)} pods start only together ({by}), but {sum(pods) - first} of "
-            "them are created only after other pods run (dependsOn), so no pod ever starts"
+            "these pods are created only after other pods run (dependsOn), so no pod ever starts"
         )
         yield GANG_DEPENDENCY.problem("spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
 
@@ -118,7 +118,10 @@ def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[P
             )
             near = priority["nearest"]
             where = "in the runtime, " if priority["path"] == "spec.runtimeRef" else ""
-            fix = f"{where}write `{near}`, or create the class" if near else f"create the class, or {where}name another"
+            if near:
+                fix = f"{where}write `{near}`, or create the class"
+            else:
+                fix = f"create the class, or {where}name another class"
             yield PRIORITY_CLASS.problem(priority["path"], message, fix)
         else:
             yield PRIORITY_CLASS.problem(priority["path"], missing=_missing_priority_classes(result, priority["name"]))

@@ -119,7 +119,7 @@ def _validate_args(args: Sequence[str], nodes: int, job: MergedTrainJob) -> Iter
         yield TUNE_ADAPTERS.problem(_NODES, message, "set 1, or remove the arguments for adapters", nodes)
     for index, argument in enumerate(args):
         if (key := argument.split("=")[0]) in TORCHTUNE_PATHS:
-            message = "must not be set because the runtime of a torchtune job manages it"
+            message = "must not be set because the runtime of a torchtune job manages this argument"
             yield TUNE_ARGUMENT.problem(job.trainer.path("args", index), message, "remove the argument", key)
 
 

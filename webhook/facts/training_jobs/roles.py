@@ -179,7 +179,7 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report roles that an operator accepts, but then does not run or does not watch."""
     for role in job.roles.values():
         if job.is_beta and _is_unknown_role(role, job):
-            message, fix = "is ignored by the MPI Operator, so its pods do not start", "use `Launcher` or `Worker`"
+            message, fix = "is ignored by the MPI Operator, so no pods of this role start", "use `Launcher` or `Worker`"
         elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED:
             message = "does not count when the operator decides whether the job succeeded or failed"
             fix = "use `Chief`, `Worker`, `PS` or `Evaluator`"

@@ -59,7 +59,7 @@ SCHEDULE_NEVER: Final = VOLCANO_CRON_JOB.rule(
 STARTING_DEADLINE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/starting-deadline",
     title="startingDeadlineSeconds is below 10",
-    why="The controller reads schedules every 10 seconds, so with a shorter deadline it may miss every start.",
+    why="The controller reads schedules every 10 seconds, so with a shorter deadline every start may be missed.",
     refused_by="nothing; starts are missed",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/",
     level="warn",

@@ -68,7 +68,7 @@ REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
 NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/no-pods",
     title="No task of the Job has replicas",
-    why="Volcano accepts the Job, but it has no pods, so nothing runs.",
+    why="Volcano accepts the Job, but the Job has no pods, so nothing runs.",
     refused_by="nothing; the job has no pods",
 )
 MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(

@@ -145,15 +145,16 @@ def _check_name_fits_label(job_flow: JobFlow, subject: Subject) -> Iterator[Prob
     label = f"{subject.namespace}.{job_flow.name}"
     if len(label) > _LONGEST_LABEL and not is_placeholder(job_flow.name):
         message = (
-            f"is too long because its Jobs get a label with the value `{label}`, of at most {_LONGEST_LABEL} characters"
+            f"is too long because its Jobs get a label with the value `{label}`, but a label has at most "
+            f"{_LONGEST_LABEL} characters"
         )
         fix = f"remove {counted(len(label) - _LONGEST_LABEL, 'character')}"
         yield LABEL_LENGTH.problem("metadata.name", message, fix, job_flow.name)
 
 
 def _flow_twice_problem(flow: Flow) -> Problem:
-    message = "is also the name of a flow before this one, but Volcano makes only one Job of this name"
-    fix = "copy the JobTemplate under another name, and write that name here"
+    message = "is also the name of an earlier flow, but Volcano makes only one Job of this name"
+    fix = "copy the JobTemplate under a new name, and write the new name here"
     return FLOW_TWICE.problem(flow.path("name"), message, fix, flow.name)
 
 

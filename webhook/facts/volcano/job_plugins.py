@@ -83,7 +83,7 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-one-pod",
     title="The master, head or chief has several pods",
     why="Plugins set up one pod of these roles. A second pod gets the same rank, or starts the work again.",
-    refused_by="nothing; the pods get in each other's way",
+    refused_by="nothing; ranks are wrong, or the work starts twice",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
     function="OnPodCreate",
 )

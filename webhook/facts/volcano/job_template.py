@@ -186,8 +186,8 @@ def _check_env_names(container: Container) -> Iterator[BrokenValue]:
     for index, name in enumerate(names):
         if not _ENV_NAME.fullmatch(name) and not is_placeholder(name):
             message = (
-                "must have only letters, digits, `_`, `-` and `.`, and not begin with a digit, or Volcano's webhook "
-                "refuses it"
+                "must have only letters, digits, `_`, `-` and `.`, and not begin with a digit, because Volcano's "
+                "webhook refuses other names"
             )
             yield container.path("env", index, "name"), message, "rename the variable", name
 
@@ -203,7 +203,7 @@ def _check_sleep_seconds_of_hooks(lifecycle: Lifecycle) -> Iterator[BrokenValue]
     """Yield sleep hooks of 0 seconds, which are refused because PodLifecycleSleepActionAllowZero is off."""
     for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:
-            message, fix = "must be at least 1, or Volcano's webhook refuses it", "set 1, or remove the hook"
+            message, fix = "must be at least 1 because Volcano's webhook refuses 0", "set 1, or remove the hook"
             yield hook.sleep.path("seconds"), message, fix, hook.sleep.seconds
 
 

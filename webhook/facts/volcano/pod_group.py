@@ -181,7 +181,7 @@ MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     why=(
         "Pods name their PodGroup by the annotation scheduling.k8s.io/group-name. The scheduler waits until "
         "minMember pods exist, and reports this only in a condition of the PodGroup. Pods are counted only in "
-        "files, because a live view does not hold them."
+        "files, because a live view has no pods."
     ),
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go",
     function="OnSessionOpen",
@@ -231,7 +231,7 @@ def advise_queue_change(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
     old, new = before.spec.queue, group.spec.queue
     if old and new and old != new and not is_placeholder(old + new):
         message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"
-        fix = f"set `{old}`, or delete the PodGroup and create it in queue `{new}`"
+        fix = f"set `{old}`, or delete the PodGroup, and create it again in queue `{new}`"
         yield QUEUE_CHANGED.problem(group.spec.path("queue"), message, fix, new)
 
 

@@ -354,7 +354,7 @@ def warn_of_dropped_status(queue: Queue) -> Iterator[Problem]:
     """Yield the status of a new queue, which the API server drops."""
     if queue.state not in ("", OPEN):
         message = "has no effect on a new queue because the API server drops the status, so the queue opens"
-        fix = f"remove status, and close the queue once it exists ({vcctl_command_for_queue('close', queue.name)})"
+        fix = f"remove status, and close the queue after it is created ({vcctl_command_for_queue('close', queue.name)})"
         yield STATUS.problem(queue.status.path("state"), message, fix, queue.state)
 
 
@@ -364,7 +364,7 @@ def check_queue_deletion(subject: Subject) -> Iterator[Problem]:
     name = queue.name or subject.attributes.name
     children = sorted(subject.once(read_queues).children.get(name, ()))
     if name in ALWAYS_THERE:
-        yield _deletion_problem(name, "because Volcano needs it", "keep the queue")
+        yield _deletion_problem(name, "because Volcano needs this queue", "keep the queue")
     elif children:
         shown = ", ".join(children[:_SHOWN]) + (", …" if len(children) > _SHOWN else "")
         fix = f"delete {'that queue' if len(children) == 1 else 'those queues'} first"

@@ -38,7 +38,7 @@ UNREADABLE: Final = VOLCANO_SCHEDULER.rule(
 ACTION: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action",
     title="The scheduler action does not exist",
-    why="The scheduler keeps its previous configuration if it meets an unknown action.",
+    why="If an action is unknown, the scheduler keeps its previous configuration.",
     function="UnmarshalSchedulerConf",
 )
 PLUGINS_CONFLICT: Final = VOLCANO_SCHEDULER.rule(
@@ -97,7 +97,7 @@ PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
 PLUGIN_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin-missing",
     title="The scheduler lacks the plugin gang or predicates",
-    why="Without gang the scheduler ignores minAvailable. Without predicates it places pods on nodes that refuse them.",
+    why="Without gang, the scheduler ignores minAvailable. Without predicates, nodes may refuse the pods.",
     refused_by="nothing; pods are placed on wrong nodes",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
