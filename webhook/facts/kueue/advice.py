@@ -34,8 +34,8 @@ FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/flavor-ambiguous",
     title="Kueue may choose a flavor that the pods do not select",
     why=(
-        "Kueue compares the node selector only with the labels that the flavor has. A flavor without the label also "
-        "fits, and its nodes may lack the label."
+        "Kueue compares the node selector only with the labels that the flavor has. A flavor without a selected label "
+        "also fits, and its nodes may lack the label."
     ),
     source="kubernetes-sigs/kueue#12449",
     fails="pending",
@@ -72,8 +72,8 @@ NO_REQUESTS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/no-requests",
     title="The job requests nothing that its queue counts",
     why=(
-        "A job without requests uses no quota, so the queue does not limit it. Kueue documents a "
-        "ValidatingAdmissionPolicy that forbids such jobs."
+        "A job that requests no covered resource uses no quota, so the queue does not limit the job. Kueue documents a "
+        "ValidatingAdmissionPolicy that forbids jobs without requests."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
     level="advice",
@@ -90,7 +90,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
-    """Report a time limit that Kueue's webhook accepts but its controller cannot read."""
+    """Report a time limit that Kueue's webhook accepts but Kueue's controller cannot read."""
     metadata = subject.metadata
     given = metadata.labels.get(MAX_EXEC_TIME, "")
     if not subject.once(how_kueue_manages).why_not and given.isdecimal() and int(given[:20]) > _LARGEST:

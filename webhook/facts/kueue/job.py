@@ -235,7 +235,7 @@ def validate_gates_update(subject: Subject) -> Iterator[Problem]:
     before = {"", *_admission_gates(subject.typed_old(Object))}
     added = set(_admission_gates(subject.typed(Object))) - before
     if added:
-        message = "is a new gate, but gates can only be removed once the job exists"
+        message = "is a new gate, but after a job is created, gates can only be removed"
         yield immutable_field_problem((*_NOTES, GATED_BY), message, "remove the new gate", min(added))
 
 

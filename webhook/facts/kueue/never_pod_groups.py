@@ -78,13 +78,16 @@ def validate_pod_matches_group(subject: Subject, how: KueueManagement, place: Qu
         return
     count, queue = pod.annotations.get(POD_GROUP_COUNT, ""), first.queue or how.queue
     if how.queue != queue and not is_placeholder(how.queue + queue):
-        yield _pod_group_differs_problem(_QUEUE, "queue", first, queue, how.queue)
+        yield _pod_group_differs_problem(_QUEUE, first, queue, how.queue)
     if count != first.count and not is_placeholder(count + first.count):
-        yield _pod_group_differs_problem(GROUP_COUNT, "number of pods", first, first.count, count)
+        yield _pod_group_differs_problem(GROUP_COUNT, first, first.count, count)
 
 
-def _pod_group_differs_problem(path: FieldPath, what: str, first: _FirstPodOfGroup, wanted: str, given: str) -> Problem:
-    message = f"must be `{wanted}`, the {what} of pod `{first.name}` in the same group, or Kueue never admits the group"
+def _pod_group_differs_problem(path: FieldPath, first: _FirstPodOfGroup, wanted: str, given: str) -> Problem:
+    message = (
+        f"must be `{wanted}`, as in pod `{first.name}` of the same group, because Kueue otherwise never admits the "
+        "group"
+    )
     return POD_GROUP_DIFFERS.problem(path, message, f"set {wanted}", given)
 
 

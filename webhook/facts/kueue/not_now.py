@@ -232,7 +232,9 @@ def _waiting_for_quota_problem(fitting: JobInClusterQueue, wanted: Sequence[PodS
     reasons = [reason for pods in short for reason in pods.rejected_flavors(now) if reason.resource]
     left = "; ".join(_remaining_quota_as_text(fitting, reason) for reason in reasons[:MOST_TOLD])
     message = (
-        f"{fitting.describe_request(short[0], reasons)}, but {left}" if left else "fits only one pod set at a time"
+        f"{fitting.describe_request(short[0], reasons)}, but {left}"
+        if left
+        else "has room in the queue for only one pod set at a time"
     )
     message = f"{message} {_source_of_usage(fitting)}, and preemption cannot free enough, so the job waits"
     path, fix = short[0].pod_set.path_in_object(("spec",)), "wait, or use another queue"

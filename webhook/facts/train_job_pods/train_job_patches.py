@@ -58,7 +58,7 @@ PATCH_MERGES: Final = TRAIN_JOB.rule(
 PATCHED_ENV: Final = TRAIN_JOB.rule(
     "train-job/patched-env",
     title="The patch sets env of container node, dataset-initializer or model-initializer",
-    why="Trainer refuses these variables in a patch. Set them in spec.trainer.env or in the env of the initializer.",
+    why="Trainer refuses these variables in a patch. Their place is spec.trainer.env or the env of the initializer.",
     function="Validate of plugins/jobset/jobset.go",
 )
 IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(

@@ -22,7 +22,10 @@ RUNTIME: Final = declare_structure(
     found=(BOOL, "whether the runtime exists"),
     plugin=(
         STRING,
-        "plugin of the runtime: `torch`, `mpi`, `flux`, `jax`, `xgboost`, `plain`; `none` without mlPolicy; or empty",
+        (
+            "plugin of the runtime: `torch`, `mpi`, `flux`, `jax`, `xgboost` or `plain`; `none` without mlPolicy; "
+            "empty if the runtime is not known"
+        ),
     ),
 )
 NODE_CLAIM: Final = declare_structure(

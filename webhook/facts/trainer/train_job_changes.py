@@ -60,7 +60,7 @@ ACTIVE_PODS: Final = TRAIN_JOB_CHANGES.rule(
 JOB_SET_IMMUTABLE: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/job-set-immutable",
     title="JobSet refuses this change of the pods",
-    why="Trainer accepts the change, but JobSet refuses it again and again.",
+    why="Trainer accepts the change, and tries to update the JobSet again and again, but JobSet refuses the update.",
     refused_by="JobSet's webhook, when Trainer updates the JobSet",
     source="https://github.com/kubernetes-sigs/jobset/issues/624",
     level="warn",

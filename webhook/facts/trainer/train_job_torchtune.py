@@ -105,8 +105,8 @@ def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iter
         yield TUNE_QUANTIZED.problem(_NAME, message, "remove model.quantize_base from spec.trainer.args")
     if model in _SMALL and explicit != 1 and gpus != 1:
         message = (
-            f"each node has {counted(gpus, 'GPU')}, by this field or by the runtime, but quantized adapters (QLoRA) of "
-            f"`{job.runtime.name}` train on one device"
+            f"each node has {counted(gpus, 'GPU')}, from this field or the runtime, but quantized adapters (QLoRA) "
+            f"of `{job.runtime.name}` train on one device"
         )
         fix = "request one GPU in limits, or set spec.trainer.numProcPerNode to 1"
         yield TUNE_DEVICES.problem("spec.trainer.resourcesPerNode", message, fix)

@@ -125,7 +125,7 @@ def _problems_without_placeholders(problems: Iterable[Problem], subject: Subject
 def _wrap_check_to_skip_placeholders(
     run: Callable[[Subject], Iterator[Problem]],
 ) -> Callable[[Subject], Iterable[Problem]]:
-    """Return a check without problems about placeholders."""
+    """Return a check that runs the given check and yields no problems about placeholders."""
 
     def check_filled_parts(subject: Subject) -> Iterable[Problem]:
         return _problems_without_placeholders(run(subject), subject)

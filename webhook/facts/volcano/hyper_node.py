@@ -181,7 +181,7 @@ def _check_tier_name_exists(topology: NetworkTopology, subject: Subject, rules: 
         return
     tiers = subject.once(read_hyper_node_tiers)
     if tiers.lowest is not None and name not in tiers.names:
-        message = "is not the tier name of any HyperNode, so Volcano places the pods without regard to the topology"
+        message = "is not the tier name of any HyperNode, so Volcano ignores the topology"
         fix = did_you_mean(subject.cluster_view().nearest(name, tiers.names), "write the tier name of a HyperNode")
         yield rules.tier_name.problem(topology.path("highestTierName"), message, fix, name)
 

@@ -30,8 +30,8 @@ DEPENDENCY: Final = VOLCANO_JOB.rule(
 )
 DEPENDENCY_CYCLE: Final = VOLCANO_JOB.rule(
     "volcano-job/dependency-cycle",
-    title="Tasks depend on each other",
-    why="Each task waits for another, so no task starts.",
+    title="The dependencies of tasks form a cycle",
+    why="Volcano refuses the Job, because the tasks of the cycle could never start.",
     function="topoSort",
 )
 DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
@@ -77,7 +77,7 @@ def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Ty
 
 
 def validate_dependencies(job: Job) -> Iterator[Problem]:
-    """Yield dependencies that do not exist, are repeated, or lead to a cycle."""
+    """Yield dependencies on tasks that do not exist, repeated dependencies, and cycles."""
     tasks = job.spec.tasks_by_name
     is_graph = len(tasks) == len(job.spec.tasks)
     for task in job.spec.tasks:
@@ -97,7 +97,7 @@ def _check_dependency(task: Task, job: Job) -> Iterator[Problem]:
             seen.add(name)
             continue
         message = (
-            "is listed twice, and Volcano treats that as a cycle"
+            "is listed twice, which Volcano treats as a cycle"
             if name in seen
             else "is not the name of a task of this job"
         )
@@ -154,7 +154,7 @@ def _check_deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iter
     elif needing is not None and spec.min_available >= spec.needed_pod_count:
         message = (
             f"keeps the job from starting because no pod starts before {counted(needing.min_available, 'pod')} of "
-            f"task `{needing.name}` can start, but this task is created only when another task runs"
+            f"task `{needing.name}` can start, but the pods of this task are created only when another task runs"
         )
         fix = "set minAvailable of the task to 0"
         yield DEADLOCK.problem(needing.path("minAvailable"), message, fix, needing.min_available)

@@ -32,10 +32,9 @@ FLOW_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
 )
 FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-cycle",
-    title="Flows depend on each other",
+    title="The dependencies of flows form a cycle",
     why=(
-        "Each flow waits for another, so no flow starts. Volcano's Helm chart does not enable the webhook that "
-        "refuses such flows."
+        "The flows of the cycle never start. Volcano's Helm chart does not enable the webhook that refuses such flows."
     ),
     function="IsDAG",
 )

@@ -226,7 +226,7 @@ def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules:
         return
     if not queue.state and subject.cluster.is_of_file(queue.json):
         return
-    message = "is a new queue that is not open yet, which takes some seconds"
+    message = "is a new queue, which Volcano opens after some seconds"
     fix = "wait until the queue is open"
     if queue.state:
         message = f"is a queue in state {queue.state}, but only an open queue accepts jobs"
