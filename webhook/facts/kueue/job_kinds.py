@@ -48,8 +48,11 @@ KUEUE_JOB_POD_GROUP: Final = KUEUE_JOB.rule(
 )
 KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
     "kueue-job/min-parallelism",
-    title="The minimum parallelism is not between 1 and the number of pods",
-    why="Kueue may admit the Job with fewer pods than parallelism, but not with fewer pods than this number.",
+    title="The minimum parallelism is invalid or not below the number of pods, or the Job is elastic",
+    why=(
+        "Kueue may admit the Job with fewer pods than parallelism, but not with fewer pods than this number. An "
+        "elastic Job changes its number of pods in another way."
+    ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validatePartialAdmissionCreate",
     refused_on_updates="",

@@ -35,8 +35,11 @@ from webhook.typed.worker_sets import LeaderWorkerSet, LeaderWorkerTemplate
 
 POD_SHAPE: Final = KUEUE_JOB.rule(
     "kueue-job/pod-shape",
-    title="A StatefulSet or LeaderWorkerSet with a queue changes requests or placement of its pods",
-    why="Kueue counts the pods once and admits them with their old requests. Changed pods would run without quota.",
+    title="The shape of the pods of a StatefulSet or LeaderWorkerSet with a queue was changed",
+    why=(
+        "The shape of pods is their containers with requests and ports, and their settings for placement. Kueue counts "
+        "the pods once, so changed pods would run without quota."
+    ),
     function="ValidateImmutablePodGroupPodSpec",
 )
 SCALE: Final = KUEUE_JOB.rule(

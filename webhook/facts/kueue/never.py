@@ -45,7 +45,10 @@ EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
 NO_MATCHING_FLAVOR: Final = KUEUE_NEVER.rule(
     "kueue-never/no-matching-flavor",
     title="No flavor of the queue fits the pods",
-    why="Node selectors, node affinity or tolerations of the pods rule out every flavor, so the job can use no quota.",
+    why=(
+        "Node selectors, node affinity, missing tolerations or the topology request of the pods rule out every flavor, "
+        "so the job can use no quota."
+    ),
     function="findFlavorForPodSets",
 )
 RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(

@@ -31,8 +31,8 @@ TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
     "kueue-never/topology-placement",
     title="The nodes of the topology cannot hold the pods",
     why=(
-        "Even when no other pod runs, no domain of this level has room for all pods. Nodes that are still to be "
-        "provisioned are not counted."
+        "Even when no other pod runs, the pods find no room in the topology, or in one domain of the required level. "
+        "Nodes that are still to be provisioned are not counted."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/tas_flavor_snapshot.go",
     function="FindTopologyAssignmentsForFlavor",

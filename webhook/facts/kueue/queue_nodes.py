@@ -183,7 +183,7 @@ def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
     if operator not in ("Equal", "Exists"):
         yield TOLERATION.problem(toleration.path("operator"), "must be Equal or Exists", _ONE_OF, operator)
     if not key and operator != "Exists":
-        message = "must be Exists because the toleration has no key and tolerates every taint"
+        message = "must be Exists because a toleration without a key is for all taints"
         yield TOLERATION.problem(toleration.path("operator"), message, "set Exists, or a key", operator)
     if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
         message = "must be NoExecute because tolerationSeconds is set"

@@ -27,7 +27,7 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non
 
 COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cohort-cycle",
-    title="The Cohort is its own ancestor",
+    title="The parents of the Cohort form a cycle",
     why="The ClusterQueues in the cycle look active and admit no job. Kueue reports the cycle only in its log.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
@@ -74,13 +74,13 @@ FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
 
 
 def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a Cohort with parents that lead back to the Cohort."""
+    """Yield the problem of a Cohort with parents that form a cycle, or that lead back to the Cohort."""
     cohort = subject.typed(Cohort)
     parent = cohort.spec.parent_name
     closes = _cohort_that_closes_cycle(cohort.name, parent, subject.cluster_view())
     if closes:
-        message = f"makes a cycle through cohort `{closes}`, so Kueue admits no job in any cohort of the cycle"
-        fix = "set a parent that is not below this Cohort"
+        message = f"leads to a cycle through cohort `{closes}`, so Kueue admits no job in any cohort of the cycle"
+        fix = "name a parent that leads to no cycle"
         yield COHORT_CYCLE.problem(cohort.spec.path("parentName"), message, fix, parent)
 
 

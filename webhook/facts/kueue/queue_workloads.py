@@ -45,7 +45,7 @@ WORKLOAD_POD_SETS: Final = KUEUE_QUEUE.rule(
 WORKLOAD_RESOURCES: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-resources",
     title="The pods of the Workload request `pods` or a negative amount",
-    why="Kueue counts the pods under the name `pods` itself.",
+    why="Kueue counts the pods under the name `pods` itself, and no pod can request a negative amount.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="validateContainer",
 )

@@ -118,7 +118,9 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
 
 
 def _build_replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
-    """Return a replicated job. TrainJobs share the unchanged jobs of a ClusterTrainingRuntime (`is_own`)."""
+    """Return a replicated job. `is_own`: the job is in a ClusterTrainingRuntime, so TrainJobs share the job if no
+    TrainJob changes its template.
+    """
     if not (is_own and of.is_template_unchanged):
         return of.build_replicated_job()
     return cached_unchanged_job_of_runtime(IdentityKey(of.given), of.count, is_step=of.job is not of.given)

@@ -39,7 +39,7 @@ SHORT_NAMES: Final[Release] = (2, 4)  # names of replicated jobs have at most 20
 KEEPS_CLAIMS: Final[Release] = (2, 4)  # resourcesPerNode does not change a container's claims (kubeflow/trainer#4027)
 IMAGE_EVERYWHERE: Final[Release] = (2, 4)  # the workers of an mpi job get the image too (kubeflow/trainer#4301)
 FLUX_NODES: Final[Release] = (2, 4)  # the flux plugin does not need numNodes (kubeflow/trainer#3904)
-REFUSES_ZERO: Final[Release] = (2, 4)  # numProcPerNode below one is refused by the API server (kubeflow/trainer#3809)
+REFUSES_ZERO: Final[Release] = (2, 4)  # numProcPerNode below 1 is refused by the API server (kubeflow/trainer#3809)
 
 UNKNOWN_RELEASE: Final = MissingObject(
     kind="the release of Kubeflow Trainer",

@@ -113,8 +113,8 @@ RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
 )
 PATCH_MANAGER: Final = TRAIN_JOB.rule(
     "train-job/patch-manager",
-    title="The manager of the runtime patch has no domain",
-    why="Trainer refuses managers without a domain.",
+    title="The manager of the runtime patch does not begin with a domain and a slash",
+    why="Trainer refuses such managers.",
     source="https://github.com/kubeflow/trainer/issues/2782",
     refused_on_updates="",
 )

@@ -154,7 +154,7 @@ def _check_num_proc_matches_launcher(job: MergedTrainJob, launcher: LauncherProc
 
 
 def _fix_for_launcher_number(launcher: LauncherProcesses, gpus: int, job: MergedTrainJob) -> str:
-    """Return the fix for a launcher's number. The option of accelerate is about the processes of all nodes."""
+    """Return the fix for a launcher's number. With accelerate, the option counts the processes of all nodes."""
     return f"set {launcher.option}={gpus * job.number_of_nodes if launcher.by == 'accelerate' else gpus}"
 
 

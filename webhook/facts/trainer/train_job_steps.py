@@ -37,11 +37,8 @@ from webhook.yamltext.placeholders import is_placeholder
 
 INITIALIZER_STEP: Final = TRAIN_JOB.rule(
     "train-job/initializer-step",
-    title="The runtime has no step for the initializer",
-    why=(
-        "Trainer refuses the TrainJob, because the runtime has no replicated job, container or mount for the "
-        "initializer."
-    ),
+    title="The runtime lacks the job, the container or the mount of the initializer",
+    why="Trainer refuses a TrainJob with an initializer if the runtime lacks one of these.",
     source="https://github.com/kubeflow/trainer/pull/3714",
     function="checkInitializer",
 )
@@ -57,8 +54,8 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
 )
 VOLUME_SOURCE: Final = TRAIN_JOB.rule(
     "train-job/volume-source",
-    title="The volume of the merged pod has two sources",
-    why="The patch adds a second source to the volume of the runtime, and the API server refuses the pods.",
+    title="The volume of the merged pod has several sources",
+    why="A volume has one source. If a patch adds a second source, the API server refuses the pods.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",

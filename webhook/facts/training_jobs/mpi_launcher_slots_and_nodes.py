@@ -31,7 +31,7 @@ LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
 )
 ONE_LAUNCHER: Final = TRAINING_JOB.rule(
     "training-job/one-launcher",
-    title="The MPIJob has several launchers",
+    title="The launcher of the MPIJob does not have exactly one replica",
     why="The operator accepts exactly one launcher.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateLauncherReplicaSpec",
@@ -186,7 +186,7 @@ def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Report more ranks than the slots that the hostfile gives mpirun."""
+    """Report more ranks than the slots that the hostfile gives mpirun, or than mpirun may start on the workers."""
     told, hosts, slots = _launch_of_launcher(job), _count_hosts_of_mpirun(job), _slots_per_worker(job)
     if told is None or not hosts:
         return
@@ -262,7 +262,7 @@ def _may_start_processes(launcher: RoleOfJob) -> bool:
 
 
 def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Warn of GPUs that no MPI rank uses."""
+    """Warn of slots that do not fit the ranks or the GPUs, and of GPUs that the launcher cannot see."""
     if job.kind != "MPIJob":
         return
     launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots_per_worker(job)

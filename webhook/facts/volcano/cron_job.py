@@ -38,7 +38,7 @@ SCHEDULE_ZONE: Final = VOLCANO_CRON_JOB.rule(
 )
 TIME_ZONE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/time-zone",
-    title="The time zone does not exist",
+    title="timeZone is not the name of a time zone",
     why="The names of time zones are case-sensitive, as in Europe/Berlin.",
     function="validateCronjobSpec",
 )
@@ -85,7 +85,7 @@ _FIX: Final = "write a schedule such as `0 2 * * *`"
 
 
 def check_cron_job(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of a CronJob's schedule, time zone and name."""
+    """Yield the problems of a CronJob's schedule, time zone, name and starting deadline."""
     cron_job = subject.typed(CronJob)
     yield from _validate_schedule(cron_job.spec)
     yield from _check_time_zone(cron_job.spec)

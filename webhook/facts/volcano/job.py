@@ -63,7 +63,7 @@ REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/replicas",
     title="The task does not set replicas",
     why="Unlike in a Deployment, the default is 0, so the task has no pods.",
-    refused_by="nothing; the job has no pods",
+    refused_by="nothing; the task has no pods",
 )
 NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/no-pods",
@@ -117,7 +117,7 @@ _NOT_PLACED: Final = ("", "none")
 
 
 def validate_tasks(job: Job) -> Iterator[Problem]:
-    """Yield the problems of missing tasks, repeated names, and tasks that need more pods than they have."""
+    """Yield the problems of missing tasks, repeated names, tasks that need more pods than they have, and partitions."""
     tasks = job.spec.tasks
     if not tasks:
         yield _missing_task_problem(job)

@@ -111,7 +111,7 @@ def _check_dependency_cycle(job: Job) -> Iterator[Problem]:
     waiting = find_names_waiting_in_cycles({task.name: task.depends_on.names for task in job.spec.tasks}, job)
     if waiting:
         task = job.spec.tasks_by_name[waiting[0]]
-        message = f"leads to a cycle because {named(sorted(waiting), 'task')} wait for each other"
+        message = f"leads to a cycle of dependencies, so {named(sorted(waiting), 'task')} never start"
         if len(waiting) == 1:
             message = "makes the task wait for itself"
         fix = "remove a dependency so that one task can start first"

@@ -134,7 +134,7 @@ def _check_flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Pro
     if waiting and waiting[0]:
         path = flows[waiting[0]].depends_on.path("targets")
         message, fix = (
-            f"makes flow `{waiting[0]}` wait for itself",
+            f"leads to a cycle of dependencies, so flow `{waiting[0]}` never starts",
             "remove a dependency so that one flow can start first",
         )
         yield FLOW_CYCLE.problem(path, message, fix)

@@ -74,7 +74,7 @@ PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-role",
-    title="The plugin does not know this task",
+    title="The plugin finds no task for a role, or no role for a task",
     why="A plugin finds tasks by name, and does not set up tasks with other names.",
     refused_by="nothing; the plugin leaves tasks out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
@@ -89,7 +89,7 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-variable",
-    title="The command reads a variable that no plugin sets",
+    title="The command reads a variable that no plugin sets in this task",
     why=(
         "The variable is empty in the command. VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, "
         "MPI_HOST from mpi, MASTER_ADDR from pytorch."

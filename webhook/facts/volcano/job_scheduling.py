@@ -232,7 +232,7 @@ def _starts_training(task: Task, subject: Subject) -> bool:
 
 
 def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield a queue with a name that is not a valid label, or with a closed queue above it."""
+    """Yield a queue with a name that is too long for a label, or with a closed queue above it."""
     if not is_placeholder(job.spec.queue):
         yield from _check_queue_name_fits_label(job)
         yield from _check_closed_queue_ancestor(job, subject)

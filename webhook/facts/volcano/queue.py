@@ -378,6 +378,6 @@ def _deletion_problem(name: str, why: str, fix: str) -> Problem:
 
 
 def _deletion_of_used_queue_problem(name: str, pods: int) -> Problem:
-    message = f"should not be deleted while {counted(pods, 'pod')} run in the queue because these pods lose their queue"
+    message = f"should not be deleted while the queue has {counted(pods, 'pod')} because running pods lose their queue"
     fix = f"close the queue ({vcctl_command_for_queue('close', name)}), wait until the pods end, then delete the queue"
     return DELETION_OF_USED.problem("metadata.name", message, fix, name)

@@ -148,14 +148,14 @@ def validate_capability_descendant(queue: Queue, queues: QueueTree) -> Iterator[
 
 
 def _limits_of_capability(queue: Queue) -> Iterator[tuple[str, Quantity]]:
-    """Yield the resources and amounts that the capability of a queue limits."""
+    """Yield the resources that the capability of a queue limits, each with its limit."""
     return (
         (name, most) for name, most in queue.spec.capability.items() if most and is_resource_compared_by_scheduler(name)
     )
 
 
 def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield deserved amounts of children that together exceed the amount of their queue (validateSiblingsSum)."""
+    """Yield deserved amounts of children that together exceed the amount of their parent (validateSiblingsSum)."""
     if excess := first_excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
         message, fix = excess.explain(parent, queue)
         yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
@@ -175,7 +175,7 @@ def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
 
 
 def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
-    """Yield guarantees of children that together exceed the guarantee of their queue (validateSiblingsSum)."""
+    """Yield guarantees of children that together exceed the guarantee of their parent (validateSiblingsSum)."""
     shares = (child.spec.guarantee.resource for child in children)
     if excess := first_excess("guarantee", shares, parent.spec.guarantee.resource):
         message, fix = excess.explain(parent, queue)

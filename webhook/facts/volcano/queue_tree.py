@@ -5,8 +5,8 @@ with its state, or if it is the whole cluster. Manifests have only some queues, 
 only if a site sets its amounts. A queue can use at most its capability and the capability of every parent. A queue
 without a capability can use the whole cluster.
 
-A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The records of
-these rules are in the modules of Jobs, PodGroups and pods.
+A queue that an object names must exist, be open, have no queues below it, and have enough capacity. The modules
+of Jobs, PodGroups and pods declare these rules.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go and podgroups/validate; the
 scheduler admits a PodGroup if its minResources are within the capability of the queue. A queue with children accepts
