@@ -25,6 +25,7 @@ from webhook.facts.resource_units import cpu_count
 from webhook.facts.train_job_pods.releases import NUMBERS_ONLY, TEMPLATES
 from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
 from webhook.rules.problem import Problem
+from webhook.text.wording import counted
 from webhook.typed.fields import Amount, read_whole_number
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.typed.objects import Metadata
@@ -142,7 +143,7 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
         case "flux":
             return _mpi_or_flux_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
         case "xgboost":
-            reason = f"{gpus} GPUs are counted" if gpus else "no GPU is counted"
+            reason = f"Trainer counts {counted(gpus, 'GPU')}" if gpus else "no GPU is counted"
             return ProcessesPerNode(
                 per_node=str(gpus or 1), count=gpus or 1, reason=f"xgboost starts one worker per GPU; {reason}"
             )
@@ -176,12 +177,12 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
     if (number := read_whole_number(per_node)) is not None:
         return ProcessesPerNode(per_node=str(number), count=number, reason="the value of numProcPerNode")
     if per_node == "gpu" or (per_node == "auto" and gpus):
-        reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
+        reason = f"torchrun starts one process per visible GPU; the resources request {counted(gpus, 'GPU')}"
         return ProcessesPerNode(per_node=str(per_node), count=gpus or None, reason=reason)
     if per_node not in ("auto", "cpu"):
         return ProcessesPerNode(per_node=str(per_node), count=quantity.read_count(per_node), reason="as written")
     if cpus := cpu_count(resources.json):
-        reason = f"no GPU is counted, so Trainer counts {cpus} CPUs"
+        reason = f"no GPU is counted, so Trainer counts {counted(cpus, 'CPU')}"
         return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=reason)
     return ProcessesPerNode(per_node="1", count=1, reason="the resources have no GPU and no CPU")
 
@@ -197,7 +198,7 @@ def _mpi_or_flux_processes(
     if (per_node := read_whole_number(explicit)) is not None:
         return ProcessesPerNode(per_node=str(per_node), count=per_node, reason="the value of numProcPerNode")
     if raises and number == 1 and gpus > 1:
-        return ProcessesPerNode(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
+        return ProcessesPerNode(per_node=str(gpus), count=gpus, reason=f"Trainer counts {counted(gpus, 'GPU')}")
     reason = f"the runtime's {name}.numProcPerNode is {number}"
     if number == 1 and not gpus:
         reason += " and no GPU is counted"

@@ -219,7 +219,7 @@ def _check_queue_exists(name: str, path: FieldPath | str, subject: Subject, rule
 
 
 def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
-    """Yield a queue that is closed and accepts no new work."""
+    """Yield a queue that is closed or not yet open, and so accepts no new work."""
     queues = subject.once(read_queues)
     queue = queues.all.get(name)
     if queue is None or not queues.is_whole or queue.state == OPEN:
@@ -267,7 +267,7 @@ def warn_of_amounts_above_capability(
         for resource, amount, most in _amounts_above_capability(needed, queue):
             why = f"spec.capability of the queue{queues.describe_origin(name)} is {most}"
             if queue.name != name:
-                where = "which counts if the capacity plugin has a hierarchy"
+                where = "which counts if the capacity plugin has enableHierarchy"
                 above = f"queue `{queue.name}`{queues.describe_origin(queue.name)} above this queue"
                 why = f"spec.capability of {above} is {most}, {where}"
             needs = Quantity(amount, -3, most.format)
