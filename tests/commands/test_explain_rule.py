@@ -132,7 +132,9 @@ def test_own_policies_are_explained(
         shown = capsys.readouterr().out
         assert shown.startswith("team-label\n\nEvery pod has the label team, which names who pays.\n")
         assert "- Demands: `'team' in object.metadata.?labels.orValue({})`: metadata.labels: must have" in shown
-        assert shown.index("Bad: a Pod without it is denied") < shown.index("Good: a Pod with the label is allowed")
+        assert shown.index("Bad: a Pod without the label is denied") < shown.index(
+            "Good: a Pod with the label is allowed"
+        )
         assert shown.count("```\nmetadata.labels: must have the label team, which names who pays: add it\n```") == 1
 
 

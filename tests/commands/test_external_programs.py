@@ -479,7 +479,7 @@ def test_the_configuration_of_a_repository_starts_nothing(tmp_path, capsys, prog
     assert not ran.exists()
     assert (code, names) == (1, {"lost"})
     assert "note: 1 object unchanged and not audited" in err
-    assert "note: 1 file is compared with nothing, so all of their objects are audited; first " in err
+    assert "note: 1 file could not be compared with the revision, so all objects are audited; first " in err
     run_as_it_is("git", "-C", tree, "show", "--textconv", "HEAD:./same.yaml")
     assert ran.exists()
 
@@ -498,7 +498,7 @@ def test_a_bare_repository_among_the_files_is_not_entered(tmp_path, capsys, prog
     code, names, err = audit(capsys, tree, "--changed-since", "HEAD")
     assert not ran.exists()
     assert (code, names) == (1, {"new"})
-    assert "compared with nothing" not in err
+    assert "could not be compared" not in err
     assert audit(capsys, bare, "--changed-since", "HEAD")[:2] == (1, {"new"})
     assert not ran.exists()
     for each in (bare / "objects").rglob("*"):
@@ -521,8 +521,8 @@ def test_files_of_a_nested_work_tree_are_audited_and_counted(tmp_path, capsys, p
     code, names, err = audit(capsys, tree, "--changed-since", "HEAD", "--jobs", jobs)
     assert (code, names) == (1, {"b", "d"})
     assert "note: 1 object unchanged and not audited" in err
-    assert "note: 2 files are compared with nothing, so all of their objects are audited; first " in err
-    assert "it is in another work tree of git, which was not named" in err
+    assert "note: 2 files could not be compared with the revision, so all objects are audited; first " in err
+    assert "it is in a work tree of git that was not named" in err
     assert audit(capsys, tree, inner, "--changed-since", "HEAD")[:2] == (0, set())  # a named file is compared
     assert not ran.exists()
 

@@ -123,7 +123,7 @@ FATES = {
     ),
     "one webhook that fails open and one that fails closed": (
         ["Fail", "Ignore"],
-        "webhooks with failurePolicy: Fail refuse their requests, and those of the others pass unchecked",
+        "requests to webhooks with failurePolicy: Fail are refused, and all other requests pass unchecked",
     ),
 }
 
@@ -173,22 +173,22 @@ BEHIND = {
     "an unready Pod beside two ready ones": (
         2,
         (True, True, False),
-        [UNREADY, "2 replicas ready, and 1 Pod not; meanwhile the ready ones answer all reviews"],
+        [UNREADY, "2 replicas ready, and 1 Pod not; meanwhile the ready replicas answer all reviews"],
     ),
     "two of three": (
         3,
         (True, True, False),
-        [UNREADY, "2 replicas ready, 3 expected; meanwhile the ready ones answer all reviews"],
+        [UNREADY, "2 replicas ready, 3 expected; meanwhile the ready replicas answer all reviews"],
     ),
     "a third Pod that does not exist": (
         3,
         (True, True),
-        ["2 replicas ready, 3 expected; meanwhile the ready ones answer all reviews"],
+        ["2 replicas ready, 3 expected; meanwhile the ready replicas answer all reviews"],
     ),
     "one replica is ready, but two are wanted": (
         1,
         (True,),
-        ["1 replica ready, 2 expected; meanwhile the ready one answers all reviews"],
+        ["1 replica ready, 2 expected; meanwhile the ready replica answers all reviews"],
     ),
 }
 

@@ -235,7 +235,7 @@ def test_an_unused_exception_is_reported(folder, capsys):
     write(folder, EXCEPTION.replace("def*", "other"))
     _, now, err = found(capsys)
     assert now[NUMBER]["result"] == "fail"
-    assert "note: claimgate.yaml:3:3: exceptions[0]: nothing here needs this exception of ml-platform" in err
+    assert "note: claimgate.yaml:3:3: exceptions[0]: no finding needed this exception of ml-platform" in err
 
 
 ANNOTATED = "{rules: [pod-resources/whole-number], owner: us, reason: for now, expires: '2999-01-31'}"

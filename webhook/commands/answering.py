@@ -24,7 +24,7 @@ from webhook.manifests.webhook_configurations import Webhook, WebhookConfigurati
 from webhook.policy.policy_set import PolicySet
 
 _LONGEST_S: Final = 60.0
-"""Seconds to wait: two phases of thirty seconds, the most that API servers wait for a webhook."""
+"""Seconds to wait. A dry run has two phases, and API servers wait at most 30 seconds for a webhook in each."""
 _UNCHANGED: Final = "[gpu]: Invalid value"
 
 

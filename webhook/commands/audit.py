@@ -1,6 +1,6 @@
 """`claimgate audit`: reviews every object of files, stdin or a cluster, and reports findings with their lines.
 
-The report has the findings as they come, then the sums. Ctrl-C ends the audit early.
+The report lists each finding at once, then the sums. Ctrl-C ends the audit early.
 """
 
 from __future__ import annotations
@@ -224,9 +224,7 @@ def _checked_out_commit(named: Sequence[str]) -> str:
 
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
-    """Return the options of an audit for an administrator. Rules and links are left to the report, which filters
-    findings and adds links.
-    """
+    """Return the options of a review by an administrator. The report selects rules and adds links, not the review."""
     return replace(assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address="")
 
 
@@ -248,7 +246,7 @@ class AuditSource(Protocol):
         ...
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
-        """Return the queues with the demands of the jobs. It is called once, after the last part."""
+        """Return the queues with the demands of the jobs. Call this once, after the last part."""
         ...
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
@@ -324,7 +322,7 @@ class AuditReport:
                 totals.add_problems(publisher.finish_and_remove_stale_reports(is_interrupted=interrupts.is_set))
                 sys.stderr.write(f"note: {publisher.summary}\n")
             if interrupts.is_set:
-                sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
+                sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has only these\n")
             queues = audited.queue_trees(totals.demands) if self.required_contents.queues else ()
             report.end(totals.totals(is_verbose=self._is_verbose, queues=queues, run=about))
         code = totals.exit_code()

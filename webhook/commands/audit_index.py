@@ -3,8 +3,8 @@
 A first walk searches the text of the files for the kinds that policies look up, and decodes only the parts that may
 have such an object. So memory grows only with the objects of these kinds. A CustomResourceDefinition is long, and is
 decoded only if it may serve a version that current releases no longer serve. Charts, and most Deployments, are
-decoded only if they may state the release of a controller. Deployments and StatefulSets that name a device are also
-kept, but only the fields that budgets and autoscalers are compared with.
+decoded only if they may state the release of a controller. Of Deployments and StatefulSets that name a device, only
+the fields that rules compare with budgets and autoscalers are kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from webhook.input.document_stream import SourcePart
 from webhook.yamltext import yamlfile
 
 _SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
-"""Kinds that are reduced to a few fields, because a tree of files can have thousands of them."""
+"""Objects of these kinds are reduced to a few fields, because a tree of files can have thousands of these objects."""
 _KEPT: Final = projection_of_fields(
     frozenset(
         (
@@ -47,10 +47,10 @@ _KEPT: Final = projection_of_fields(
 )
 _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
-"""Matches in a text with the name of a device, or with claims of a container."""
+"""Matches the name of a device, or the claims of a container."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
-"""Matches a letter of `kind` in the form of an escape, and `kind` as an explicit key (`? kind`), which the other
-patterns miss."""
+"""Matches a letter of `kind` that is written as an escape, and `kind` as an explicit key (`? kind`). The other
+patterns miss both."""
 
 
 class AuditIndex(Struct):
@@ -86,7 +86,7 @@ class Indexer(Struct, frozen=True):
     is_whole: bool
 
     def index_parts(self, parts: Iterable[SourcePart]) -> AuditIndex:
-        """Return the objects of all these parts."""
+        """Return the objects of the parts."""
         looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, kustomizations.FLUX)})
         groups = frozenset(group for group, _, _ in read_removed_versions())
         kinds = self.kinds | {(CRD.group, CRD.kind), kustomizations.FLUX}

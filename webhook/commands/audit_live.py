@@ -46,7 +46,7 @@ from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.yamltext.source_line import Place
 
 CLUSTER: Final = "the cluster"
-"""Stands for the name of a file in problems about a cluster."""
+"""Problems about a cluster have this text instead of the name of a file."""
 _SHARD: Final = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 
 

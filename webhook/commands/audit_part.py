@@ -66,9 +66,9 @@ class PartResult(Struct):
     not differ from the revision of --changed-since. skipped: documents that are not objects. unasked: the number of
     objects without a policy, by kind. pods_not_read: the number of objects with pods that are not read, by kind;
     passes of these objects are not reported. warnings: lines about mistakes that are not findings. notes: lines that
-    are printed once for a run, with the place of the first. exceptions: the used exceptions, with the number of uses.
-    ignored: the number of objects that the configuration ignores. hidden: the number of findings that the
-    configuration hides. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
+    are printed once for a run, each with the first place that it is about. exceptions: the used exceptions, with the
+    number of uses. ignored: the number of objects that the configuration ignores. hidden: the number of findings that
+    the configuration hides. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
     could not be compared with a revision, with the reasons. differing: objects that files define differently, with
     the files. recorded: objects of recorded reviews. params: objects of the part that are params of policies and set
     levels of rules. texts: the findings as lines of each format, if a worker process wrote them; then `counts` has
@@ -112,7 +112,7 @@ class FindingLineEncoder(Struct, frozen=True):
     """Writes findings as lines in the worker process, so that the main process only copies text.
 
     Args:
-        formats: the formats of the report; each of them writes a finding without knowing other findings.
+        formats: the formats of the report. Each format writes a finding without knowing other findings.
         filters: selects the reported findings. It has no baseline, because a baseline needs all findings of a run.
         shown: results that get rows in addition to findings.
     """
@@ -231,7 +231,8 @@ class PartAudit:
     ) -> Iterator[Finding]:
         """Evaluate an object once and yield its findings.
 
-        not_applied: why it is never applied, "" if it may be. An assertion may still repeat keys.
+        not_applied: why the object is never applied, "" if it may be. Such an object is skipped, but repeated keys of
+        an assertion are reported.
         """
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
@@ -298,7 +299,9 @@ class PartAudit:
 
 
 def _with_advice_about_long_runs(findings: Iterable[Finding], *, is_shown: bool) -> Iterator[Finding]:
-    """Yield the findings, with warnings about long runs as advice, which is yielded only if it is shown."""
+    """Yield the findings. A warning about long runs becomes advice, and is left out if the report does not show
+    advice.
+    """
     for finding in findings:
         if finding.result is not Result.WARN or finding.is_advice or not finding.rule.id.startswith(_OF_LONG_RUNS):
             yield finding

@@ -41,8 +41,8 @@ class AuditTotals:
         fail_on: frozenset[FailOn],
         requires_input: bool = False,
     ) -> None:
-        """Args: the filters of findings; the configuration; the results that exit with 1 or 3; whether at least one
-        object is required.
+        """Args: the filters of findings; the configuration; the results that make the exit code 1 or 3; whether at
+        least one object is required.
         """
         self.entries = 0
         self.demands: dict[QueueKey, Demand] = {}
@@ -143,19 +143,20 @@ class AuditTotals:
             self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if self._not_compared:
             file, reason = next(iter(self._not_compared.items()))
-            some = counted(len(self._not_compared), "file is", "files are")
-            told = f"{some} compared with nothing, so all of their objects are audited"
+            some = counted(len(self._not_compared), "file")
+            told = f"{some} could not be compared with the revision, so all objects are audited"
             self._print_to_stderr([f"note: {told}; first {file}: {reason}"])
         if not self._unchanged and not is_interrupted:
             self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
         failed = {each.file for each in self._problems}
-        left = [each for each in self._templates.values() if each.chart not in failed]  # failed charts have problems
+        # a chart that failed is reported as a problem
+        left = [each for each in self._templates.values() if each.chart not in failed]
         if template := templates.summarize_templates(left):
             self._print_to_stderr([f"note: {template}"])
         self._print_to_stderr(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
-        """Return the exit code: 2 for unreadable input, otherwise that of the results and --fail-on."""
+        """Return the exit code: 2 for unreadable input, otherwise by the results and --fail-on."""
         denied, warned = self._found.is_denied, self._found.results[Result.WARN]
         if self._problems:
             if count := self._found.with_findings:
@@ -171,7 +172,7 @@ class AuditTotals:
             yield f"--baseline: {counted(len(gone), 'known finding')} gone, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
             if each.expires >= current_day() and each.description not in self._exceptions:
-                told = f"nothing here needs this exception of {each.owner}"
+                told = f"no finding needed this exception of {each.owner}"
                 yield str(self._configuration.problem(("exceptions", number), told))
 
     def totals(self, *, is_verbose: bool, queues: Sequence[QueueTrees] = (), run: RunDescription) -> Totals:

@@ -110,7 +110,7 @@ def command(
     problems = (*problems, *total.problems, *total.broken_lines, *_problem_of_nothing_reviewed(files, total))
     _print_problems(_problem_of_nothing_reviewed(files, total))
     if interrupts.is_set:
-        sys.stderr.write(f"error: interrupted after {total.events} events; the report has these alone\n")
+        sys.stderr.write(f"error: interrupted after {total.events} events; the report has only these\n")
     output.write_to_outputs(outputs, {"text": lambda: backtest_text(total), "json": lambda: backtest_json(total)})
     return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code_of_counts(failing, total)
 

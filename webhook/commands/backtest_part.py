@@ -25,7 +25,7 @@ from webhook.rules.decisions import Decision
 from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
-"""The most namespaces and users that are counted by name. Further ones are counted together, so that memory is
+"""The most namespaces and users that are counted by name. All others are counted under one name, so that memory is
 bounded."""
 OTHERS: Final = "(others)"
 MOST_BROKEN_LINES: Final = 20
@@ -37,8 +37,8 @@ Side: TypeAlias = str
 
 @dataclass(slots=True)
 class RuleCount:
-    """The counts of one rule, and an example: the first request that the rule denied. Without a denial, it is the
-    first with a warning, or else the first without a decision.
+    """The counts of one rule, and an example. The example is the first request that the rule denied, otherwise the
+    first with a warning, otherwise the first that was not decided.
     """
 
     denied: int = 0
@@ -250,7 +250,7 @@ def _findings_of_decisions(
 def _count_differing_denials(
     denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]
 ) -> None:
-    """Count a request under the rules that deny it if only one of the sets denies it."""
+    """If only one of the two sets denies a request, count the request under the rules that deny it."""
     old, new = denied["policies"], denied["against"]
     if bool(old) == bool(new):
         return

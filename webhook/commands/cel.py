@@ -60,14 +60,14 @@ def command(
 ) -> int:
     """Evaluate a CEL expression as kube-apiserver would, and print its value, type and cost.
 
-    Without an expression, on a terminal, it is a prompt. Exits with 0 if there is a value, 1 if the expression fails or
-    a row of --cases is wrong, and 2 if the expression or an input is refused.
+    Without an expression, it starts a prompt on a terminal. Exits with 0 if there is a value, 1 if the expression
+    fails or a row of --cases is wrong, and 2 if the expression or an input is refused.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     made = celpy_engine() if settings.cel_engine == "celpy" else compiled_engine()
     if cases is not None:
         if expression is not None or bindings is not None:
-            raise ConfigurationError("--cases: a corpus has its own expressions and bindings; give no others")
+            raise ConfigurationError("--cases: a corpus has its own expressions and bindings: leave out yours")
         return _run_cases(cases, made, outputs)
     variables = _read_bindings(bindings)
     environment = Environment(

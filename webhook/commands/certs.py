@@ -145,10 +145,11 @@ def rotate(
 ) -> int:
     """Renew certificates in the last third of their life.
 
-    Run it daily or with --every, and with --inject. A new authority is first only trusted. It signs in a later run,
-    after an hour at the earliest, so that no API server gets a certificate that it does not trust yet. The former
-    authority leaves the bundle an hour later. If the certificates were deleted, the authorities that --inject finds in
-    the configurations stay trusted for an hour. Without --name and --service the names stay.
+    Run it daily or with --every, and with --inject. A new authority is first added to the trusted bundle. A run at
+    least an hour later signs a certificate with the new authority, so that no API server gets a certificate that it
+    does not trust yet. The former authority leaves the bundle an hour after that. If the certificates were deleted,
+    the authorities that --inject finds in the configurations stay trusted for an hour. Without --name and --service
+    the certificate keeps its names.
     """
     from certs import keep
     from certs.repeat import repeat

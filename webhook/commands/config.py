@@ -67,7 +67,7 @@ def check(
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("claimgate.yaml"),
 ) -> int:
-    """Write a configuration file that names every field with an example, and sets nothing yet."""
+    """Write a configuration file that shows every field with an example. All lines are comments."""
     try:
         with file.open("x", encoding="utf-8") as written:
             written.write(configuration_template())

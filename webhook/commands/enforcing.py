@@ -1,8 +1,8 @@
 """Checks whether a cluster is ready for claimgate to fail closed, and explains why Pods behind a Service are not ready.
 
-Reads the webhook configurations, the Service, its endpoints, the certificate and the rights, and nothing else. Each
-line names one thing that is missing or could not be read. The status of a Pod is interpreted as kubelet v1.36 and
-kube-scheduler v1.36 write it; logs and events are not read.
+Reads the webhook configurations, the ClusterRole and its binding, the Secret with the certificate, the Service with
+its endpoints, Pods and Deployment, and nodes. Each line names one thing that is missing or could not be read. The
+status of a Pod is interpreted as kubelet v1.36 and kube-scheduler v1.36 write it; logs and events are not read.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ _VOLUME: Final = "tls"
 """The name of the Deployment's volume with the certificate."""
 _REPLICAS: Final = 2
 _MOST_NAMES: Final = 5
-_ANSWERED_BY_ONE: Final = "the ready one answers all reviews"
-_ANSWERED_BY_REST: Final = "the ready ones answer all reviews"
+_ANSWERED_BY_ONE: Final = "the ready replica answers all reviews"
+_ANSWERED_BY_REST: Final = "the ready replicas answer all reviews"
 
 
 class ClusterReader(Struct, frozen=True):
@@ -153,9 +153,7 @@ def steps_before_enforcing(
 
 
 def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
-    """Yield the lines, each with the name of their object before it. If the object cannot be read, yield a line that
-    says this.
-    """
+    """Yield each line after the name of the object. If the object cannot be read, yield a line that says so."""
     try:
         yield from (f"{what}: {each}" for each in lacks)
     except LookupFailed as error:
@@ -171,7 +169,7 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
         case ["Fail"]:
             return "the API server refuses each request that it would send to claimgate (failurePolicy: Fail)"
         case ["Fail", "Ignore"]:
-            return "webhooks with failurePolicy: Fail refuse their requests, and those of the others pass unchecked"
+            return "requests to webhooks with failurePolicy: Fail are refused, and all other requests pass unchecked"
         case _:
             return "all requests pass unchecked (failurePolicy: Ignore)"
 
@@ -286,8 +284,8 @@ def check_certificate(
     secret = cluster.get_or_none(f"/api/v1/namespaces/{service.namespace}/secrets/{name}")
     serving = base64.b64decode((secret or {}).get("data", {}).get("tls.crt", ""))
     if not serving:
-        maker = "the Deployment claimgate-certificates makes it, and its log says why it did not"
-        own = "see to it that caBundle fits a certificate of your own"
+        maker = "the Deployment claimgate-certificates creates it, and its log says why it did not"
+        own = "if you use a certificate of your own, check that caBundle fits it"
         yield f"unknown, because no Secret {service.namespace}/{name} with tls.crt exists: {maker}; {own}"
         return
     try:

@@ -29,8 +29,8 @@ _MAX_STDERR_BYTES: Final = 1 << 14
 _MAX_MESSAGE: Final = 500
 """Characters of a program's standard error that a message quotes."""
 _WARNINGS: Final = ("# Warning: ", "walk.go:")
-"""The beginnings of warnings of kustomize about deprecated fields, and of helm about links. They are removed, because
-a message has no room for them beside the cause of a failure.
+"""Warnings of kustomize about deprecated fields, and of helm about links, begin with these texts. A message leaves
+these warnings out, so that it has room for the cause of a failure.
 """
 _LIMITS: Final = {"RLIMIT_DATA": 4 << 30, "RLIMIT_AS": 32 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
 """The most bytes of memory, of address space, of a written file and of a core dump. Only Linux can limit another
@@ -45,7 +45,7 @@ _WITHOUT_NETWORK: Final = {
 }
 """Keeps git, and HTTP clients written in Go, from the network on systems without network namespaces."""
 _WITH_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "https"}
-"""Lets git fetch only over https, so no files of this machine, and nothing that needs an SSH key."""
+"""Lets git fetch only over https: not from files of this machine, and not with an SSH key."""
 _GIT: Final = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -59,7 +59,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
     """A program to start.
 
     Args:
-        program: its name, which is searched in PATH.
+        program: the name, which is searched in PATH.
         options: the subcommand and options, which never come from an audited file.
         operands: names and paths. None of them may begin with `-`.
         separator: the word that ends the options; "" for a program without one.

@@ -1,13 +1,13 @@
 """Copies folders for programs that follow every link. The copies have no links to places outside of the named
 folders.
 
-The copy has the whole paths of the folders, so that a path such as `../base` leads to the same folder.
+A copy keeps the whole path of its folder, so that `../base` leads from a copy to the copy of the same folder.
 
 A kustomization is copied with the folders that it uses. A kustomization that uses a file outside of the audited
 folder is refused. kustomize enters each folder that a kustomization names, also outside of the audited folder, and
-clones entries that look like addresses. Like Go's JSON, it ignores the case of keys and reads the last of equal keys.
-So in the copy, each kustomization is written anew from the value that was checked. Source: sigs.k8s.io/kustomize api
-v0.20 internal/target/kusttarget.go.
+clones entries that look like addresses. Like Go's JSON decoder, kustomize ignores the case of keys, and reads the
+last of equal keys. So in the copy, each kustomization is written anew from the value that was checked. Source:
+sigs.k8s.io/kustomize api v0.20 internal/target/kusttarget.go.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class FolderCopies:
         self._bytes = 0
 
     def root_of(self, path: str) -> str:
-        """Return the named folder that contains a path without links; "" for a path outside, or in a folder of
-        git.
+        """Return the named folder that contains a path without links; "" if no named folder does, or the path is in
+        `.git` or a similar folder.
         """
         for root in self._roots:
             if Path(path).is_relative_to(root) and PRIVATE_FOLDERS.isdisjoint(Path(path).relative_to(root).parts):
@@ -93,7 +93,9 @@ class FolderCopies:
                 self._copy_file(at)
 
     def _copy_link(self, path: str) -> tuple[str, ...]:
-        """Copy a link with a target inside the named folders, and return the target, which must also be copied."""
+        """If the target of a link is in a named folder, copy the link and return the target, which the caller must
+        also copy. Otherwise return nothing.
+        """
         link = InputFile(path, self.root_of(path))
         target = os.path.realpath(path)
         if not self.root_of(target):

@@ -65,7 +65,7 @@ _WAIT_S: Final = 10.0
 
 @dataclass(slots=True)
 class PolicyFollower:
-    """Keeps one cluster up to date. Remembers the state that it has seen.
+    """Keeps the registration in one cluster up to date. Remembers what it has printed and written.
 
     Attributes:
         name: the name of both webhook configurations.
@@ -112,8 +112,8 @@ class PolicyFollower:
         seen = self.stored.revision(), versions, self.exempt()
         if seen != self._seen:
             self._conditions = tuple(self._update_registration_and_rights(current, role))
-            # new rights of this account change no resourceVersion, so while rights are missing, every run checks
-            # again
+            # a new right of this account changes no object that is watched, so every run checks again while a right
+            # is missing
             self._seen = None if any(_lacks_rights(each) for _, each in self._conditions) else seen
         self._writer.write((stored, conditions, None) for stored, conditions in self._conditions)
         if self._writer.error:

@@ -61,8 +61,8 @@ _OWN_CONFIGURATION: Final = frozenset(
 _OBJECT_ID: Final = re.compile(r"[0-9a-f]{40,64}")
 _FILE_OF_TREE: Final = re.compile(rb"100(?:644|755|664) blob ([0-9a-f]+)\t(.+)", re.DOTALL)
 _OWNER: Final = "dubious ownership"
-_IN_OTHER_TREE: Final = "it is in another work tree of git, which was not named"
-_NOT_STORED: Final = "git has not stored what it was, or stores it elsewhere"
+_IN_OTHER_TREE: Final = "it is in a work tree of git that was not named"
+_NOT_STORED: Final = "git does not have its text at the revision"
 
 
 class _WorkTree(Struct, frozen=True):

@@ -4,7 +4,7 @@
   not start. Reads Deployments and the ConfigMaps that they mount, not Helm values or kustomizations.
 - Mistakes in ConfigMaps with parameters, and edits of shipped ConfigMaps that the next upgrade reverts.
   metadata.managedFields names the manager of each key. A value that the installing tool set is not an edit, even if
-  it differs from the shipped value: the site's folder or Helm values have it.
+  it differs from the shipped value, because it comes from the site's folder or Helm values.
 - Objects of earlier versions that this version does not install. `kubectl apply` deletes nothing, so they stay active
   after an upgrade. Helm deletes them.
 """
@@ -60,7 +60,7 @@ class MountedConfiguration(Struct, frozen=True):
     """A key of a ConfigMap that a Deployment mounts as its configuration file.
 
     has_own_policies: whether the server loads policies that this command cannot read. Rules that are unknown here may
-    belong to them.
+    belong to these policies.
     """
 
     config_map: str
@@ -168,8 +168,8 @@ def _mounted_configurations(deployments: Iterable[Mapping[str, Any]]) -> Iterato
 
 
 def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
-    """Yield a sentence about each key of a shipped ConfigMap that was edited in the cluster, with the place to set it
-    instead.
+    """Yield a sentence about each key of a shipped ConfigMap that was edited in the cluster, with the place where the
+    site should set it.
 
     Args:
         cluster: where to look.
@@ -233,7 +233,8 @@ def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]
 
 
 class RemovedObject(Struct, frozen=True, kw_only=True):
-    """An object in the namespace of claimgate that earlier versions of deploy/ had. `version` is the last of them.
+    """An object in the namespace of claimgate that earlier versions of deploy/ had. `version` is the last version
+    that had it.
 
     api: the path of the API group and version, such as `/apis/batch/v1`. effect: what happens if the object stays, as
     the end of a sentence.

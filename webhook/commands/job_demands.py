@@ -75,7 +75,9 @@ def add_demand(
 
 
 def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
-    """Return the queues of Kueue and of Volcano, each only if it has queues, or jobs in unknown queues."""
+    """Return the queues of Kueue, then those of Volcano. A project without queues is left out, unless jobs name
+    queues.
+    """
     kueue = QueueTrees("Kueue", read_queue_overview(ClusterView(cluster, "")), demands)
     volcano = QueueTrees("Volcano", read_volcano_overview(ClusterView(cluster, "")), demands)
     return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.find_unknown_queues()))

@@ -98,10 +98,15 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 
 
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
-    """Return the wanted configurations. A webhook that only the policies of files need is added without rules.
+    """Return the wanted configurations. Each webhook of `of_files` that they lack is added without rules.
 
-    With a stored policy about any Pod, the policies of files need no separate webhook for Pods. This webhook is kept,
-    because otherwise each upgrade would install it again, and without a caBundle.
+    If a stored policy is about any Pod, the wanted configurations have no separate webhook for the Pods that policies
+    of files are about. Without rules, this webhook stays in the cluster. Otherwise each upgrade would install it
+    again, without a caBundle.
+
+    Args:
+        wanted: the configurations for all policies.
+        of_files: the configurations for the policies of files alone.
     """
     by_kind = {one["kind"]: one["webhooks"] for one in of_files}
     return [

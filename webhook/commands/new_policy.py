@@ -72,13 +72,13 @@ def _text_of_policy(choice: NewPolicyOptions) -> str:
     ]
     if choice.expands:
         lines += [
-            "    # Ask it about the pod templates of Jobs, TrainJobs, RayJobs and others too. `object` is then the",
-            "    # template as a Pod, and `request` is that of the workload.",
+            "    # Also evaluate this policy on the pod templates of Jobs, TrainJobs, RayJobs and other workloads.",
+            "    # `object` is then the template as a Pod, and `request` is the request of the workload.",
             "    claimgate.dev/expand: pods",
         ]
-    lines += ["spec:", "  failurePolicy: Fail # where an expression cannot be evaluated, the request is denied"]
+    lines += ["spec:", "  failurePolicy: Fail # if an expression cannot be evaluated, the request is denied"]
     if choice.has_param:
-        lines.append("  paramKind: {apiVersion: v1, kind: ConfigMap} # the binding says which one `params` is")
+        lines.append("  paramKind: {apiVersion: v1, kind: ConfigMap} # the binding names the object that `params` is")
     lines += [
         "  matchConstraints:",
         "    resourceRules:",
@@ -107,7 +107,7 @@ def _lines_of_mutation(choice: NewPolicyOptions) -> Iterator[str]:
     yield "  matchConditions:"
     yield "  - name: has-no-label # so that the change is made once, and a value that a user set stays"
     yield f'''    expression: "!({_label_expression(choice)} in {_LABELS})"'''
-    yield "  reinvocationPolicy: IfNeeded # ask again when another policy has changed the object"
+    yield "  reinvocationPolicy: IfNeeded # evaluate again if another policy has changed the object"
     yield "  mutations:"
     yield "  - patchType: ApplyConfiguration"
     yield "    applyConfiguration:"
@@ -170,7 +170,7 @@ def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
     yield from _lines_of_case(
         "a Pod with the label is allowed", _lines_of_pod(", labels: {team: vision}"), ["    allowed: true"]
     )
-    yield from _lines_of_case("a Pod without it is denied", _lines_of_pod(""), denied)
+    yield from _lines_of_case("a Pod without the label is denied", _lines_of_pod(""), denied)
     if choice.expands:
         denied = ["    allowed: false", f'    message: "spec.template.{told}"']
         yield from _lines_of_case("a Job without the label in its template is denied", _lines_of_job("app: a"), denied)
@@ -199,7 +199,7 @@ def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
     if choice.expands:
         added = "{op: add, path: /spec/template/metadata/labels/team, value: unassigned}"
         patched = ["    allowed: true", f"    patch: [{added}]"]
-        yield from _lines_of_case("the template of a Job gets it too", _lines_of_job("app: a"), patched)
+        yield from _lines_of_case("the template of a Job gets the label", _lines_of_job("app: a"), patched)
     kept = ["    allowed: true", "    patch: []"]
     yield from _lines_of_case("a Pod with the label keeps it", _lines_of_pod(", labels: {team: vision}"), kept)
     yield from _lines_of_case("a Service is not matched", _OTHER, ["    allowed: true", "    matched: false"])
@@ -233,7 +233,8 @@ def command(
 
     The policy requires the label `team` on Pods, or sets the label with --mutate. Change the policy and its cases.
 
-    With --case, each new case expects the current answer of the policies in the folder. Check this answer first.
+    With --case, each new case expects the current answer of the policies in the folder. Check that this answer is
+    right.
     """
     wrong = names.dns1123_subdomain_errors(name)
     if wrong:

@@ -51,7 +51,7 @@ def complete_output(*formats: str) -> Callable[[str], list[str]]:
 
 FilesByOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--filename", "-f", metavar="FILE", help="The same as the argument, as in kubectl; repeatable."),
+    typer.Option("--filename", "-f", metavar="FILE", help="Also read this file or folder, as kubectl -f; repeatable."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""`claimgate policies`: writes, lists, checks, exports and converts policies, and prints the reference of rules."""
 
 from __future__ import annotations
 
@@ -145,10 +145,10 @@ def check(
 ) -> int:
     """Compile every policy, and report mistakes.
 
-    Types each expression by the kinds that the policy matches, and evaluates it on small and full valid objects of
-    these kinds, with and without optional fields. Reports expressions that fail on a valid object, wrong types, rules
-    that match nothing, conditions that never change, policies without a binding, and mutations that change their own
-    result.
+    Checks the types in each expression against the kinds that the policy matches, and evaluates the expression on
+    small and full valid objects of these kinds, with and without optional fields. Reports expressions that fail on a
+    valid object, wrong types, rules that match nothing, conditions that never change, policies without a binding, and
+    mutations that change their own result.
 
     Objects of a custom kind are made from its CustomResourceDefinition, which is read from the same files. Without the
     definition, expressions that read more than metadata are not tried, and the kind is named.
@@ -159,8 +159,8 @@ def check(
     --verbose shows what each policy covers, its cost, and whether API servers can evaluate it, also after `export`. The
     cost is the worst case of the API server's cost model, which stops an expression at 1,000,000.
 
-    Exits with 1 if a policy or PolicyException has such a mistake, and with 2 if a policy does not compile, or its
-    params name a rule that does not exist.
+    Exits with 1 if a policy or PolicyException has a mistake, and with 2 if a policy does not compile, or its params
+    name a rule that does not exist.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded, exceptions = _load_policies_and_exceptions(folder, settings)

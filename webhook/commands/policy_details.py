@@ -124,8 +124,8 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
-    """Yield the resources with pods that an expanded policy cannot evaluate. With `partly`, yield those with pods
-    that it can evaluate in part.
+    """Yield the resources with pods that an expanded policy cannot evaluate. With `partly`, yield the resources with
+    pods that the policy can evaluate in part.
     """
     for row in loaded.table.rows if policy.expands else ():
         if has_pods_in_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
@@ -231,9 +231,10 @@ def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
     yield f"covers: {_coverage_as_text(one)}"
     if one["evaluatedInPart"]:
         kinds = ", ".join(one["evaluatedInPart"])
-        yield f"evaluated in part, in files: the pods of {kinds}, as far as fields of the object say what is in them"
+        yield f"evaluated in part, in files: the pods of {kinds}, as far as the object has their fields"
     if one["notEvaluated"]:
-        yield f"not evaluated: the pods of {', '.join(one['notEvaluated'])}, which their controllers make of parts"
+        kinds = ", ".join(one["notEvaluated"])
+        yield f"not evaluated: the pods of {kinds}, because controllers assemble them from several fields"
     yield f"worst-case cost: {_cost_as_text(WorstCaseCost(**one['worstCase']))}"
     yield f"portable: {_portability_as_text(one)}"
     yield from (f"hard to read: {text}" for text in one["hardToRead"])

@@ -27,7 +27,7 @@ class Progress:
     Args:
         total_bytes: the number of bytes to read; 0 if unknown.
         what: the name of the counted things, in the plural.
-        is_shown: whether a bar may be shown; not if stdout writes to the same terminal meanwhile.
+        is_shown: whether a bar may be shown. False if text is written to the same terminal meanwhile.
         clock: returns monotonic seconds.
     """
 
@@ -52,7 +52,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, count: int) -> None:
-        """Count bytes that were read, and the things in them."""
+        """Add to the number of bytes that were read, and to the number of counted things."""
         self._count += count
         self._size_bytes += size_bytes
         elapsed = self._clock() - self._began

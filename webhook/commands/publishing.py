@@ -30,7 +30,7 @@ WRITES_PER_S: Final = 20.0
 WRITE_S: Final = 10.0
 """The most seconds of one write."""
 _MOST_NAMED: Final = 10
-"""The most reports that were not written, for which an error is shown."""
+"""Errors are shown for at most this many reports that were not written."""
 _MOST_UNANSWERED: Final = 5
 """After this many writes in a row without an answer, no more writes are tried."""
 
@@ -53,10 +53,10 @@ class ReportPublisher:
         Args:
             connection: the API server.
             api: the kinds of reports.
-            scope: which objects are audited; reports of others are not changed.
+            scope: which objects are audited. Reports about other objects are not changed.
             fails_only: whether an object that passes every policy gets no report.
-            read: group and name of the kinds of which all objects were read, complete at the end. Reports about other
-                kinds are not removed.
+            read: group and name of each kind of which all objects were read. The set is complete only at the end.
+                Reports about other kinds are not removed.
             wait: waits for a number of seconds.
 
         Raises:

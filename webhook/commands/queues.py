@@ -60,9 +60,9 @@ def command(
 ) -> int:
     """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
 
-    For each resource of a flavor: the quota of the queue, the most that it can have if nothing else runs, and the
-    usage. For a cohort: the quota that its members share. Obstacles say why a queue admits nothing, for example because
-    it is stopped. Missing objects count as obstacles in a cluster, or with --context-is-whole.
+    For each resource of a flavor: the quota of the queue, the most that the queue can use if nothing else runs, and
+    the usage. For a cohort: the quota that its members share. Obstacles say why a queue admits nothing, for example
+    because it is stopped. Missing objects count as obstacles in a cluster, or with --context-is-whole.
 
     Exits with 0 if every queue can admit something, 1 if a queue has an obstacle, and 2 if nothing could be read.
     """

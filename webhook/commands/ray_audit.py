@@ -65,7 +65,7 @@ def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) ->
     Args:
         ray: the address, "" if the option is not given.
         named: the named files.
-        others: the values of these options, by their flags.
+        others: the values of the options that need the files on this machine, by flag.
     """
     if not ray:
         return

@@ -32,7 +32,7 @@ from webhook.yamltext.input_files import InputFile
 LOCAL: Final = "local"
 """The address that means to start Ray on this machine."""
 _STORE_BYTES: Final = 256 << 20
-"""Memory for results that were not yet read, of a Ray that is started on this machine."""
+"""Bytes of memory for results that were not yet read, if Ray is started on this machine."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 _ENVIRONMENT: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends no usage data

@@ -53,7 +53,7 @@ _LOCAL: Final = "file://"
 _MOST_NESTED: Final = 16
 """The most levels of dependencies that are added; authors of charts choose this depth."""
 _LOGGED: Final = '] "command failed" err='
-"""The text that kubectl writes before the cause of a failure. Before it are a time and a line of source: `E1128
+"""kubectl writes this text before the cause of a failure. Before this text are a time and a line of source: `E1128
 22:10:19.5 7284 run.go:72`."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 

@@ -104,7 +104,9 @@ def command(
     if server:
         _refuse_options_of_server(settings, explains=explain)
     if record and server:
-        raise ConfigurationError("--record: needs what was looked up, which a server does not tell; leave out --server")
+        raise ConfigurationError(
+            "--record: a server does not return the objects that policies looked up: leave out --server"
+        )
     if ca and not server:
         raise ConfigurationError("--ca: is only used with --server; add --server or leave out --ca")
     policies = f"those of {server}" if server else assembly.describe_policy_sets_in_use(settings)
@@ -133,8 +135,8 @@ def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> No
 class ReplayBackend(Struct, frozen=True):
     """Answers the reviews of a replay, in this process or from a server. The rules of a server are unknown.
 
-    `sent` returns the request for a document, and what answers it. `problems` are mistakes in inputs that are params.
-    `notes` returns the notes about the context after the last answer.
+    `sent` returns the request for a document, and the object that answers the request. `problems` are mistakes in
+    inputs that are params. `notes` returns the notes about the context after the last answer.
     """
 
     sent: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]
@@ -180,9 +182,9 @@ def _local_backend(
 
 
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
-    """Yield the files and objects of all reviews, with namespaces, as a cluster would store them after all reviews.
-
-    For each review, webhook.cluster.layered hides the change of this review.
+    """Yield the file and the object of each review, as a cluster would store the object after all reviews. An object
+    without a namespace gets the namespace of its request. Each review must be answered as before its own change;
+    webhook/cluster/layered.py hides this change.
     """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))

@@ -328,7 +328,7 @@ def _lines_of_rules(title: str, rules: Mapping[str, WithheldCount]) -> Iterator[
             place = "/".join(filter(None, (last.namespace, last.name)))
             yield f"          newest: {last.time} {last.operation} {last.kind} {place} ({last.place})"
         setting = f"`levels: {{rules: {{{rule}: warn}}}}` in claimgate.yaml"
-        yield f"          to spare it: {setting if '/' in rule else '`validationActions: [Warn]` in its binding'}"
+        yield f"          to warn instead: {setting if '/' in rule else '`validationActions: [Warn]` in its binding'}"
 
 
 _SHOWN: Final = 5

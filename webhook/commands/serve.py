@@ -1,7 +1,7 @@
 """`claimgate serve`: starts the webhook server with its policies, cluster view and certificates.
 
 Knows flags, and which part watches which files. FastAPI, the module for certificates and the kubernetes package are
-imported when they are first needed, because a rollout waits for the start.
+imported when they are first needed, so that the server starts quickly.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from webhook.settings.serving import ServerSettings
 def command(*, settings: ServerSettings) -> int:
     """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 
-    The server applies changed policies, context and certificates while it runs. If a new file is broken, the server
-    keeps the last good one, and /readyz?verbose says so.
+    The server applies changed policies, context and certificates while it runs. If a new file has a mistake, the
+    server keeps the last good file, and /readyz?verbose says so.
     """
     started = time.perf_counter()
     for used in (message_texts, regex_api):

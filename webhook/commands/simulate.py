@@ -55,7 +55,7 @@ _TEMPLATES: Final = frozenset(
         *("WorkflowTemplate", "ClusterWorkflowTemplate", "Task", "Pipeline"),
     )
 )
-"""Kinds with objects that start nothing."""
+"""Objects of these kinds start no pods."""
 
 
 @options.add_flags_of_door(ReviewSettings, "simulate")
@@ -65,7 +65,7 @@ def command(
     ] = "",
     *,
     filename: Annotated[
-        str, typer.Option("--filename", "-f", metavar="FILE", help="The same as the argument, as in kubectl.")
+        str, typer.Option("--filename", "-f", metavar="FILE", help="FILE as an option, as kubectl -f.")
     ] = "",
     live: Annotated[bool, typer.Option("--live", help="Look up objects in the cluster of kubectl.")] = False,
     kubeconfig: Annotated[

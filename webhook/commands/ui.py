@@ -90,7 +90,7 @@ def mistakes_of_policies(loaded: PolicySet, how: Options) -> list[dict[str, Any]
 
 
 def files_of_drafted_suite(question: Question, how: Options) -> dict[str, str]:
-    """Return the texts of `policy.yaml` and `suite.yaml`. In a folder with both, `claimgate test` passes now.
+    """Return the texts of `policy.yaml` and `suite.yaml`. In a folder with both files, `claimgate test` passes.
 
     Raises:
         InputError: a text cannot be read, or there is no object or no policy.

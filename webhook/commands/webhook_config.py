@@ -237,8 +237,8 @@ def _exempt_conditions(configuration: ConfigurationFile) -> tuple[tuple[str, str
 
 
 def _exempt_conditions_of_file(settings: Settings) -> Callable[[], tuple[tuple[str, str], ...]]:
-    """Return a function that returns the conditions of the file at that time. While the file has a mistake, the
-    earlier conditions stay.
+    """Return a function that reads the conditions from the configuration file. While the file has a mistake, the
+    function returns the conditions of the last good file.
     """
     path = settings.configuration.path
     file = ReloadableValue(
@@ -398,8 +398,8 @@ def _client_config_at(client: Mapping[str, Any], path: str) -> Manifest:
 
 
 def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
-    """Return the client configuration without path and caBundle, and the namespaces to exclude: that of the Service
-    must not depend on the webhook.
+    """Return the client configuration without path and caBundle, and the namespaces to exclude. The namespace of the
+    Service is one, because it must not depend on the webhook.
     """
     if url:
         parts = urlsplit(url)
