@@ -34,9 +34,9 @@ from webhook.text.caches import bytes_of_all_caches
 class LazyPages:
     """Answers everything but reviews: probes, and the pages of a FastAPI application that is created later.
 
-    Its import and creation take a tenth of a start, and neither reviews nor probes need it: they happen in a thread,
-    started with `load`, or in the first call for a page. If it fails, all waiting calls raise the error, and the next
-    call tries again.
+    To import FastAPI and create the application takes a tenth of the start, and neither reviews nor probes need it.
+    So this happens in a thread that `load` starts, or in the first call for a page. If it fails, all waiting calls
+    raise the error, and the next call tries again.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LazyPages:
         self._loading: asyncio.Future[AsgiApp] | None = None
 
     async def load(self) -> AsgiApp:
-        """Return the application; the first call creates it, and all others wait for that one."""
+        """Return the application; the first call creates it, and other calls wait for the first call."""
         if self._loading is None:
             self._loading = asyncio.ensure_future(asyncio.to_thread(self._create))
         loading = self._loading
@@ -94,7 +94,7 @@ class _PageRequestTurns:
         self._begun = thread_time()
 
     def charge_turn(self) -> None:
-        """Charge for the time since the turn began; nothing while none has begun."""
+        """Charge for the time since the turn began; nothing if no turn has begun."""
         if self._begun is not None:
             self._scheduler.worked(self._tenant, thread_time() - self._begun)
             self._begun = None
@@ -168,7 +168,7 @@ def create_application(
         from webhook.server.pages import create as create_pages
 
         gauges = contents.gauges
-        asyncio.run(Exposition(Counters(), gauges, version="").text())  # its imports for the first text need 80 ms
+        asyncio.run(Exposition(Counters(), gauges, version="").text())  # the imports for the first text take 80 ms
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         metrics = Exposition(counters, shown, version=__version__).text
         return create_pages(metrics, version, contents.policies)
@@ -189,6 +189,6 @@ def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEn
         "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy_worker_count),
         "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting_review_count),
         "inflight_body_bytes": ("Bytes reserved for bodies above 64 KiB.", lambda: bodies.reserved),
-        "user_cache_bytes": ("Bytes of all that is kept of what users write, at most.", bytes_of_all_caches),
+        "user_cache_bytes": ("The most bytes of cached texts that users write.", bytes_of_all_caches),
         "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting_call_count),
     }

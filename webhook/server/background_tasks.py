@@ -1,7 +1,7 @@
-"""Background work that outlives its failures: a coroutine that fails is noted, counted and started again.
+"""Runs coroutines in the background, and starts a coroutine again after it fails.
 
-Knows coroutines and waits, and not their work. Nothing reports an asyncio task that fails: if the watch of policy files
-ended, changed policies would never be served, although readiness stays green. The log has the type and place of a
+Knows nothing of the work of the coroutines. asyncio does not report a task that fails: if the watch of policy files
+ended, changed policies would never be served, although the server stays ready. The log has the type and place of a
 failure, and never its text, which may quote an object.
 """
 

@@ -1,12 +1,11 @@
 """Runs one piece of work in a forked child of this process, with a deadline and a memory limit.
 
-A child has the state of the process at the moment of the fork: policies, context and view of the cluster, without
-a copy being sent. So a reload in between can never mix two sets in one answer, and all memory is given back when the
-child ends. The server's own workers are forked by a process in between (fork_server.py).
+A child has the policies, the context and the view of the cluster that the process had at the moment of the fork.
+Nothing is sent to the child. So a reload can never mix two sets of policies in one answer, and all memory is given
+back when the child ends. The server's workers are forked by a separate process (fork_server.py).
 
-Alternatives that were not chosen: a pool of long-lived workers (each reload and each event of a watch would have to be
-sent to all of them, and be the same in all when an answer is made), subinterpreters (they share the process: one cannot
-be killed, and its memory not bounded), threads (the same, and they hold the interpreter's lock).
+Alternatives: long-lived workers would need each reload and each event of a watch at the same moment. Subinterpreters
+and threads share one process, so that none can be killed or get its own memory limit.
 
 A fork copies only the thread that calls it. Locks of other threads at that moment stay locked in the child. So the
 child logs nothing, takes no lock of the server, closes every inherited socket, and is killed at its deadline in any
@@ -78,7 +77,7 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
 
 
 def fork_with_channel(run: Callable[[socket.socket], NoReturn]) -> Child:
-    """Fork this process, and return the child, which does `run` with its end of the channel.
+    """Fork this process. The child calls `run` with its end of a channel; return the child with the other end.
 
     Raises:
         OSError: the system cannot start another process.
@@ -97,7 +96,7 @@ def fork_with_channel(run: Callable[[socket.socket], NoReturn]) -> Child:
 
 
 async def read_exactly(channel: socket.socket, count: int) -> bytes | None:
-    """Read `count` bytes from the channel of a child, or return None when the child ended before."""
+    """Read `count` bytes from the channel of a child, or return None if the channel ends before."""
     loop, received = asyncio.get_running_loop(), bytearray()
     while len(received) < count:
         try:
@@ -111,13 +110,14 @@ async def read_exactly(channel: socket.socket, count: int) -> bytes | None:
 
 
 def fork_without_warning() -> int:
-    """Fork this process: return the number of the child, and 0 in it.
+    """Fork this process. Return the process id of the child; in the child, return 0.
 
     Raises:
         OSError: the system cannot start another process.
     """
     with warnings.catch_warnings():
-        # Python 3.12 warns of every fork of a process with threads; the module's text says what is done about them
+        # Python 3.12 warns of every fork of a process with threads; the docstring of this module says how a child
+        # avoids locked locks
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
@@ -143,7 +143,8 @@ def answer_and_exit(  # pragma: no cover - in a child, where coverage is not mea
 
 def detach_from_parent(channel: socket.socket) -> None:
     """Make a process that was forked just now independent of its parent: all inherited sockets but `channel` are
-    closed, signals have their defaults, memory that the parent has free is given back, and the loop goes first.
+    closed, signals have their defaults, free memory of the parent is given back, and the priority is lower than the
+    server's.
     """
     sys.unraisablehook = _report_unraisable
     gc.freeze()  # otherwise the first collection would copy every page that it walks
@@ -165,7 +166,8 @@ def _reset_signals() -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the server decides
+    # Ctrl-C reaches all processes of the group, and the server ends its children
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _limit_memory(memory_bytes: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 State: TypeAlias = Literal["handshake", "first_byte", "headers", "body", "serving", "idle", "goodbye"]
-"""The event that the server waits for: `serving` means none, because the client waits for its answer."""
+"""What the server waits for. `serving` means nothing, because the client waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +20,14 @@ class ConnectionTimeouts:
 
     Attributes:
         handshake_s: for the TLS handshake.
-        first_byte_s: from then to the first byte of a request.
+        first_byte_s: from the handshake to the first byte of a request.
         headers_s, body_s: for all headers, for the whole body.
-        held_s, held_bytes_per_s: memory is held for a large body, so after the first seconds it must arrive at this
-            pace; 20 MiB may take 7 s, so that the next call in the queue still has time for its own body.
-        answer_s: to read what was sent.
-        goodbye_s: to close its side.
-        idle_s: between requests; an API server reuses idle connections for 90 s, and does not retry a POST that meets
-            a closed one.
+        held_s, held_bytes_per_s: memory is reserved for a large body, so after `held_s` the body must arrive at this
+            pace. 20 MiB may take 7 s, so that the next call in the queue still has time for its own body.
+        answer_s: to read the answer.
+        goodbye_s: to close the client's side of the connection.
+        idle_s: between requests; an API server reuses idle connections for 90 s, and does not retry a POST if the
+            connection was just closed.
     """
 
     handshake_s: float = 5.0
@@ -60,7 +60,7 @@ class ClientClock:
     _large_body_bytes: int | None = None
 
     def enter(self, state: State) -> None:
-        """Wait for something else from now on."""
+        """Wait for another event from now on."""
         self.state = state
         self.since = self.loop.time()
         self._paused_at = self._large_body_bytes = None

@@ -1,12 +1,13 @@
-"""Chooses the connections that the server ends: at the limit of a port, for their buffers, for late clients, at a stop.
+"""Chooses the connections that the server ends: above the limit of a port, with full buffers, with late clients, at a
+stop.
 
-Knows connections by their own reports, and neither sockets nor TLS. A new connection is always accepted. So a client
-that fills the port with connections, idle or half open, cannot lock the API server out; it only ends older connections,
-first its own, because the address with the most connections loses one.
+Connections report their state; this module knows neither sockets nor TLS. A new connection is always accepted. So a
+client that fills the port with connections, idle or half open, cannot lock the API server out. At the limit, the
+address with the most connections loses one.
 
-HTTP/1.1 has no way to end an idle connection that the client may be using at this moment. An idle connection is closed
-only while nothing of a request is here, not even in the system's buffers, and few are closed between two looks at the
-sockets.
+In HTTP/1.1, a client may send a request at the moment at which the server closes the idle connection. So an idle
+connection is closed only if no byte of a request has arrived, not even in the system's buffers, and few are closed
+between two polls of the sockets.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ from webhook.server.http_connection import HttpConnection
 from webhook.server.request_body import ReadingPace
 
 MAX_HELD_BYTES: Final = 6 * 1024 * 1024
-"""The bytes of all connections that have no answer yet. A thousand connections with half a body of 60 KB would hold 60
-MB. A thousand reviews of usual size make 6 MB."""
+"""Above this number of bytes in all connections without an answer, slow connections are ended. A thousand reviews of
+usual size make 6 MB; a thousand unfinished bodies of 60 KB would make 60 MB."""
 _MOST_HELD_BYTES: Final = 32 * 1024 * 1024
-"""The bound for all connections together. A thousand connections may send 240 MB at one moment. An API server sends
-less: it has some hundreds of requests in flight, and only a few large bodies are read at a time."""
+"""Above this number of bytes, the connections that hold the most are ended, slow or not. A thousand connections may
+send 240 MB at one moment. An API server sends less: it has some hundreds of requests in flight, and only a few large
+bodies are read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
 """Bytes per second at which all connections together read the rest of bodies that were already answered."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""A connection in the middle of a request is ended before idle ones only if its client made the server wait for this
-long, or because of its buffers: the body of an API server arrives within milliseconds."""
+"""A connection in the middle of a request is ended before idle connections only if the server has waited this long
+for its client, or if the buffers are full. The body of an API server arrives within milliseconds."""
 _UNPROVEN_SHARE: Final = 4
-"""A quarter of the places stays with connections that were not answered yet. Otherwise a client with an answered
-request on every connection could end each new connection, even of an API server, by opening another one.
+"""A quarter of the places is kept for connections without an answer yet. Otherwise a client with an answer on every
+connection could end each new connection of an API server by opening another connection.
 """
 _IDLE_TRIED: Final = 8
 """How many idle connections are checked for a request in their buffers, with a system call for each."""
@@ -66,8 +68,9 @@ class _ClientAddress:
     def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
         """Return the least needed connection; there must be at least one.
 
-        The order: an unproven connection if there are more than `most_unproven`, a connection that stalls in the middle
-        of a request, the longest idle one, an unproven one, and the oldest that is being answered.
+        The order: an unproven connection if there are more than `most_unproven`, a connection that stalls in the
+        middle of a request, the connection that is idle for longest, an unproven connection, and the oldest
+        connection that is being answered.
         """
         unproven = next((one for one in self.unproven if one.has_kept_server_waiting(now)), None)
         if unproven is not None and len(self.unproven) > most_unproven:
@@ -78,7 +81,7 @@ class _ClientAddress:
         return slow or next(_longest_unused(self.proven), None) or unproven or next(iter(self))
 
     def slow_holders(self, now: float) -> list[HttpConnection]:
-        """Return the connections that may be ended for what they hold: stalled connections, the longest wait first."""
+        """Return the stalled connections, which may be ended because of their buffers, the longest wait first."""
         slow = (one for one in self if one.held_bytes >= _LARGE_BYTES and one.has_kept_server_waiting(now, _PATIENCE_S))
         return sorted(slow, key=attrgetter("since"))
 
@@ -200,8 +203,8 @@ async def close_idle_connections(
     """Close idle connections a few at a time, and return when all others wait for a request or an answer.
 
     Args:
-        connections: those to end; asked again in each round.
-        is_hurried: whether to leave the rest unchanged.
+        connections: returns the connections to close; called again in each round.
+        is_hurried: returns whether to stop, and leave the other connections open.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + _FIRST_REQUEST_S

@@ -16,7 +16,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.rules.decisions import Decision, ValidationAction, Verdict
 
 CHECK_BUCKETS: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
-"""kube-apiserver v1.36 plugin/policy/validating/metrics/metrics.go; 180 ns is its cheapest expression."""
+"""kube-apiserver v1.36 plugin/policy/validating/metrics/metrics.go; 180 ns is the time of the cheapest expression."""
 REVIEW_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
 """kube-apiserver v1.36 admission/metrics/metrics.go, webhook_admission_duration_seconds, with three finer buckets: a
 call that takes the API server 5 ms, including the network, takes this server 0.1 ms.
@@ -29,8 +29,7 @@ EXCEPTED: Final = "excepted"
 """The value of the label `enforcement_action` of a rule that an exception of the configuration lets an object break."""
 
 MOST_STANDING: Final = 4096
-"""How many decisions of rules without a problem are recognized by identity: the same object is returned for most
-reviews.
+"""The most decisions without a problem that are recognized by identity, because most reviews return the same objects.
 """
 
 Labels: TypeAlias = tuple[str, ...]
@@ -78,11 +77,11 @@ class Counters:
         validating: by policy, policy_binding, error_type, enforcement_action.
         mutating: by policy, policy_binding, error_type.
         rules: reviews in which a rule was broken, by rule, phase and action: the real action, the withheld action, or
-        excepted. Policies and the catalogue bound the rules.
+        excepted. The number of rules is bounded by the policies and the catalogue.
         reloads: by what was reloaded and its outcome.
         last_reload: by what was reloaded, 1 if the last attempt succeeded and 0 if it failed.
         exception_days: days until exceptions and exemptions of the configuration end, by kind, owner and last day.
-        policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
+        policy_faults: faults of our own in a policy, which count as evaluation errors, by policy, checks and type.
         uncaught: faults of our own that become HTTP 500, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun: started inline and moved to a
             worker; unread: incomplete at the deadline, or too large; unreadable: only the head could be read;
@@ -91,14 +90,14 @@ class Counters:
         events: the results of Events about warnings: written, repeated (written before), failed, dropped (too many
             wait).
         spans: the results of the spans of reviews: sent, failed, dropped.
-        workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
-            for which none was free in time.
+        workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started counts
+            reviews for which no worker was free in time.
         param_mistakes: mistakes found in params of a live cluster, such as rules that do not exist.
         background: failures of background tasks, by task.
         connections: how many are open now, by port.
         connections_aborted: by the bound that was broken.
         handshakes_failed: TLS handshakes, by reason.
-        standing: decisions of rules that hold, with their buckets, by `id`; only decisions that took no time.
+        standing: decisions without a problem that took no time, with their buckets, by `id`.
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -199,8 +198,8 @@ def _error_type_label(decision: Decision) -> str:
 
 
 def _enforcement_label(decision: Decision) -> str:
-    """Return the label `enforcement_action` as in the API server's metrics, the strictest action of the binding; or the
-    action of the decision without the limit of the installation.
+    """Return the label `enforcement_action`. As in the API server's metrics, it is the strictest action of the
+    binding; if the installation limits actions, it is the action of the decision without the limit, after `would_`.
     """
     if decision.withheld:
         return f"would_{decision.withheld}"

@@ -4,9 +4,9 @@ Reviews look up PolicyExceptions in the view of the cluster (admission/exception
 status whether the object has an effect, because the owner of a namespace sees neither the log nor `claimgate.yaml`.
 
 Exceptions and exemptions of the configuration, and PolicyExceptions, are announced before they end: a log line a day,
-and a gauge of the days. An exception in an annotation of an object is not known before the object is reviewed, so it is
-not announced. Users of namespaces write PolicyExceptions: these have a bound of their own, and each is announced once a
-day.
+and a gauge of the days. An exception in an annotation of an object is not known before the object is reviewed, so it
+is not announced. Users of namespaces write PolicyExceptions. So PolicyExceptions have a separate bound, and each is
+announced once a day.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ class StoredExceptions:
         return max(LOOK_S, self._look_s / _MOST_SHARE)
 
     def write_missing_conditions(self, day: dt.date) -> None:
-        """Write the conditions that the stored objects do not have yet on a day; nothing while they are not known."""
+        """Write the conditions that the stored objects do not have yet on a day; nothing while the objects are not
+        known.
+        """
         begun = thread_time()
         try:
             self._compute_statuses(day)
@@ -168,11 +170,11 @@ class _KnownConditions:
         self._known: dict[str, tuple[tuple[int, bool], tuple[dict[str, Any], ...]]] = {}
 
     def are_of(self, policies: PolicySet, day: dt.date) -> bool:
-        """Return whether the conditions are of these policies and this day."""
+        """Return whether the conditions were computed for these policies and this day."""
         return self._policies is policies and self._day == day
 
     def of(self, stored: StoredPolicy, *, is_beyond: bool) -> tuple[dict[str, Any], ...]:
-        """Return the conditions of an object; `is_beyond` says that older objects of its namespace are too many."""
+        """Return the conditions of an object; `is_beyond`: the namespace has too many older objects."""
         state = stored.generation, is_beyond
         known = self._known.get(stored.uid)
         if known is None or known[0] != state:
@@ -187,7 +189,7 @@ class _KnownConditions:
 
 
 def _statuses(listed: Sequence[StoredPolicy], known: _KnownConditions) -> Iterator[_Status]:
-    """Yield each object, without its spec because the statuses are kept, with its conditions."""
+    """Yield each object with its conditions. The objects have no spec, because they are kept in memory."""
     namespaces: dict[str, list[JSON]] = {}
     for each in listed:
         namespaces.setdefault(each.namespace, []).append(each.value)
@@ -219,8 +221,8 @@ def _conditions(
 
 
 def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.date) -> Decision | None:
-    """Return the denial of a PolicyException with a mistake, or the warning about one without an effect; None if its
-    spec is unchanged or has neither.
+    """Return the denial of a PolicyException with a mistake, or the warning about one without an effect; None if the
+    spec is unchanged, or has an effect and no mistake.
 
     Args:
         attributes: a request about a PolicyException.
@@ -266,14 +268,14 @@ MOST_ANNOUNCED: Final = 100
 there may be thousands.
 """
 _MOST_ANNOUNCED_OF_NAMESPACE: Final = 10
-"""How many lines a day are about PolicyExceptions of one namespace: its owner may write new ones all day."""
+"""At most this many lines a day are about PolicyExceptions of one namespace, whose owner may write many."""
 _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
 """How long a PolicyException is announced after its end; after that it would only fill the list."""
 
 
 class EndingExceptions:
-    """Looks at the exceptions and exemptions of a configuration once a day, and when the configuration has changed; and
-    at PolicyExceptions each time.
+    """Looks at the exceptions and exemptions of a configuration once a day and after each change, and at
+    PolicyExceptions each time.
     """
 
     def __init__(

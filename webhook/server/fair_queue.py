@@ -1,16 +1,16 @@
 """A fair queue: the tenant with the least recent use goes first, and a tenant's own requests go in order of arrival.
 
 Among namespaces with tenants of equal usage, such as light tenants, the next is the namespace that got the least time
-while others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged for its work, on a clock
-of the queue that shows the start of the last turn. So a namespace with long pieces of work waits for as much work of
-the others, a new one begins at the current time of the clock, and debts arise only while others wait. Users of a
-namespace take turns.
+while others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged for its work, on a
+clock of the queue that shows the start of the last turn. So a namespace with long pieces of work waits for as much
+work of the others, a new namespace begins at the current time of the clock, and debts arise only while others wait.
+Users of a namespace take turns.
 
-Two levels of binary heaps: of namespaces, and of the tenants of each. A tenant with more usage than before is moved
-back when it reaches the top, so that a turn does not visit all waiting tenants. The tenants of one busy address are all
-put back when it has used a fifth more, a thousand of them in 6 ms. A tenant that becomes light while it waits would
-never reach the top while new light tenants arrive: a third heap has the moments at which this happens. Knows tenants
-and futures, and not their purpose.
+There are two levels of binary heaps: one heap of namespaces, and one heap of tenants for each namespace. A tenant
+with more usage than before is moved back when it reaches the top, so that a turn does not visit all waiting tenants.
+When a busy address has used a fifth more, all its tenants are moved back, a thousand of them in 6 ms. A tenant that
+becomes light while it waits would not reach the top while new light tenants arrive. So a third heap has the moments
+at which tenants become light. Knows tenants and futures, and not their purpose.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _Fading: TypeAlias = tuple[float, int, Tenant]
 uses nothing until then, and a number."""
 _SPARE_PLACES: Final = 64
 _MORE: Final = 3
-"""The virtual clock advances as each of the waiting namespaces is served. Otherwise it would not advance while new
-namespaces arrive, and these would go before all others. It counts this number in addition to the waiting ones:
-otherwise long work of one of two namespaces would delay it by the whole length of this work.
+"""Served work advances the virtual clock by its seconds, divided by the number of waiting namespaces and this number.
+Without this number, long work of one of two namespaces would delay that namespace by the whole length of the work. If
+the clock stood still while new namespaces arrive, these would go before all others.
 """
 
 
@@ -87,7 +87,7 @@ class FairQueue:
         return bool(self._turns.get(tenant))
 
     def would_be_next(self, tenant: Tenant) -> bool:
-        """Return whether a tenant that arrives now would be served before all waiting ones."""
+        """Return whether a tenant that arrives now would be served before all waiting tenants."""
         if tenant in self:
             return False
         if self._first() is None:
@@ -154,8 +154,8 @@ class FairQueue:
         self._length += 1
 
     def _renew_entry(self, tenant: Tenant) -> _Waiting:
-        """Return a new entry of a tenant for the heap of its namespace; its former one is dropped when it reaches the
-        top.
+        """Return a new entry of a tenant for the heap of its namespace; the former entry is dropped when it reaches
+        the top.
         """
         self._watch_until_light(tenant)
         entry = self._entries[tenant] = self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
@@ -215,7 +215,7 @@ class FairQueue:
 
     def _forget_moments_of_gone_tenants(self) -> None:
         """Keep a moment of each waiting tenant. For each waiting namespace, also keep one moment of its tenants that
-        have gone: the namespace is checked again then.
+        wait no longer. At this moment, the namespace is checked again.
         """
         kept = {
             one[-1] if one[-1] in self._turns else one[-1].namespace: one
@@ -284,8 +284,8 @@ class FairQueue:
         return bool(turns)
 
     def _take_first_turn(self, tenant: Tenant) -> Turn:
-        """Remove and return the first turn of the tenant at the top, and move tenant and namespace behind their
-        equals.
+        """Remove and return the first turn of the tenant at the top, and move tenant and namespace behind others of
+        the same rank.
         """
         turn, _ = self._turns[tenant].popitem(last=False)
         self._length -= 1

@@ -1,14 +1,14 @@
 """A process that forks the workers: it has the state of the server at one moment, and does not change this state.
 
-A fork of the server itself stops the event loop for some milliseconds, and afterwards the loop copies each page that it
-changes while a worker runs. Ten workers a second took a tenth of the loop, and small reviews took 10 ms instead of 1
-ms. So the server forks once, and that process forks the workers: their pages are shared with a process that does not
-change.
+A fork of the server itself stops the event loop for some milliseconds, and afterwards the loop copies each page that
+it changes while a worker runs. Ten workers a second took a tenth of the loop, and small reviews took 10 ms instead of
+1 ms. So the server forks this process once, and this process forks the workers. A worker shares its pages with a
+process that does not change.
 
-worker_lane.py replaces it when the state of the server changes.
+worker_lane.py replaces this process when the state of the server changes.
 
-The server sends messages of one size: start a worker, with a socket attached, or kill one. The end of the file ends the
-process and its workers, also when the server was killed. Job and answer go through the worker's socket.
+The server sends messages of one size: start a worker, with a socket attached, or kill a worker. If the server closes
+its end or is killed, this process and its workers end. Job and answer go through the worker's socket.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ForkServer:
     """One process that forks workers, as the server sees it, on one event loop.
 
     Attributes:
-        is_retired: it forks nothing any more.
+        is_retired: the process forks no more workers.
     """
 
     def __init__(self, work: Work, memory_bytes: int) -> None:
@@ -136,7 +136,9 @@ def _end_process(process: Child, owner: int) -> None:
 
 
 def _reap(process: Child, tries: int) -> None:
-    """Remove an ended process from the process table, and try again later if it is not done yet; kill it at last."""
+    """Remove an ended process from the process table, or try again later if the process has not ended; kill it at
+    last.
+    """
     if not process.try_reap() and tries:
         if tries == 1:
             process.kill()

@@ -1,9 +1,9 @@
 """One connection of a client: its socket, TLS, its clock, and one request after the other.
 
-A protocol of asyncio, which uvicorn counts and drains as it does its own. client_clock.py says what the client must
-send in time; http_exchange.py parses it. A request that arrives before the answer to the previous one waits; another
-one is refused. A connection with a client that is late or sends too much is aborted: `close()` would wait until
-the client has read everything, which an attacker never does.
+It is a protocol of asyncio, and uvicorn counts and drains it like its own protocols. client_clock.py says what the
+client must send in time; http_exchange.py parses the requests. A request that arrives before the answer to the
+previous request waits; a second such request is refused. A connection with a client that is late or sends too much is
+aborted: `close()` would wait until the client has read everything, which an attacker never does.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from webhook.server.usage import handshake_tenant
 CLIENT_GONE: Final = "the client is gone"
 """The message with which the task of a review is cancelled when its connection ends."""
 HANDSHAKE_S: Final = 0.003
-"""Seconds of the loop that one connection with ECDSA P-256 costs at most from its accept to its end: 1 ms measured on a
-fast core, 2.2 to 3.1 ms on a shared core. Too little would let an address that connects without end stay light.
+"""Seconds of the loop that one connection with ECDSA P-256 costs at most from its accept to its end: 1 ms measured on
+a fast core, 2.2 to 3.1 ms on a shared core. With a lower value, an address that connects without end would stay
+light.
 """
 _READ_BYTES: Final = 64 * 1024
 """How much is read of a connection at a time. The system allocator would provide larger blocks, which is slow."""
@@ -153,7 +154,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("handshake" if self._tls is not None else "first_byte")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the signature is asyncio's
-        """Return where the next bytes are read to: all connections share that, since each is read at once."""
+        """Return the buffer for the next bytes. All connections share it, because received bytes are used at once."""
         return self._port.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -269,7 +270,8 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def _weigh(self, size: int) -> None:
         """Note how much the connection holds after `size` bytes came.
 
-        For a body, at most twice FREE_BYTES count: above that, memory is reserved for it, or it is discarded.
+        For a body, at most twice FREE_BYTES count: above that, memory is reserved for the body, or the body is
+        discarded.
         """
         if self._large_body_bytes is None and self.state not in ("idle", "goodbye"):
             self._unanswered_bytes = min(self._unanswered_bytes + size, 2 * FREE_BYTES)
@@ -378,7 +380,9 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         return self._following is None
 
     def start_or_hold(self, exchange: Exchange) -> None:
-        """Start to answer a request; one that arrives before the answer to another one waits, and so does its clock."""
+        """Start to answer a request. If the previous request has no answer yet, the request waits, and the clock is
+        paused.
+        """
         self.arriving = exchange
         self.enter("body")
         if self._answering is None or self._answering.is_answered:
@@ -389,7 +393,9 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.update_reading()
 
     def end_request(self) -> None:
-        """Stop the client's clock, since the server owes the answer now, unless it was sent."""
+        """Stop the client's clock, because the client now waits for the answer; if the answer was sent, the
+        connection is idle.
+        """
         assert self.arriving is not None
         self.arriving.end_body()
         self.enter("idle" if self.arriving.is_answered else "serving")
@@ -484,7 +490,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     # ---- the end
 
     def shutdown(self) -> None:
-        """Close an idle connection, any other after its answer; uvicorn calls it when it stops."""
+        """Close an idle connection now, and any other after its answer. uvicorn calls this when it stops."""
         self.close_after_next_answer()
         self.close_if_unused()
 
@@ -502,7 +508,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def exceeded_timeout(self, now: float) -> str:
         """Return the name of the timeout that the client has exceeded, or "".
 
-        Called regularly: this is also where it is noticed since when the client does not read.
+        It is called regularly, and also notes when the client stopped reading.
         """
         timeouts = self._port.timeouts
         if not self._has_unread_answer():

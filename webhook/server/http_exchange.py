@@ -51,8 +51,9 @@ MAX_UNHEARD_BYTES: Final = 256 * 1024
 maxPostHandlerReadBytes).
 """
 MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
-"""The same for a review. A body that waits too long for memory is answered before it has arrived. A client that writes
-the whole body first would otherwise see a reset connection and no answer.
+"""Bytes by which the body of a review may continue after its answer. A body that waits too long for memory is
+answered before it has arrived. A client that writes the whole body first would otherwise see a reset connection and
+no answer.
 """
 MAX_HEADER_BYTES: Final = 64 * 1024
 """kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
@@ -63,8 +64,9 @@ MAX_URL_BYTES: Final = 4 * 1024
 send one at the same time."""
 MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
-"""A body in more pieces must have this number of bytes in each piece. One read of a body in chunks of a single byte has
-40,000, and stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
+"""A body in more than MAX_SMALL_PIECES pieces must have this number of bytes a piece on average. Otherwise one read
+could have 40,000 chunks of a single byte, which stop the loop for a tenth of a second. Go writes 4 KB at a time, and
+API servers declare the length."""
 _SHOWN: Final = 60
 """How many characters of a header a message shows."""
 
@@ -478,7 +480,7 @@ class RequestParser:
         }
 
     def on_body(self, piece: bytes) -> None:
-        """Take one piece of the body, and refuse too many small ones; bytes after the answer are discarded."""
+        """Take one piece of the body, and refuse too many small pieces; bytes after the answer are discarded."""
         size = len(piece)
         self._pieces += 1
         self._body_bytes += size

@@ -49,11 +49,12 @@ Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """Where to listen, and when to end connections: port 0 means any free port; without tls it is plain HTTP, for tests
-    only.
+    """Where to listen, and when to end connections. Port 0 means any free port. Without `tls` it is plain HTTP, for
+    tests only.
 
-    probe_port: of probes and metrics; None serves them only on the port of the reviews. client_names: with a client
-    authority, the only accepted clients; empty accepts all that it signed. max_connections: on the port of the reviews.
+    probe_port: the port of probes and metrics; None serves them only on the port of the reviews. client_names: with a
+    client authority, the names of the only accepted clients; if empty, all clients of the authority are accepted.
+    max_connections: the most on the port of the reviews.
     """
 
     host: str = DEFAULTS.host
@@ -299,14 +300,16 @@ class Acceptor:
     """Accepts the connections of one listening socket, a few at a time. After a lack of resources of the system, it
     pauses and tries again. Event loop only; call `start` once.
 
-    `loop.create_server` would accept all waiting connections (up to 2,048) in one callback, and reset accepted
-    connections of the system when it is closed.
+    `loop.create_server` would accept all waiting connections (up to 2,048) in one callback, and would reset the
+    connections that the system has accepted when it is closed.
     """
 
     def __init__(
         self, listening: socket.socket, make: Callable[[], asyncio.BaseProtocol], limit: ConnectionLimit, log: Log
     ) -> None:
-        """Accept connections from `listening`, which is closed with the acceptor; `make` makes each one's protocol."""
+        """Accept connections from `listening`, which is closed with the acceptor; `make` makes the protocol of each
+        connection.
+        """
         self._listening = listening
         self._make = make
         self.limit = limit

@@ -69,8 +69,8 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         self._combine_if_changed(is_anew=False)
 
     def poll(self) -> bool:
-        """Take up changed files and stored objects; return whether anything was tried or an error of files began or
-        ended.
+        """Combine the policies again if files or stored objects changed; return whether anything was tried or an
+        error of files began or ended.
         """
         tried = self._files.poll()
         self.error, self.failures = self._files.error, self._files.failures
@@ -91,7 +91,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         """Compile the stored objects when they changed, and return whether they did; keep the last ones when listing
         fails.
         """
-        revision = self._stored.revision()  # first: a change in the meantime is checked again
+        revision = self._stored.revision()  # read before the objects, so that a change in the meantime is noticed
         if revision == self._revision:
             return False
         try:
@@ -113,7 +113,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         an exception without an effect; None for every other request.
 
         Raises:
-            Exception: the deadline's, if there is no time to compile it.
+            Exception: the error of the deadline, if there is no time to compile the object.
         """
         new, old = attributes.object, attributes.old_object
         if attributes.kind.group != GROUP or not isinstance(new, dict):
@@ -125,7 +125,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
             return refusal_of_exception(attributes, self.current, current_day())
         if attributes.kind.kind not in KINDS:
             return None
-        if old is not None and old.get("spec") == new.get("spec"):  # so that a broken one can still be labelled
+        if old is not None and old.get("spec") == new.get("spec"):  # so that a broken object can still be labelled
             return None
         deadline.check_clock_before_slow_call(MOST_S)
         errors = self._compiler.errors_of_object(StoredPolicy(new))

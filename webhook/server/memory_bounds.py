@@ -1,8 +1,8 @@
 """Adds up the most memory that the server may take, with any requests.
 
-Knows the bound of each part, and the bytes of one unit of it, measured over TLS. Knows nothing of requests. No setting
-bounds the first part: the process with its policies. Pages of program files do not count: the system frees them when
-memory is short.
+Knows the bound of each part, and the bytes of one unit, such as a connection, measured over TLS. No setting bounds
+the first part: the process with its policies. Pages of program files do not count: the system frees them when memory
+is short.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CONNECTION_BYTES: Final = 33_000
 HELD_FACTOR: Final = 1.5
 """Bytes of memory for each byte that a connection holds, because bytes are copied to build a body."""
 WAITING_BYTES: Final = 400_000
-"""Bytes that a body takes while it waits for its turn: the encrypted and the decrypted bytes that are read before its
-server stops reading from its connection.
+"""Bytes that a body takes while it waits for its turn: the encrypted and the decrypted bytes that are read before the
+server stops reading from the connection.
 """
 COPIED_BYTES: Final = 3_000_000
 """Bytes of shared pages that a worker changes: 3.2 MB, including an ordinary review of 140 KB."""

@@ -28,7 +28,7 @@ _MUTATING: Final = ("policy", "policy_binding", "error_type")
 _VALIDATING: Final = (*_MUTATING, "enforcement_action")
 
 Pause = Callable[[], Awaitable[None]]
-"""Lets others use the event loop."""
+"""Lets other work use the event loop."""
 PAUSE: Final = "claimgate.pause"
 """The key of a scope under which a long page finds its Pause."""
 Value = TypeVar("Value")
@@ -57,8 +57,8 @@ class Exposition:
         self._is_rendering = False
 
     async def text(self, pause: Pause | None = None) -> tuple[bytes, str]:
-        """Return the metrics text and its media type; the text may be some milliseconds old, and as old as another call
-        needs to render the next one.
+        """Return the metrics text and its media type; the text may be some milliseconds old, or as old as another
+        call needs to render a new text.
 
         Args:
             pause: is awaited after each piece of work.
@@ -104,8 +104,8 @@ class Exposition:
             name, "Reviews in which a rule was broken.", ("rule", "phase", "enforcement_action"), counters.rules
         )
         yield _counter_metric("reloads", "Reloads of changed files, by outcome.", ("what", "outcome"), counters.reloads)
-        yield _counter_metric("events", "Events about warnings, by what became of them.", ("outcome",), counters.events)
-        yield _counter_metric("spans", "Spans of reviews, by what became of them.", ("outcome",), counters.spans)
+        yield _counter_metric("events", "Events about warnings, by outcome.", ("outcome",), counters.events)
+        yield _counter_metric("spans", "Spans of reviews, by outcome.", ("outcome",), counters.spans)
         yield _counter_metric("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)
         yield _counter_metric(
             "access_reviews", "Questions of policies to the API server.", ("outcome",), counters.questions
@@ -125,7 +125,7 @@ class Exposition:
             "tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), counters.handshakes_failed
         )
         yield _gauge_metric("connections", "Open connections.", ("port",), counters.connections)
-        reloaded = "1 where the last reload succeeded, 0 where it failed."
+        reloaded = "1 if the last reload succeeded, 0 if it failed."
         yield _gauge_metric("last_reload_successful", reloaded, ("what",), counters.last_reload)
         documentation = "Days until exceptions and exemptions end; less than 0 after their last day."
         limited = ("what", "owner", "expires")
@@ -213,7 +213,7 @@ def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
     cluster = watched.cluster if watched else None
     return {
         "cluster_view_age_seconds": (
-            "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
+            "Seconds since the API server was heard, for the watch that has waited longest; up to 65 is healthy.",
             lambda: cluster.age_s if cluster else 0.0,
         ),
         "watch_failures": (
@@ -225,7 +225,7 @@ def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
             lambda: cluster.memory.bytes if cluster else 0,
         ),
         "cluster_view_dropped_total": (
-            "How often the objects of a kind in a namespace were let go because the view was full.",
+            "How often the objects of a kind in a namespace were dropped because the view was full.",
             lambda: cluster.memory.dropped if cluster else 0,
         ),
         "cluster_view_unreadable_objects": (

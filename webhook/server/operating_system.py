@@ -60,8 +60,8 @@ def trim_heap() -> bool:
 class MemoryTrimmer:
     """Returns free heap memory to the system when the process has grown; call `look` every few seconds.
 
-    A crowd of connections with half a body each leaves pages that are free but not at the end of the heap. Returning
-    them takes a few milliseconds, so this is done only if the process has grown, and less and less often if it does not
+    Many connections with half a body each leave pages that are free but not at the end of the heap. Returning them
+    takes a few milliseconds, so this is done only if the process has grown, and less and less often if it does not
     help: then the memory is in use.
     """
 

@@ -247,7 +247,7 @@ def create(metrics: Metrics, version: Mapping[str, str], policies: PoliciesInSer
     async def what_runs() -> dict[str, str]:
         return dict(version)
 
-    @app.get("/debug/policies", summary="The policies in service, and where each speaks.")
+    @app.get("/debug/policies", summary="The policies in service, with their resources and bindings.")
     async def in_service() -> list[dict[str, Any]]:
         return [policy_row(each) for each in policies()]
 

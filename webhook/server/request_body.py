@@ -2,11 +2,11 @@
 
 It knows ASGI messages, lengths and deadlines, and nothing of reviews. Bodies of up to FREE_BYTES, and the first piece
 of larger bodies, are read at once: the number of connections bounds them. For a larger body, its declared length, or
-the limit when it is streamed, is reserved first. While the budget does not cover it nothing more is read, so TCP makes
-the client wait, and nothing is lost. A call without a turn in time is answered by the beginning of its body. A call for
-which the queue has no place gets 429, reason TooManyRequests, `Retry-After: 1`, as kube-apiserver answers. An API
-server that calls a webhook tries again while it has time (client-go rest/with_retry.go), and applies its failurePolicy
-then.
+the limit when it is streamed, is reserved first. While the budget does not cover it nothing more is read, so TCP
+makes the client wait, and nothing is lost. If a call gets no turn in time, it is answered from the beginning of its
+body. A call for which the queue has no place gets 429, reason TooManyRequests, `Retry-After: 1`, as kube-apiserver
+answers. An API server that calls a webhook tries again while it has time (client-go rest/with_retry.go), and applies
+its failurePolicy then.
 
 A large body has its own memory, which is returned to the system when the call is answered. On the heap, bodies that
 arrive in turns of 64 KB leave holes between other objects, and each forked process keeps the holes of the moment of its
@@ -111,11 +111,13 @@ DRAINED_FACTOR: Final = 4
 """A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
 still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
 BYTES_PER_S: Final = 64 * 1024 * 1024
-"""The rate at which large bodies together are read: TLS decrypts a few hundred MB/s, and answers no other call during
-this time …
+"""The rate at which all large bodies together are read. TLS decrypts a few hundred MB/s, and no other call is
+answered meanwhile.
 """
 BURST_BYTES: Final = 2 * 1024 * 1024
-"""… except for this number of bytes at once, which is more than an API server stores in one object."""
+"""This number of bytes is read at once, without the limit of BYTES_PER_S. It is more than an API server stores in one
+object.
+"""
 DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
 """The rate at which discarded bodies are read: they are not urgent."""
 MAX_WAITING: Final = 16
@@ -164,8 +166,8 @@ class BodyBudget:
 
     Attributes:
         reserved: bytes given out now.
-        pace: of reading them.
-        discarding: the speed of reading discarded bodies.
+        pace: the rate of reading these bodies.
+        discarding: the rate of reading discarded bodies.
     """
 
     def __init__(self, total_bytes: int) -> None:
@@ -203,7 +205,7 @@ class BodyBudget:
         """Refuse the last call of the address with the longest queue, or the new call if the new call has this address.
 
         Raises:
-            CallError: 429, to the newcomer.
+            CallError: 429, for the new call.
         """
         longest = max(self._queues.values(), key=len)
         if len(longest) <= len(self._queues.get(address, ())) + 1:
@@ -250,7 +252,7 @@ class BodyBudget:
             queue.remove((size, turn))
             if not queue:
                 del self._queues[address]
-        self._serve_waiting_calls()  # a smaller one may wait behind it
+        self._serve_waiting_calls()  # a smaller body may wait behind it
 
 
 class BodyReader:
@@ -275,8 +277,8 @@ class BodyReader:
             budget: the budget in which large bodies are reserved.
             scope: the scope of the call, with the client and its clock.
             receive: returns the pieces.
-            length: as declared, None when it is streamed.
-            limit: the most bytes to take.
+            length: the declared length, None for a streamed body.
+            limit: the most bytes of a body.
             deadline: the time on the monotonic clock after which the answer is useless.
             first: the message that was already received.
         """
@@ -395,7 +397,7 @@ class BodyReader:
             if more and (pause := self._budget.discarding.record_read(came, monotonic())):
                 await self._pause_reading(min(pause, max(0.0, self._deadline - monotonic())))
         text = f"the body is larger than {self._limit} bytes (found {max(size, read)})"
-        error = CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
+        error = CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to accept it")
         return IncompleteBodyError(error, begun)
 
     async def _next(self) -> Message:

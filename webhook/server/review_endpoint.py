@@ -297,7 +297,8 @@ _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 def timeout_of_call(query: bytes, most_s: float) -> float:
     """Return the seconds for a call by its `?timeout=`, less a part for the network; at most `most_s`.
 
-    A tenth is kept back, of short ones up to a fifth: writing the answer needs this time on a busy node.
+    A tenth of the timeout, or up to a fifth of a short timeout, is kept back, because writing the answer needs this
+    time on a busy node.
 
     Raises:
         CallError: 400 if it is not a duration as Go writes them.

@@ -1,8 +1,7 @@
 """The log line of each review, of refused calls and of faults of our own, and the counts that belong to them.
 
-The fields of a line are never objects, params, patches or the text of an exception, which may hold a piece of any of
-them. The message of a denial quotes values of the object: a line has it only if the operator of the server asked for
-it.
+The fields of a line are never objects, params, patches or the text of an exception, which may quote them. The message
+of a denial quotes values of the object: a line has it only if the operator of the server asked for it.
 """
 
 from __future__ import annotations
@@ -76,12 +75,12 @@ class ReviewLog:
 
 
 _MOST_RULES: Final = 20
-"""How many ids of rules a line has; an object that breaks more of them breaks the first."""
+"""The most rule ids of a line. If an object breaks more rules, the line has the first ones."""
 _LONGEST: Final = 512
 """How many characters of a name that a user chose are logged. A name here may have 3 MB, which takes 300 ms to escape.
 """
 _LONGEST_DENIAL: Final = 4096
-"""How many characters of a denial are logged: more than its first eight problems take."""
+"""How many characters of a denial are logged: enough for the first eight problems."""
 FAULTS: Final = "faults"
 """The log field with policies that failed by a fault of our own; each becomes a separate line."""
 

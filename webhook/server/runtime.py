@@ -1,6 +1,6 @@
 """Assembles a server and reloads its policies, its view of the cluster and its certificates while it runs.
 
-Puts the server together; knows neither flags nor HTTP.
+Knows neither flags nor HTTP.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ServeOptions:
         log: where everything is logged.
         reload_s: how often to look for changed files; 0 is never.
         started: when the command began, on the performance counter.
-        most_bytes: of memory, what all bounds add up to.
+        most_bytes: the sum of the memory bounds of all parts.
         events: where Events about warnings are written; None for no Events.
         traces: whether a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
         reviews: how reviews are answered.
@@ -97,7 +97,7 @@ def serve(
     """
     log, counters = options.log, Counters()
     tracing = None
-    if options.traces:  # of an extra, and 80 ms to import
+    if options.traces:  # needs an extra, and 80 ms to import
         from webhook.server.tracing import tracing_to_collector
 
         tracing = tracing_to_collector(counters)
@@ -116,7 +116,7 @@ def serve(
     contents = PageContents(
         gauges={
             **watching.gauges(options.most_bytes),
-            "ready": ("1 where /readyz says so, 0 elsewhere.", lambda: int(not parts.readiness.failing())),
+            "ready": ("1 if /readyz answers 200, 0 otherwise.", lambda: int(not parts.readiness.failing())),
         },
         about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
         policies=lambda: held.policies.current.policies,
@@ -170,7 +170,9 @@ def _title_of_rule(policies: PolicySet, rule: str) -> str:
 
 
 class FirstView:
-    """Whether the cluster could be read once. Until then a review would be judged without what is looked up."""
+    """Knows whether the cluster was read once. Before that, reviews would be evaluated without the objects that
+    policies look up.
+    """
 
     def __init__(self, checks: Mapping[str, Check]) -> None:
         """Args: checks: the checks of /readyz that read the cluster."""
@@ -178,7 +180,7 @@ class FirstView:
         self._is_there = False
 
     def describe_missing(self) -> str:
-        """Return why nothing is known of the cluster yet; "" once something was."""
+        """Return why the cluster could not be read yet; "" once it was read."""
         if self._is_there:
             return ""
         reason = next((reason for check in self._checks.values() if (reason := check())), "")
@@ -217,7 +219,7 @@ class StartLines:
 
     def write_when_listening(self, host: str, port: int, probe_port: int | None) -> None:
         """Tune the interpreter for a server, and write `not ready` or `listening`."""
-        gc.freeze()  # policies live until the next reload: no collection walks them again, nor does one walk them now
+        gc.freeze()  # policies live until the next reload, so no garbage collection needs to visit them
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}
@@ -322,11 +324,11 @@ class ReloadWatcher:
         return {"not installed": watched.cluster.describe_missing_kinds} if watched else {}
 
     def gauges(self, most_bytes: int) -> Gauges:
-        """Return the figures for /metrics by name; `most_bytes` is what all bounds add up to."""
+        """Return the figures for /metrics by name; `most_bytes` is the sum of all bounds."""
         return {
             "policies": ("Policies in service.", lambda: len(self._held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
-            "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
+            "memory_bound_bytes": ("The sum of the memory bounds of all parts.", lambda: most_bytes),
             "log_lines_dropped_total": ("Dropped log lines.", lambda: self._log.dropped_line_count),
             "params_mistaken": ("Mistakes in the params of a live cluster now.", self._params.mistake_count),
             "live_policies": (
@@ -334,7 +336,7 @@ class ReloadWatcher:
                 lambda: len(self._live_policies().objects),
             ),
             "live_policies_failing": (
-                "Of these, those with errors: see their condition Compiled.",
+                "Policies and bindings with errors, of those that the cluster stores: see their condition Compiled.",
                 lambda: len(self._live_policies().failing_object_names()),
             ),
             **gauges_of_view(self._held.watched),

@@ -29,7 +29,7 @@ WARMING_S: Final = 1.0
 """Seconds while policies are compiled: a worker would compile them again only for itself."""
 SMALL_BYTES: Final = 16 * 1024
 """Reviews up to this size are tried on the loop first while it has time, since a worker costs the loop more than most
-of them do. It is twice an ordinary Pod."""
+such reviews. It is twice the size of an ordinary Pod."""
 _EXPECTED: Final = 2
 _EXPECTED_SMALL: Final = 4
 """How many reviews in a row overrun their slice until the next review starts in a worker; the second number is for
@@ -102,10 +102,10 @@ class InlineTimeSlice(Deadline):
 
 
 class Overruns:
-    """Remembers which tenants' reviews overran their slice and how large they were, so that their next review goes to a
-    worker. One overrun may be chance: a process is sometimes interrupted, or collects garbage, in one of some hundred
-    reviews that take half of their slice. So other reviews must also overrun before all go to workers for half a
-    minute: one, or three if the reviews are small. A small review takes long if it names large objects.
+    """Remembers which tenants' reviews overran their slice and how large they were, so that their next review goes to
+    a worker. One overrun may be chance: the process is sometimes interrupted, or collects garbage. So reviews go to
+    workers for half a minute only after several overruns in a row: two, or four if the reviews are small. A small
+    review takes long if it names large objects.
     """
 
     __slots__ = ("_overruns",)
@@ -151,7 +151,7 @@ class _Overrun(NamedTuple):
 
     @property
     def is_expected(self) -> bool:
-        """Return whether the next such review is expected to overrun."""
+        """Return whether the next review of this size is expected to overrun."""
         return self.in_a_row >= (_EXPECTED_SMALL if self.size <= SMALL_BYTES else _EXPECTED)
 
 
@@ -164,11 +164,10 @@ _SHORT_S: Final = ROUND_S / 4
 _SHORT_WORK_S: Final = ROUND_S / 2
 """Seconds up to which work is short: a small review, and a review that copies the pages that it touches after a fork.
 
-Short work has another ROUND_S in each round: it need not wait for the next round, which first checks hundreds of
-sockets twice, because long work of others filled this round. Longer work is charged more than it took, in the queue:
-work that is twice as long is charged four times as much, because twice as many reviews wait twice as long (the
-residual service time of the Pollaczek-Khinchine formula). One long piece may be chance: only a second one is charged
-so."""
+Short work has a second ROUND_S in each round, so that it does not wait for the next round after long work of others.
+The queue charges longer work more than it took: work that is twice as long is charged four times as much, because
+twice as many reviews wait twice as long (the residual service time of the Pollaczek-Khinchine formula). One long
+piece may be chance, so only the second one is charged more."""
 _TURN_S: Final = 0.000_2
 """Seconds that a small request costs the loop in addition to the measured work: reading, decrypting, writing."""
 
@@ -187,9 +186,9 @@ class Scheduler:
     """Gives turns on one event loop. The receiver of a turn reports the time that it used with `worked`.
 
     Attributes:
-        usage: what tenants used of the loop.
-        overruns: the tenants with larger reviews that take too long for it.
-        is_warm: set but for the seconds after the start in which policies are compiled.
+        usage: the time that tenants used of the loop.
+        overruns: the tenants with reviews that take too long for the loop.
+        is_warm: cleared during the seconds after the start in which policies are compiled.
     """
 
     __slots__ = ("_is_planned", "_longest_s", "_queue", "_short_spent_s", "_spent_s", "is_warm", "overruns", "usage")

@@ -28,7 +28,7 @@ class Readiness:
 
     Attributes:
         checks: what must hold for reviews to be answered.
-        phases: parts of the life of a process during which reviews are not answered, such as its start; no faults.
+        phases: states in which reviews are not answered, such as the start; they are not faults.
         remarks: faults for the verbose text, such as a failed reload, although reviews are answered.
         notes: information for the verbose text, without a fault.
         draining: set once, before the process stops, so that no new connections come.
@@ -48,10 +48,10 @@ class Readiness:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def report(self) -> tuple[bool, str]:
-        """Return whether all checks pass, and the text of /readyz?verbose, with the marks of an API server's.
+        """Return whether all checks pass, and the text of /readyz?verbose, with the marks that an API server uses.
 
-        What fails is first, then warnings and what they mean for reviews. Each name has one mark, that of its worst
-        line.
+        Failing checks come first, then warnings, then whether reviews are answered. Each name has the mark of its
+        worst line.
         """
         failing = {name: _short_lines(reason) for name, reason in self.failing().items()}
         remarks = {name: _short_lines(remark()) for name, remark in self.remarks.items()}
@@ -67,7 +67,7 @@ class Readiness:
         return not failing, "\n".join((*lines, _outcome(is_ready=not failing, warnings=len(warnings)))) + "\n"
 
     def _unmet(self, name: str) -> str:
-        """Return a name with what is true of it: a check failed, as an API server writes, and a phase goes on."""
+        """Return the name of a check with `failed`, as an API server writes it, or the name of a phase alone."""
         return name if name == _SHUTDOWN or name in self.phases else f"{name} failed"
 
 
@@ -78,7 +78,7 @@ def _outcome(*, is_ready: bool, warnings: int) -> str:
 
 
 def _short_lines(text: str) -> list[str]:
-    """Return the causes that a check names, each on a line, and a long one cut between two words."""
+    """Return the causes that a check names, each on a line. A long line is cut between two words."""
     return [_shortened_line(line) for line in text.splitlines()]
 
 

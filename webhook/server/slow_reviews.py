@@ -39,7 +39,7 @@ WAIT_S: Final = 0.2
 """The most seconds after its arrival for which a review waits for its namespace."""
 _LOOK_S: Final = 0.005
 _MOST_NAMESPACES: Final = 1_000
-"""How many namespaces are waited for at a time; a review of one more does not wait."""
+"""How many namespaces are waited for at a time; a review of another namespace does not wait."""
 
 
 class AuthorizationSource(Protocol):
@@ -56,7 +56,7 @@ class ReviewCall(NamedTuple):
     """One call.
 
     Args:
-        phase: which of the two it asks for.
+        phase: the phase of the review.
         address: the address of the client, "" if it is not known.
         started: when work on it began, on the monotonic clock.
         deadline: when it must be answered.
@@ -69,26 +69,26 @@ class ReviewCall(NamedTuple):
 
     @property
     def evaluation_end(self) -> float:
-        """Return when evaluation must end, so that there is time left to write the answer."""
+        """Return when evaluation must end, so that time is left to write the answer."""
         return self._end_from(self.started)
 
     @property
     def evaluation_end_from_now(self) -> float:
-        """Return the same for an evaluation that begins now."""
+        """Return when an evaluation that begins now must end."""
         return self._end_from(monotonic())
 
     @property
     def asking_end(self) -> float:
-        """Return until when it may wait for answers of the API server."""
+        """Return until when the review may wait for answers of the API server."""
         return self.started + _ASKING_SHARE * (self.deadline - self.started)
 
     @property
     def timeout_reason(self) -> str:
-        """Return why it was not evaluated when its time is over."""
+        """Return the reason of a review that was not evaluated in its time."""
         return f"it took longer than {self.deadline - self.started:.2g} s"
 
     def tenant_of(self, attributes: Attributes | None) -> Tenant:
-        """Return the tenant of its request."""
+        """Return the tenant of a request of this call."""
         return tenant_of(attributes, self.address)
 
     def _end_from(self, moment: float) -> float:
@@ -97,7 +97,7 @@ class ReviewCall(NamedTuple):
 
 class SlowReviews:
     """Answers the reviews of one server that wait. `head` is always the request without its objects, None if the body
-    does not name one.
+    does not name a request.
 
     Attributes:
         evaluation: evaluates reviews, on the event loop too.
@@ -225,7 +225,8 @@ class SlowReviews:
     ) -> bytes | None:
         """Answer a review with only a readable head; None if not even the head can be read.
 
-        An HTTP error would leave it to the failurePolicy of the webhook, which an installation may have on Ignore.
+        An HTTP error would leave the decision to the failurePolicy of the webhook, which an installation may have on
+        Ignore.
         """
         readable = head or self.read_head(given, call.address)
         if readable is None:
@@ -236,10 +237,10 @@ class SlowReviews:
     async def answer_unevaluated(
         self, head: Attributes | None, call: ReviewCall, because: str, *, fix: str = MAKE_SMALLER
     ) -> bytes:
-        """Answer a review without an evaluation, only a few times between two looks at the sockets.
+        """Answer a review without an evaluation. Only a few are answered between two polls of the sockets.
 
-        Reviews that came together run out of time together, and all their answers at once, with the ends of as many
-        connections, would hold the loop for a tenth of a second.
+        Reviews that came together run out of time together. To answer them all at once, and close their connections,
+        would hold the loop for a tenth of a second.
 
         Raises:
             CallError: not even the uid is known.

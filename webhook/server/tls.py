@@ -1,13 +1,13 @@
 """The serving certificate, which changes while the server runs, and one TLS connection without a socket (RFC 8446).
 
-A context that took a mismatched pair is broken for all clients. A context with an ECDSA pair keeps serving it when an
-RSA pair is loaded. So a changed pair gets a new context, which is tested before it is used. Each handshake begins with
-the newest context. A context keeps the keys of its session tickets. So with a new context, a client of a replaced
-authority has to show its certificate again.
+A context that has loaded a mismatched pair is broken for all clients. A context with an ECDSA pair keeps serving it
+when an RSA pair is loaded. So a changed pair gets a new context, which is tested before it is used. Each handshake
+begins with the newest context. A context keeps the keys of its session tickets. So with a new context, a client of a
+replaced authority has to show its certificate again.
 
-OpenSSL works on all that came until it finds data. 256 KB of key updates (section 4.6.3) are 9,700, which take it 85
-ms; in records of one byte they are 11,000 calls. So each record is given to OpenSSL separately, and a client that sends
-records with hardly any data is refused after about forty of them.
+OpenSSL processes all received bytes until it finds data. 256 KB can have 9,700 key updates (section 4.6.3), which
+take 85 ms. So each record is given to OpenSSL separately, and a client that sends records with hardly any data is
+refused after about forty of them.
 
 Log lines of failed handshakes hold OpenSSL's reason and the names in a certificate that the client authority signed,
 and no other bytes of the client.
@@ -38,7 +38,8 @@ Mark: TypeAlias = tuple[tuple[int, int, int], ...]
 _ALPN: Final = ["http/1.1"]
 """The only protocol that an API server uses for Services, and that httptools supports."""
 _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Forward secrecy and authenticated encryption; OpenSSL would also offer CBC suites. TLS 1.3 has no others."""
+"""Forward secrecy and authenticated encryption; OpenSSL would also offer CBC suites. All suites of TLS 1.3 have both.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +183,7 @@ def _reason(error: OSError) -> str:
 def describe_wrong_period(begins: datetime, ends: datetime, now: datetime) -> str:
     """Return why a certificate is not valid now, and what to do first; "" if it is valid.
 
-    A clock that is wrong is likely for a certificate of the future, and unlikely for one that expired.
+    If the certificate is not valid yet, a wrong clock is likely; if it has expired, a wrong clock is unlikely.
     """
     if now < begins:
         told = f"it is not valid before {_time(begins)}, in {_length(begins - now)}"
@@ -216,14 +217,14 @@ def validity_of_certificate(certificate: bytes) -> tuple[datetime, datetime]:
 
 
 _RECORD_HEAD: Final = 5
-"""Bytes before a record: its type, a version, and in the last two how many follow."""
+"""Bytes before a record: its type, a version, and two bytes with the length of the rest."""
 _RECORD_TYPES: Final = range(20, 24)
 _DATA_BYTES: Final = 16 * 1024
 _RECORD_BYTES: Final = _RECORD_HEAD + _DATA_BYTES + 2048
 """The most bytes of data in a record, and of a record with what TLS 1.2 may add (RFC 5246, section 6.2.3)."""
 MAX_OVERHEAD_BYTES: Final = 1024
-"""How many bytes without data may arrive in a row, in addition to the amount of data between them. A record has 22 to
-29 bytes in addition to its data, the shortest request has 40."""
+"""The received bytes may exceed twice the bytes of data by this much. A record has 22 to 29 bytes in addition to its
+data, and the shortest request has 40."""
 _HANDSHAKE_RECORDS: Final = 64
 """The most records of a handshake. A hello is one record. A chain of certificates has a record for each 16 KB, or for
 each 512 bytes from small devices (RFC 6066, section 4). OpenSSL accepts a hello of 131 KB in records of one byte, which
@@ -257,7 +258,7 @@ class TlsStream:
         return len(self._received) >= self._next_size()
 
     def receive(self, data: bytes | memoryview) -> None:
-        """Take bytes of the network."""
+        """Store bytes from the network."""
         self._received += data
 
     def continue_handshake(self) -> bool:
@@ -280,7 +281,7 @@ class TlsStream:
         return False
 
     def read(self) -> bytes | None:
-        """Return the data of the next record, which may be none; None while no record is whole.
+        """Return the data of the next record, b"" if it has no data; None while no record is whole.
 
         Raises:
             ssl.SSLError: it is not a record of this connection, or hardly any of the received bytes were data.
@@ -308,7 +309,7 @@ class TlsStream:
         return records[0] if len(records) == 1 else b"".join(records)
 
     def take_outgoing(self) -> bytes:
-        """Return the bytes of TLS protocol messages to send: its part of the handshake, an alert, other keys."""
+        """Return the bytes of TLS protocol messages to send: the server's part of the handshake, an alert, new keys."""
         return self._outgoing.read()
 
     def goodbye(self) -> bytes:

@@ -33,7 +33,7 @@ MAX_QUEUED: Final = 2048
 _PERIOD_S: Final = 1.0
 _BATCH: Final = 512
 _LIMITS: Final = SpanLimits(max_attribute_length=256)
-"""A namespace may have megabytes here; an API server sends none above 63 characters."""
+"""A client may send a namespace of megabytes; API servers send at most 63 characters."""
 _FIELDS: Final = {
     "uid": "claimgate.review.uid",
     "phase": "claimgate.review.phase",

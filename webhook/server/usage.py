@@ -7,8 +7,8 @@ namespace (k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). Al
 one user, because a user who may create one may create hundreds.
 
 All use fades at the same rate, so the order of two names changes only when one name uses more. A name is remembered
-by its *level*: the binary logarithm of its use as it would be at the start of the clock. Levels compare at any time.
-Clients can invent names, so the maps are bounded and drop their oldest entries.
+by its *level*: the binary logarithm of its use as it would be at the start of the clock. So levels can be compared at
+any time. Clients can invent names, so the maps are bounded and drop their oldest entries.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
 
 
 def page_tenant(path: str, address: str) -> Tenant:
-    """Return the tenant of a request that is not a review; no namespace has its slash.
+    """Return the tenant of a request that is not a review; its path stands for the namespace, and has a slash, which
+    no namespace has.
 
     All unknown paths share one namespace, because a client can invent any number of paths of 4 KB.
 
@@ -172,9 +173,9 @@ class Usage:
     def rank(self, tenant: Tenant, now: float) -> Rank:
         """Return a tenant's rank.
 
-        All light tenants have the same. Otherwise a new tenant would go before all others until its usage is the same.
-        The first level is the address: a client that sends reviews past the API server names any other namespaces and
-        users.
+        All light tenants have the same rank. Otherwise a new tenant would go before all others until it has used as
+        much. The address comes first, because a client that sends reviews past the API server can name any namespace
+        and user.
         """
         limit = self._light_limit(now)
         address, namespace, user = self._levels(tenant)
@@ -185,8 +186,8 @@ class Usage:
         return of_address, _rounded_down_level(most), _rounded_down_level(user)
 
     def user_rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
-        """Return the rank of a user and its address among the users of the same namespace; all light ones have the
-        same.
+        """Return the rank of a user and its address among the users of the same namespace; all light users have the
+        same rank.
         """
         limit = self._light_limit(now)
         address, _, user = self._levels(tenant)

@@ -1,6 +1,7 @@
-"""Objects that are reviewed once before a server is ready, so that no review of a user pays for what is made once.
+"""Objects that are reviewed once before a server is ready.
 
-The types of fields, the tables of files, and the selector of the claim are built once.
+This builds the types of fields, the tables of files and the selector of the claim, so that no review of a user waits
+for them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs reviews that take too long for the event loop in worker processes, with a fair queue and a deadline.
 
 The tenant that used least of the workers is next. The last free worker is for tenants that have no worker, so heavy
-objects of one namespace never take all workers. A processor's time counts, so a tenant does not look heavy because
-others keep the processors busy.
+objects of one namespace never take all workers. Usage is measured in processor time, so a tenant does not look heavy
+because others keep the processors busy.
 
 A job travels to a worker as two lengths, the instructions and the body. The result travels back as JSON and not as a
 pickle: a process that reads what users send must not make its parent run anything.
@@ -70,7 +70,7 @@ def receive(channel: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _receive_exactly(channel: socket.socket, count: int) -> bytes:
-    """Return this number of bytes, usually in one piece of memory: a second copy of 20 MB would count."""
+    """Return this number of bytes, usually without a second copy, which could take 20 MB."""
     received = b""
     while len(received) < count:
         if not (more := channel.recv(count - len(received), socket.MSG_WAITALL)):
@@ -136,7 +136,7 @@ def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion
 
 LIVES_S: Final = 1.0
 """Seconds for which a fork server is used, so it costs the server a fork a second at most. After five seconds of an
-attack 28 MB of its pages were its own, after one second 14 to 20."""
+attack, the server had changed 28 MB of its pages; after one second, 14 to 20 MB."""
 
 
 class WorkerStarter:
@@ -158,7 +158,7 @@ class WorkerStarter:
         self._forked_at = -inf
 
     def start_worker(self, deadline: float, came: float) -> Worker:
-        """Start a worker that has the state of the moment `came` of the monotonic clock, or of a later one.
+        """Start a worker that has the server's state of the moment `came` of the monotonic clock, or a later state.
 
         A fork stops the event loop for 10 to 40 ms. While a user changes the view with each second review, reviews
         that waited for a worker are started together from one fork.
