@@ -1,4 +1,4 @@
-"""Issues, rotates and stores the certificates of the webhook, and tells API servers which ones to trust.
+"""Issues, rotates and stores the certificates of the webhook, and tells API servers which authorities to trust.
 
 It imports nothing from webhook/, so that it can run as a Job without policies.
 """

@@ -27,9 +27,9 @@ class RuleFinding:
     """The result of one rule for an object.
 
     result: `deny`, `warn` and `audit`: the rule is broken, and the binding says what follows. `error`: the evaluation
-    failed. `unknown`: an object that the rule needs was not given.
-    rule: the id of the rule, or the name of the policy. path: where in the object, "" for the object as a whole.
-    fix: what to do, where the message does not say it.
+    failed. `unknown`: an object that the rule needs was not given. rule: the id of the rule, or the name of the
+    policy. path: the place in the object, "" for the object as a whole. fix: what to do, if the message does not say
+    it.
     """
 
     result: ResultName
@@ -62,7 +62,7 @@ class Policies:
 
     names: tuple[str, ...]
     policy_set: PolicySet
-    """How they are compiled, which is no part of the API."""
+    """The compiled policies in the form of `webhook`, which is not part of the API."""
 
 
 def load_policies(*places: str | Path, with_shipped: bool = False) -> Policies:
@@ -95,7 +95,7 @@ def review(
         obj: an object, an AdmissionReview, or the request of one, as plain JSON. It is not changed.
         operation: CREATE, UPDATE or DELETE, for a plain object.
         context: the other objects of the cluster that policies may look up.
-        context_is_whole: whether what `context` does not have does not exist.
+        context_is_whole: whether an object that `context` does not have does not exist.
 
     Raises:
         InputError: `obj` is none of the three.

@@ -9,21 +9,21 @@
     ├── CelError
     │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
     │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
-    │       ├── NoSuchOverload    a function got values that none of its signatures takes
+    │       ├── NoSuchOverload    a function got values that none of its signatures accepts
     │       ├── UnreadPartError   asks for a part of an object that was not decoded (unread.py)
     │       ├── EvaluationPanic   upstream's evaluator breaks off: cannot be absorbed by CEL's || and && either
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
-    │           └── TooLargeToCompile      what is too large to be compiled here, and which the API server may take
+    │           └── TooLargeToCompile      a text that is too large to compile here, and that the API server may accept
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
-    ├── LookupFailed          an object that could not be looked up (absent is None, not this)
+    ├── LookupFailed          an object that could not be looked up (an absent object is None, no error)
     │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
-    │       ├── UnknownNamespaceOrName      an object that may be the one, and may be called otherwise
+    │       ├── UnknownNamespaceOrName      a file may have the object: name or namespace is not known
     │       └── MistypedLabels              a label that is not a string, so that no API server has the object
     ├── PatchError            a patch that does not apply
     ├── NotConverted          a policy of another project that has no exact native form       -> named, exit 1
     └── ProgramError          an external program that is absent, refused or beyond a bound    -> exit 2
-    ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
-      InlineBudgetSpent       it needs a process of its own
+    ReviewPaused              a review that starts again: outside the tree, so that nothing absorbs it
+      InlineBudgetSpent       a review that starts again in a worker process
 
 Errors are caught by their class, never by their message. Messages are in lower case, name the path, and say what to
 do.
@@ -111,7 +111,7 @@ class NotConverted(ClaimgateError):
 
 
 class CallError(ClaimgateError):
-    """A call cannot be read. `code` is the HTTP code, `reason` that of a metav1.Status."""
+    """A call cannot be read. `code` is the HTTP code, `reason` the reason of the metav1.Status."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -152,7 +152,7 @@ class CompileError(CelError):
         Args:
             source: the expression.
             issues: the issues in the order of their places.
-            count: how many issues there are, where not all are given.
+            count: how many issues there are, if not all are given.
         """
         super().__init__()
         self.source = source
@@ -254,7 +254,7 @@ class UnknownNamespaceOrName(AmbiguousObject):
 
 
 class UnknownLabels(AmbiguousObject):
-    """No file has the Namespace, so that its labels are not known."""
+    """No file has the Namespace, so its labels are not known."""
 
     def __init__(self, namespace: str) -> None:
         super().__init__(f"labels of Namespace {namespace} are not known")

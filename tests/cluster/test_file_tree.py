@@ -114,8 +114,8 @@ SPACES = [
     ("a/q.yaml", local("unsaid", to="unsaid")),
     ("a/q.yaml", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}}),
 ]
-ELSEWHERE = "LocalQueue {}: the one in a/q.yaml names no namespace"
-OF_ANOTHER = "LocalQueue {}: the one in a/q.yaml is in namespace {}, and this object names none"
+ELSEWHERE = "LocalQueue {}: the object in a/q.yaml names no namespace"
+OF_ANOTHER = "LocalQueue {}: the object in a/q.yaml is in namespace {}, and this object names none"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_names_in_a_base_of_several_overlays_are_unknown():
     of = tree(*BASE, *DEV, *PROD)
     assert not of.knows_namespace("base/job.yaml")
     assert of.apply_kustomizations("base/job.yaml", local("job")) == local("job")
-    assert "kustomizations may give the one in base/queue.yaml another name" in seen(of, "base/job.yaml")
+    assert "kustomizations may rename the object in base/queue.yaml" in seen(of, "base/job.yaml")
     assert seen(of, "dev/extra.yaml", LOCAL, "dev", "dev-q") == "base"
     assert seen(of, "base/job.yaml", LOCAL, "dev", "dev-extra") is None
     assert not tree(*BASE, *DEV, *PROD, is_whole=True).is_whole
@@ -236,7 +236,7 @@ def test_kustomizations_that_include_each_other_end():
 def test_a_kustomization_without_names_keeps_a_namespace_unknown():
     of = tree(*BASE)
     assert seen(of, "base/job.yaml", LOCAL, "default", "q", "default") == "base"
-    assert "the one in base/queue.yaml names no namespace" in seen(of, "base/job.yaml", LOCAL, "default", "q")
+    assert "the object in base/queue.yaml names no namespace" in seen(of, "base/job.yaml", LOCAL, "default", "q")
 
 
 def test_templates_of_one_chart_are_applied_together(tmp_path):

@@ -25,7 +25,7 @@ def test_the_five_scenes(tmp_path, capfd, monkeypatch):
         "denied 422 Invalid",
         '/nvidia.com~1gpu = "1"',
         "launch/processes-and-gpus",
-        "never starts, unless the job or the cluster changes",
+        "never starts unless the job or the cluster changes",
         "Next:",
     ):
         assert scene in out

@@ -401,7 +401,7 @@ def test_export_includes_the_params_of_bindings(selector, tmp_path, capsys):
     [
         (
             "Object{spec: Object.spec{priorityClasName: 'high'}}",
-            "in Pod, which the API server says at admission alone (403): did you mean `priorityClassName`?",
+            "in Pod, which the API server reports only at admission (403): did you mean `priorityClassName`?",
         ),
         ("Object{spec: Object.spec{containers: [Object.spec.containers{imag: 'x'}]}}", "`Object.spec.containers.imag`"),
         ("Object{sepc: Object.sepc{a: 1}}", "`Object.sepc` does not exist in Pod"),

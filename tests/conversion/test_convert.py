@@ -139,7 +139,7 @@ def test_a_template_becomes_a_policy_for_each_constraint():
         pytest.param(vpol("evaluation: {mode: JSON}, validations: []"), "mode JSON is about other payloads", id="JSON"),
         pytest.param(vpol("evaluation: {admission: {enabled: false}}, validations: []"), "not evaluated at admission", id="background"),
         pytest.param(vpol("validatons: []"), "field `validatons` is not known here", id="a typo"),
-        pytest.param(vpol("targetMatchConstraints: {expression: x}, mutations: []", "MutatingPolicy"), "mutates objects that exist", id="targets"),
+        pytest.param(vpol("targetMatchConstraints: {expression: x}, mutations: []", "MutatingPolicy"), "mutates existing objects", id="targets"),
         pytest.param(
             vpol(
                 "mutations: [{patchType: JSONPatch, jsonPatch: {expression: \"[JSONPatch{op: 'add', path: '/a', value: {}}]\"}},"
@@ -178,7 +178,7 @@ def test_additional_actions_of_kyverno_are_noted():
     made = convert(vpol(spec, "MutatingPolicy"))
     assert [each["metadata"]["name"] for each in made.manifests] == ["p", "p"]
     texts = " ".join(map(str, made.notes))
-    assert "it no longer mutates objects that exist" in texts
+    assert "it no longer mutates existing objects" in texts
     assert "policy `p-autogen` is left out, because it fails for every object" in texts
 
 

@@ -227,7 +227,9 @@ def changes(*rules: JSON, **spec: Any) -> list[tuple[str, str]]:
 
 
 def test_the_pods_of_a_train_job_are_not_changed() -> None:
-    told = "not evaluated: the pods of TrainJob get this change when they are made, and nothing of it is written in TrainJob"
+    told = (
+        "not evaluated: the pods of TrainJob get this change when they are created, and TrainJob itself is not changed"
+    )
     change = "Object{spec: Object.spec{schedulerName: 'kai'}}"
     assert changes(mutating(change, annotations=EXPAND)) == [("unknown", told)]
     never = [{"name": "never", "expression": "object.spec.containers.size() == 9"}]

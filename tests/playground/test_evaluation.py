@@ -51,7 +51,7 @@ def test_an_expression_shows_its_inputs_value_and_cost():
 
 def test_a_policy_without_binding_is_evaluated_and_reported():
     answer = evaluated({"object": POD, "cluster": own("true")}).json()
-    assert answer["notes"] == ["policy own has no binding; it is evaluated here as if one denied"]
+    assert answer["notes"] == ["policy own has no binding; it is evaluated here as if a binding denied"]
     assert answer["reviews"][0]["kubectl"] == ["pod/p created"]
 
 

@@ -186,7 +186,7 @@ def test_the_text_report_names_a_missing_object_once():
         "  ○ DeviceClass nic not found (1 object: Pod team/q at pod.yaml:7:1)",
         "  ○ Runtime t not found (1 object: Pod team/s at pod.yaml:1:1)",
         "  ○ Runtime u not looked up: a, b (2 objects: first Pod team/s at pod.yaml:1:1)",
-        "    fix: pass files with the missing objects in --context",
+        "    fix: name files that have the missing objects with --context",
         "",
         "6 objects in 1 file: 6 without findings, 0 with findings; 6 objects not evaluated in full",
     ]

@@ -145,7 +145,7 @@ def test_values_of_other_types_are_not_read(tmp_path, capsys):
         ('failed calling webhook "a.b": Post "https://x": no endpoints', "admission webhook a.b does not answer"),
         ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: x", "policy p denies them"),
         ("pods is forbidden: no PriorityClass with name high was found", "their PriorityClass does not exist"),
-        ("something else", "what it makes is refused by the API server"),
+        ("something else", "the API server refuses the objects that it creates"),
     ],
 )
 def test_the_reason_why_pods_are_refused_is_read(message, says):

@@ -105,7 +105,7 @@ def test_an_expected_result_passes(expected, found):
         pytest.param(
             {"patched": {"a": [{"b": "1"}], "n": 1}},
             outcome(changed={"a": [{"b": "2"}]}),
-            'patched: the object that came out differs\n  - a[0].b: "1"\n  + a[0].b: "2"\n  - n: 1\n  + absent',
+            'patched: the resulting object differs\n  - a[0].b: "1"\n  + a[0].b: "2"\n  - n: 1\n  + absent',
             id="another object",
         ),
         pytest.param(

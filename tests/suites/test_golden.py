@@ -125,7 +125,7 @@ def test_an_answer_that_depends_on_a_confidential_value_is_reported(tmp_path, ca
         )
     )
     assert record(tmp_path / "recorded", job, "--only", policy) == 1
-    assert "is answered otherwise than what was recorded" in capsys.readouterr().err
+    assert "has another answer than the recorded review" in capsys.readouterr().err
     assert expected(tmp_path / "recorded")[1]["allowed"] is True
 
 
@@ -141,7 +141,7 @@ def test_only_a_recorded_folder_is_updated(tmp_path, capsys):
 
 def test_a_running_server_cannot_be_recorded(capsys):
     assert record("x", EXAMPLES / "broken" / "mpijob-slots.yaml", "--server", "https://localhost:1") == 2
-    assert "--record: needs what was looked up" in capsys.readouterr().err
+    assert "--record: a server does not return the objects" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attrib
     Raises:
         CallError: 400 if the body is not JSON, not an AdmissionReview of version v1, or lacks a field that every
             request has.
-        Exception: that of the deadline, if the slower decoder would need more time than is left.
+        Exception: the error of the deadline, if the slower decoder would need more time than is left.
     """
     if is_deeper_than(MAX_DEPTH, body):
         return _decode_slowly(body, deadline)

@@ -106,7 +106,7 @@ def _policy_exceptions(
     """Return the PolicyExceptions of the namespace of an object that breaks a rule, or the reason why they are
     unknown.
 
-    Not for a Namespace, although its request has its name as the namespace: the owner of a namespace may not make
+    A Namespace gets none, although its request has its name as the namespace: the owner of a namespace may not make
     exceptions for the Namespace object itself, nor for objects of claimgate.dev.
     """
     if not configuration.policy_exceptions or not attributes.namespace:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 5
 MAKE_SMALLER: Final = "make the object smaller, or raise timeoutSeconds of the webhook"
-REPORT_IT: Final = "report this as a bug of claimgate, or of what sent the review"
+REPORT_IT: Final = "report this as a bug of claimgate, or of the program that sent the review"
 
 
 def answer_request(

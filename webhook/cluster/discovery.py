@@ -54,8 +54,8 @@ def api_path_of_group_version(group: str, version: str) -> str:
 class Discovery:
     """Finds the kinds of one API server for all watches of a view.
 
-    A document that one watch asks for answers all others for `shared_s`, also those that ask before it has come: at a
-    start, a hundred watches ask within a second about kinds of few groups.
+    All watches share a document for `shared_s`, also watches that ask before it has arrived. At a start, a hundred
+    watches ask within a second about kinds of few groups.
     """
 
     def __init__(self, connection: Connection, shared_s: float = 0.0) -> None:
@@ -110,11 +110,11 @@ class _Document(Struct, eq=False):
     answer: Future[JSON | None] = field(default_factory=Future)
 
     def may_answer(self, now: float, shared_s: float) -> bool:
-        """Return whether the document answers further questions: it is recent, and it did not fail to come."""
+        """Return whether the document may be used again: it is recent, and asking for it did not fail."""
         return now - self.asked_at < shared_s and not (self.answer.done() and self.answer.exception() is not None)
 
     def ask(self, connection: Connection, path: str) -> None:
-        """Ask for the document, and give the answer or the failure to all that wait for it."""
+        """Ask for the document, and give it or the failure to all watches that wait for it."""
         try:
             self.answer.set_result(connection.get(path, {}))
         except ServerRefused as error:

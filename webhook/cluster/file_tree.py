@@ -379,7 +379,7 @@ class ClusterViewFromFile:
         """Return the object that a name refers to. Raises AmbiguousObject if the objects with this name differ."""
         first = meant[0]
         if any(not each.is_named for each in meant):
-            raise UnknownNamespaceOrName(f"{what}: kustomizations may give the one in {first.file} another name")
+            raise UnknownNamespaceOrName(f"{what}: kustomizations may rename the object in {first.file}")
         if any(each.value != first.value for each in meant[1:]):
             files = list(dict.fromkeys(each.file for each in meant))
             self._tell(what, files)
@@ -393,7 +393,7 @@ class ClusterViewFromFile:
             if (namespace is UNSAID) != (where is UNSAID):
                 known = f"is in namespace {namespace}, and this object names none"
                 why = "names no namespace" if namespace is UNSAID else known
-                raise UnknownNamespaceOrName(f"{what}: the one in {each.file} {why}")
+                raise UnknownNamespaceOrName(f"{what}: the object in {each.file} {why}")
 
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None

@@ -37,7 +37,7 @@ BACKOFF_S: Final = (0.8, 30.0)
 _SHOWN: Final = 5
 _LOOK_S: Final = 0.05
 _STALE: Final = "stale"
-_UNWATCHED: Final = "not watched: no policy that is loaded asks for it"
+_UNWATCHED: Final = "not watched: no loaded policy looks it up"
 
 
 class WatchCluster:

@@ -49,7 +49,7 @@ def show(*, settings: Settings) -> int:
 
 @app.command()
 def check(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="The file. Default: the one in use.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Default: the file in use.")] = None,
 ) -> int:
     """Report every mistake of a configuration file, with line and column, and exceptions that end soon or have
     expired.

@@ -162,7 +162,9 @@ def _match(
     for at, resources in filters:
         narrowed = [key for key in ("namespaces", "namespaceSelector", "selector") if resources.get(key)]
         if narrowed and len(filters) > 1:
-            raise NotConverted((*at, narrowed[0]), "is for one of several filters, and a policy has one for all")
+            raise NotConverted(
+                (*at, narrowed[0]), "is set for one of several filters, and a native policy has one for all"
+            )
         if resources.get("namespaces"):
             conditions.append(
                 {"name": f"{OF_MATCH}namespaces", "expression": _in_namespaces(list_at(resources, ("namespaces",)))}
@@ -173,7 +175,7 @@ def _match(
             constraints["objectSelector"] = _plain_selector(resources["selector"], (*at, "selector"))
     for number, (at, resources) in enumerate(_filters(rule.get("exclude"), (*path, "exclude"))):
         if set(resources) != {"namespaces"}:
-            raise NotConverted(at, "excludes by more than namespaces")
+            raise NotConverted(at, "excludes by other fields than namespaces")
         expression = f"!({_in_namespaces(list_at(resources, ('namespaces',)))})"
         conditions.append({"name": f"{OF_MATCH}exclude-{number}", "expression": expression})
     bound: dict[str, JSON] = {}
@@ -194,7 +196,7 @@ def _filters(block: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, Mapping[
             raise NotConverted(path, f"selects users by {' and '.join(named)}, which an expression cannot read")
     written = check_known_fields(block, ("any", "all", "resources", *_OF_USER), path)
     if len(list_at(written, ("all",))) > 1:
-        raise NotConverted((*path, "all"), "several filters must all match, and a policy has one")
+        raise NotConverted((*path, "all"), "several filters must all match, and a native policy has one")
     for key in ("any", "all"):
         for index, each in enumerate(list_at(written, (key,))):
             at = (*path, key, index)

@@ -58,7 +58,7 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
     spec = check_known_fields(policy.get("spec"), (*known, *_ADDED, "targetMatchConstraints"), ("spec",))
     _check_evaluation(spec)
     if spec.get("targetMatchConstraints"):
-        raise NotConverted(("spec", "targetMatchConstraints"), "mutates objects that exist, which no admission does")
+        raise NotConverted(("spec", "targetMatchConstraints"), "mutates existing objects, which no admission does")
     fields = _VALIDATING_FIELDS if is_validating else _MUTATING_FIELDS
     native = {key: spec[key] for key in fields if spec.get(key) is not None}
     check_shape(native_policy(VALIDATING if is_validating else MUTATING, name_of(policy), policy, native))
@@ -68,7 +68,7 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
 def notes_on_policy(policy: JSON) -> tuple[str, ...]:
     """Return notes on what Kyverno does with a policy in addition to admission."""
     if get(policy, ("spec", "evaluation", "mutateExisting", "enabled")) is True:
-        return ("it no longer mutates objects that exist: admission sees those that are written",)
+        return ("it no longer mutates existing objects: admission sees only objects that are written",)
     return ()
 
 

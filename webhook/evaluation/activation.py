@@ -61,7 +61,7 @@ def problems_with_actions(problems: Iterable[Problem], invocation: Invocation, *
 
 
 def fact_as_cel_value(name: str, invocation: Invocation) -> FactResult:
-    """Return the value of a fact of an object, and the objects that it needs and that are missing.
+    """Return the value of a fact of an object, and the missing objects that the fact needs.
 
     Raises:
         LookupFailed: the param cannot be read.
@@ -81,7 +81,7 @@ _TAKEN_FOR_CEL = (KeyError, TypeError, AttributeError, IndexError)
 class Activation(dict[str, Any]):
     """Variables by name; those of `computed` (policy/compiled.py) are computed when an expression first reads them.
 
-    `of` has the invocation and the match for computing them.
+    `of` has the invocation and the match from which they are computed.
     """
 
     __slots__ = ("__weakref__", "of")

@@ -26,8 +26,7 @@ from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.problem import Problem
 
 MOST_ADMITTED: Final = 10_000
-"""The most decisions without a problem that are kept, a few megabytes. Counters and reports do not see further
-ones."""
+"""The most decisions without a problem that are kept, a few megabytes. Counters and reports do not see the others."""
 MOST_SPOKEN: Final = 1_000
 """The most decisions with a message that are kept, each of up to 5 KiB. Beyond this limit, the first decision of each
 rule is kept."""

@@ -99,7 +99,7 @@ class Invocation(Struct):
 
 
 class UnusablePolicy(Struct, frozen=True):
-    """A policy, or a binding of it, that cannot be used on this request.
+    """A policy, or one of its bindings, that cannot be used on this request.
 
     `error` is the error of the matching, if there was one. `is_told`: users get a warning if the failurePolicy lets
     the request pass.

@@ -94,7 +94,7 @@ class PartialPod:
 
     @property
     def podset(self) -> PodSet:
-        """Return the pod set. Its place is that of the fields."""
+        """Return the pod set, with the place of the fields."""
         return PodSet(name=self.made.name, path=(*self.path, *self.made.at), template=self.made.pod, elsewhere=True)
 
     def locate(self, path: FieldPath, message: str) -> tuple[str, str]:
@@ -105,7 +105,7 @@ class PartialPod:
     def pod(self, attributes: Attributes, deadline: Deadline) -> JSON:
         """Return the known part of the pod, as an API server would send it."""
         made = self.made
-        told = f"{self.kind} does not say what `{{}}` of its pods is, which its controller makes"
+        told = f"`{{}}` of the pods of {self.kind} is not known, because their controller sets it"
         whole = with_api_defaults(pod_as_sent(_decoded_pod(made.pod, attributes, deadline), deadline), POD, deadline)
         spec = whole["spec"]
         containers = [

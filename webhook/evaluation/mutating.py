@@ -91,7 +91,7 @@ def apply_mutating_policies(context: RequestContext) -> tuple[JSON, tuple[Decisi
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        second = context.of_other_request(again)  # the trace is about the first round alone
+        second = context.of_other_request(again)  # the trace explains only the first round
         run.run_round(policies_that_may_concern(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
@@ -207,15 +207,15 @@ class MutationRun(Struct):
             if not do_conditions_hold(invocation) or not self._changes_pod(invocation):
                 return
             kind = invocation.context.attributes.kind.kind
-            text = f"the pods of {kind} get this change when they are made, and nothing of it is written in {kind}"
+            text = f"the pods of {kind} get this change when they are created, and {kind} itself is not changed"
             self._add_decision(undecided_decision(policy, binding, NoDecision(text), invocation.param.name))
         except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
             self._add_decision(_decision_of_failed_mutation(invocation, error))
             self._is_time_over(invocation)
 
     def _changes_pod(self, invocation: Invocation) -> bool:
-        """Return whether a policy changes a pod that is not in the object. It is assumed to if only a part of the pod
-        is known.
+        """Return whether a policy changes a pod that is not in the object. If only a part of the pod is known, return
+        True.
         """
         target, deadline = invocation.target, invocation.context.deadline
         if isinstance(target.merged, PartialPod):

@@ -103,9 +103,7 @@ def undecided_decision(policy: Policy, binding: Binding | None, error: Exception
     decision = _undecided_decision(policy, binding, str(error), param)
     if not isinstance(error, UnknownLabels):
         return decision
-    missing = MissingObject(
-        kind="Namespace", name=error.namespace, why="is in no file, so that its labels are not known"
-    )
+    missing = MissingObject(kind="Namespace", name=error.namespace, why="is in no file, so its labels are not known")
     return replace(decision, missing=(missing,))
 
 

@@ -26,8 +26,8 @@ class ReviewOptions(AnswerSettings):
     although it is reviewed as if it were created. `docs_address`: the address of the documentation; with it, denials
     and warnings link to the pages of rules. `sees_all_namespaces`: messages may name objects of other namespaces,
     because an administrator reads them. `authorizer`: knows the rights of users; without it, results that depend on
-    rights are unknown. `rules`: the rules, groups and policies that are reported; empty means all. `skip`: those that
-    are not reported.
+    rights are unknown. `rules`: the rules, groups and policies that are reported; empty means all. `skip`: the rules,
+    groups and policies that are not reported.
     """
 
     advice: bool = False

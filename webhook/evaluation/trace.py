@@ -21,7 +21,7 @@ from webhook.rules.decisions import Decision, Explanation, Outcome, ValidationAc
 
 _RULES: Final = "resourceRules"
 _STRICTEST: Final[tuple[Outcome, ...]] = ("error", "denied", "warned", "audited", "advised", "not evaluated")
-_TYPES: Final = "it has values that are not of the types of its kind"
+_TYPES: Final = "some of its values do not have the types of its kind"
 _NO_PODS: Final = "it is about pods, and the object has no pod template itself"
 _EXEMPT: Final = "no policy is evaluated on policies and webhook configurations"
 _NO_RULE: Final = "no rule of its matchConstraints names {}"

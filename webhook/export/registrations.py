@@ -230,7 +230,7 @@ _SPEC: Final = {
     "queues": '!(s.?schedulerName.orValue("") in ["", "default-scheduler"])',
     "gpu-images": "s.?runtimeClassName.hasValue()",
 }
-"""For the spec `s` of a pod."""
+"""The expression of each word of `concerns` about the spec `s` of a pod."""
 _CONTAINER: Final = {
     "devices": (
         "[c.?resources.?limits, c.?resources.?requests].exists(m, "
@@ -253,7 +253,7 @@ _CONTAINER: Final = {
     ),
     "gpu-images": f'c.?image.orValue("").size() > {_IMAGE} || c.?image.orValue("").matches("{_IMAGES}")',
 }
-"""For a container `c`."""
+"""The expression of each word of `concerns` about a container `c`."""
 _VARIABLE: Final = frozenset(("launchers", "gpu-images"))
 _KEYS: Final = "kueue|volcano|scheduling"
 

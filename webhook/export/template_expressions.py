@@ -1,8 +1,8 @@
 """Makes CEL expressions that find the pod templates of a kind and convert each template to a virtual Pod.
 
-For API servers, with the same results as the virtual Pods of evaluation/request_objects.py: null counts as absent
-down to the fields of a PodSpec, a template is a map, and metadata without a namespace gets that of the request. Knows
-no policies.
+API servers evaluate these expressions. The results equal the virtual Pods of evaluation/request_objects.py: null
+counts as absent down to the fields of a PodSpec, a template is a map, and metadata without a namespace gets the
+request's namespace. Knows no policies.
 """
 
 from __future__ import annotations

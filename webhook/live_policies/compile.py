@@ -195,7 +195,7 @@ def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
     if size > MOST_BYTES:
         return f"it has {size} bytes and may have {MOST_BYTES}: make it smaller"
     if together > MOST_BYTES_TOGETHER:
-        return f"with the older ones it is more than {MOST_BYTES_TOGETHER} bytes: {_FIX}"
+        return f"together with the older objects it has more than {MOST_BYTES_TOGETHER} bytes: {_FIX}"
     return ""
 
 

@@ -92,12 +92,12 @@ def _errors_as_text(compiled: CompiledObject) -> str:
 def _type_checked_condition(compiled: CompiledObject) -> dict[str, Any]:
     wrong = compiled.wrong_types
     if wrong is None:
-        told = "its expressions would be typed by too many kinds: run `claimgate policies check` on the policy"
+        told = "its expressions would be checked for too many kinds: run `claimgate policies check` on the policy"
         return {**create_condition("TypeChecked", holds=False, reason="TooMuch", message=told), "status": "Unknown"}
     if wrong:
         lines = [*wrong[:_MOST_ERRORS], *([f"and {len(wrong) - _MOST_ERRORS} more"] * (len(wrong) > _MOST_ERRORS))]
         return create_condition("TypeChecked", holds=False, reason="WrongTypes", message="\n".join(lines))
-    told = "no expression uses a value as another type than it has"
+    told = "no expression uses a value as a type that the value does not have"
     return create_condition("TypeChecked", holds=True, reason="TypeChecked", message=told)
 
 

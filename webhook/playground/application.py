@@ -159,7 +159,7 @@ def _refusal_of_request(headers: Mapping[str, str], method: str, hosts: frozense
     if host not in hosts:
         return CallError(403, "Forbidden", f"this page answers to {' or '.join(sorted(hosts))} only")
     if origin is not None and origin != f"http://{host}":
-        return CallError(403, "Forbidden", "a page of another origin may not ask")
+        return CallError(403, "Forbidden", "a page of another origin may not send questions")
     if method == "POST" and origin is None:
         return CallError(403, "Forbidden", "a question must name its origin, as a browser does")
     if method == "POST" and headers.get("content-type", "").partition(";")[0] != "application/json":

@@ -191,7 +191,7 @@ def _answer_with_documents(
         engine = MeasuredEngine(compiled_engine())
         policies = load_documents(others, replace(options, engine=engine, lazy=False), rules=declared)
         notes = [
-            f"policy {each.name} has no binding; it is evaluated here as if one denied"
+            f"policy {each.name} has no binding; it is evaluated here as if a binding denied"
             for each in _policies_without_binding(policies)
         ]
         policies = unbound.with_default_bindings(policies)

@@ -27,7 +27,9 @@ _MOST_ANSWER: Final = 32 << 20
 
 @dataclass(slots=True)
 class Workers:
-    """Runs at most two children at a time. A few more questions wait; further ones are refused and can be retried."""
+    """Runs at most two children at a time. A few more questions wait; further questions are refused and can be sent
+    again.
+    """
 
     timeout_s: float = _TIMEOUT_S
     memory_bytes: int = _MEMORY_BYTES

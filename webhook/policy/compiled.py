@@ -238,14 +238,15 @@ class Policy:
         return self.named[index].id if index is not None and self.named else self.name
 
     def severity_of_rule(self, code: str) -> str:
-        """Return the severity of a rule; that of the policy if the rule is not in the catalogue."""
+        """Return the severity of a rule; the severity of the policy if the rule is not in the catalogue."""
         rule = self.catalogue.get(code)
         return (rule and rule.severity) or self.severity
 
     @property
     def reads_merged_pods(self) -> bool:
         """Return whether the policy is evaluated on pods that are not in the object, such as the pods of TrainJobs.
-        Not for checks, and not for policies that read patches or resources: they read the object itself.
+        Return False for checks, and for policies that read patches or resources, because these read the object
+        itself.
         """
         reads_parts = self.checks or self.reads_patches or self.reads_resources
         return self.expands and not reads_parts

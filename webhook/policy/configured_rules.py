@@ -47,10 +47,10 @@ def _sentence_about_unknown_id(rule: str, close: str, word: str) -> str:
 
 
 def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -> None:
-    """Refuse names of a flag that are not those of a rule, group or policy.
+    """Refuse names of a flag that no rule, group or policy has.
 
     Raises:
-        ConfigurationError: a name is unknown; the error is about the first one.
+        ConfigurationError: a name is unknown; the error is about the first unknown name.
     """
     wanted = tuple(names)
     ids = rule_ids(policies) if wanted else frozenset()

@@ -1,5 +1,5 @@
-"""Compiles one expression of a policy with the variables of its place. Words errors as the API server does, and adds a
-hint: the probable name, the missing annotation, or a habit of Python, jq, Rego or JavaScript.
+"""Compiles one expression of a policy with the variables of its place. Words errors as the API server does, and adds
+a hint: the probable name, the missing annotation, or the CEL for a habit of Python, jq, Rego or JavaScript.
 
 Hints are shown only to people, below the errors. A habit is a sequence of tokens. `STRING` and `INT` match all
 literals of these types, `NAME` matches all names, and `START` matches the beginning of the expression. The name of a

@@ -40,7 +40,7 @@ _ORDERS: Final[Mapping[str, str]] = {
     "_<=_": "isGreaterThan",
     "_>=_": "isLessThan",
 }
-"""The methods of quantities for operators. For some operators, it is the method for the opposite."""
+"""The method of quantities for each operator. For the operators in _OPPOSITES, it is the method for the opposite."""
 _OPPOSITES: Final = frozenset(("_<=_", "_>=_"))
 
 Scope: TypeAlias = "Mapping[str, Type | None]"
@@ -49,8 +49,8 @@ Scope: TypeAlias = "Mapping[str, Type | None]"
 class UndefinedField(Struct, frozen=True):
     """A sentence about a field that no kind has.
 
-    `fails`: whether an expression with the field fails for every object. It does not if the field is only read with
-    `has()` or `.?`.
+    `fails`: whether an expression with the field fails for every object. An expression that reads the field only with
+    `has()` or `.?` does not fail.
     """
 
     text: str
@@ -97,7 +97,7 @@ def _infer_types_of_policy(policy: Policy, reader: _TypeInference, scope: dict[s
 def _unknown_fields(reader: _TypeInference, names: str) -> Iterator[UndefinedField]:
     for path, near in reader.unknown.items():
         if path not in reader.known:
-            late = ", which the API server says at admission alone (403)" if path in reader.written else ""
+            late = ", which the API server reports only at admission (403)" if path in reader.written else ""
             text = f"`{path}` does not exist in {names}{late}{f': did you mean `{near}`?' if near else ''}"
             yield UndefinedField(text, fails=path not in reader.tested)
 

@@ -1,4 +1,4 @@
-"""Finds mistakes in the params of policies: unknown rules, and keys that are no action.
+"""Finds mistakes in the params of policies: unknown rules, and keys that are not actions.
 
 In files, a mistake is an error when params are loaded (load.py, assembly.py). In a live cluster, people may edit a
 ConfigMap by hand, so the server only reports a mistake (server/live_policy_set.py) and uses the other rules.

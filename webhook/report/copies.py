@@ -1,11 +1,10 @@
 """Reports a mistake in copies of an object as one finding with several places.
 
-An API version that is no longer served is one mistake of all its objects. So are a missing `---`, and mistakes that an
-author copies from file to file, such as a field that does not exist, at the same place of objects of a kind. Each
-overlay of kustomize repeats the objects of its base, `bundle/` or `dist/` those of `config/`, and a loop in a template
-of a chart makes many objects. A person who writes a series into one file, such as worker-0 to worker-3, repeats a
-mistake as well, and so does one who copies a pod template of an object to its next role.
-All places of a finding are known only at the end, so findings are kept until then, in a file if there are many (spool).
+An API version that is no longer served is one mistake of all its objects. Each overlay of kustomize repeats the
+objects of its base, and a folder such as `bundle/` or `dist/` repeats those of `config/`. A loop in a template of a
+chart makes many objects. A series of objects in one file, such as worker-0 to worker-3, also repeats a mistake, and
+so do copies of a pod template in one object. All places of a finding are known only at the end, so findings are kept
+until then, in a file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -64,7 +63,10 @@ _HABITS: Final = frozenset(
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. Objects of a series have names that differ only in such a number."""
 _TEMPLATE: Final = "emplate."
-"""The end of the part of a path by which the roles of a job differ: `Master.template.`, `leaderTemplate.`."""
+"""A path up to this text names the role of a job, such as `Master.template.` and `leaderTemplate.`."""
+_REMOVED: Final = " that "
+"""The text between the version and the release in a message about a version that is not served (removed_versions.py).
+"""
 _CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
 """Rules that are broken as an effect of another mistake in the file, each with the rule about the cause: pods of
 Kubernetes 1.30 name their claims in `source`, and claims of this release have a version that later releases do not
@@ -141,9 +143,9 @@ class CopiesWriter:
     def _number_of_first(self, finding: Finding) -> int | None:
         """Return the number of the earlier finding with the same mistake; None if this finding is the first.
 
-        The second such finding of a file equals only the second one of another file: all findings of one file are
-        reported, except those of objects that one template made, of objects in the same API version, of a series of
-        objects, and of the pod templates of one object.
+        All findings of one file are reported, except those of objects that one template made, of objects in the same
+        API version, of a series of objects, and of the pod templates of one object. So the second such finding of a
+        file is compared only with the second one of another file.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:

@@ -22,7 +22,8 @@ class NotEvaluated(Struct, kw_only=True):
     """Why rules could not be evaluated: an object is missing, or another reason.
 
     why: the reason on one line. missing: the missing object, None for another reason. objects: the number of affected
-    objects. subject and place: the first of these. rules: the rules and policies that could not be evaluated.
+    objects. subject and place: the first affected object and its place. rules: the rules and policies that could not
+    be evaluated.
     """
 
     why: str

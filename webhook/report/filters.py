@@ -17,7 +17,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     `min_severity`: the lowest severity to report, "" for any.
 
     A rule is named by its id, group or policy. baseline: fingerprints of known findings, each with a text.
-    without_configuration: the filters of the flags, None if the configuration adds none.
+    without_configuration: the filters of the flags, None if the configuration adds no filter.
     """
 
     rules: Collection[str] = ()

@@ -83,7 +83,7 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
     ReportFormat(
         name="ndjson",
         audience="programs; [a JSON schema](report.schema.json)",
-        content="the entries of `json`, each on one line",
+        content="as `json`, with one line for each entry",
         findings=_writer("ndjson", "NdjsonFindingsWriter"),
         answers=_writer("ndjson", "NdjsonWriter"),
         cases=_writer("ndjson", "NdjsonWriter"),

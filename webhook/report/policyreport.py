@@ -1,7 +1,7 @@
 """Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or the reports of OpenReports.
 
-OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). These also have
-the source of all results at the top; the other fields are the same.
+OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). They also name the
+source of all results at the top; all other fields are the same.
 
 Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
 producers: one report for each namespace or object, the label managed-by, and strings in properties. There are no

@@ -84,7 +84,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         phase.
         """
         texts = warnings_of_decisions([each for _, each in self.further])
-        # warnings of the verdict may have links or the wording of API servers, so these are made anew
+        # warnings of the verdict may have links or the wording of API servers, so the plain texts are made again
         shown = warnings_of_decisions([each for _, each in self.decisions])
         return tuple(text for text in texts if text not in shown)
 

@@ -152,7 +152,7 @@ def _tool_notification(level: str, text: str, place: Place) -> dict[str, Any]:
 def _related_locations(finding: Finding) -> list[dict[str, Any]]:
     """Return the places of copies of the object."""
     return [
-        {"physicalLocation": _physical_location(each.place), "message": {"text": f"{each.subject}: the same here"}}
+        {"physicalLocation": _physical_location(each.place), "message": {"text": f"{each.subject}: the same mistake"}}
         for each in finding.also_in[:_MOST_RELATED]
     ]
 

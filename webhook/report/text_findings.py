@@ -97,7 +97,7 @@ class TextFindingsWriter:
         if totals.files and any(
             each.missing and each.missing.is_absent for each in totals.counts.not_evaluated.values()
         ):
-            yield from fix_lines("pass files with the missing objects in --context", self._screen)
+            yield from fix_lines("name files that have the missing objects with --context", self._screen)
 
     def _table_of_broken_rules(self) -> Iterator[str]:
         """Yield a line for each rule with its number of findings, the worst first."""

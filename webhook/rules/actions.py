@@ -83,7 +83,7 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
     """Return the actions of the rules that a param names.
 
     Raises:
-        Exception: that of the deadline, if there is no time to read the lists.
+        Exception: the error of the deadline, if there is no time to read the lists.
     """
     data = _data_of_param(param)
     lists = tuple([str(data.get(level) or "") for level in reversed(LEVELS)])
@@ -114,8 +114,8 @@ def _rule_ids_in_text(text: str) -> Iterator[str]:
 
 
 def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
-    """Return the action for a problem of a rule: from the last of `deciders` that names the rule, otherwise that of
-    its level.
+    """Return the action for a problem of a rule: from the last of `deciders` that names the rule, otherwise the
+    action of its level.
     """
     for decided in reversed(deciders):
         if rule in decided:

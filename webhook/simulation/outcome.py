@@ -32,7 +32,7 @@ from webhook.yamltext.source_line import Locate, Place
 Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "nothing-found", "can-start"]
 ANSWERS: Final[Mapping[Answer, str]] = {
     "refused": "would be refused",
-    "never": "never starts, unless the job or the cluster changes",
+    "never": "never starts unless the job or the cluster changes",
     "fails": "starts, and then fails",
     "unknown": "may start; the answer depends on something unknown",
     "waits": "waits for other jobs",

@@ -122,7 +122,8 @@ def _sentence_about_fine_aspect(simulation: Simulation, aspect: Aspect) -> str:
         claims = dict.fromkeys(name for each in asked.pod_sets for name in each.claims)
         return f"nothing found against {', '.join(claims)}" if claims else "none"
     if aspect == "nodes":
-        return f"nothing found against it on {counted(_count(simulation, 'Node'), 'node')}, taken as empty"
+        nodes = counted(_count(simulation, "Node"), "node")
+        return f"nothing found against it on {nodes}, without the pods that run there"
     return "nothing found against it"
 
 

@@ -201,7 +201,7 @@ def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
     if ready is None or ready.status == "True":
         return None
-    says = f"node {name} does not answer, so the pod there is not deleted, and none takes its place"
+    says = f"node {name} does not answer, so the pod there is not deleted, and no new pod replaces it"
     fix = "repair or delete the node; if it is shut down for good, delete the pod with --force"
     return statement_about(pod, "stuck", Turn.NODE, says, fix, words=f"Node {name}: {ready.words}")
 

@@ -93,7 +93,7 @@ def why_refused(message: str) -> tuple[str, str]:
         return "its pods are not created, because their ServiceAccount does not exist", "create it, or name another"
     if "no PriorityClass with name" in message:
         return "its pods are not created, because their PriorityClass does not exist", "create it, or name another"
-    return "what it makes is refused by the API server", "change what the message names, then create it again"
+    return "the API server refuses the objects that it creates", "change what the message names, then create it again"
 
 
 def _quoted(message: str, before: str) -> str:

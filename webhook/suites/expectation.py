@@ -108,7 +108,7 @@ class Expectation:
         if self.patched is not None:
             lacking = list(missing_from_found(self.patched, changed, ()))
             if lacking:
-                yield "patched: the object that came out differs\n" + "\n".join(lacking)
+                yield "patched: the resulting object differs\n" + "\n".join(lacking)
         if self.patched_object is not None and self.patched_object != changed:
             yield "patched object:\n" + diff_as_yaml(self.patched_object, changed)
         if self.patch is not None and list(self.patch) != list(outcome.verdict.patch):

@@ -1,4 +1,4 @@
-"""Reads a suite file and the files that it names, which must be in the folder that the command line named.
+"""Reads a suite file and the files that it names.
 
 A suite is often part of a proposed change, and runs where secrets are mounted. So the files that it names must be in
 the folder that the command line named, after `..`, absolute paths and symbolic links are resolved. For suites of
@@ -53,7 +53,7 @@ class Suite:
         root.
 
         Raises:
-            InputError: a link does.
+            InputError: a link leads outside.
         """
         list(self._files(self.folder, str(self.folder)))
         return self.folder

@@ -43,7 +43,7 @@ def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: 
     """Yield the cases of one file.
 
     Raises:
-        InputError: a document is no suite.
+        InputError: a document is not a suite.
     """
     for document in documents:
         value = document.value
@@ -202,7 +202,7 @@ def _judge(assertions: Sequence[Mapping[str, Any]], outcome: PhasesOutcome) -> t
 def _differs(assertion: Mapping[str, Any], said: Sequence[str]) -> Iterator[str]:
     wanted, pattern = assertion.get("violations", "yes"), str(assertion.get("message") or "")
     try:
-        is_like = compile_policy_pattern(pattern).is_found_in  # gator's are Go's, so RE2
+        is_like = compile_policy_pattern(pattern).is_found_in  # gator has regular expressions of Go, which are RE2
     except ValueError as error:
         yield f"message: {error}"
         return

@@ -147,7 +147,7 @@ class Recorder:
         _write(folder / EXPECTED, [expected])
         if expected == _outcome_as_json(outcome, request):
             return ""
-        return f"{folder}: is answered otherwise than what was recorded, because confidential values are left out"
+        return f"{folder}: has another answer than the recorded review, because confidential values are left out"
 
     @staticmethod
     def _emptied(folder: Path) -> Path:

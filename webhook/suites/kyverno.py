@@ -214,8 +214,8 @@ def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
 
 
 def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Files]) -> Sequence[str]:
-    """Return the names of the resources of a result; if it has none, those of all resources of its kind, or `*`
-    without any.
+    """Return the names of the resources of a result; if the result names none, the names of all resources of its
+    kind, or `*` if there are none.
     """
     if result.get("resources"):
         return [str(name) for name in result["resources"]]

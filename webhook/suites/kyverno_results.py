@@ -37,8 +37,8 @@ class Evaluation:
     """Everything with which one test evaluates a resource.
 
     manifests: the native policies. policies: the compiled policies. cluster: its objects. is_native: whether the test
-    names native policies; otherwise they represent a policy of Kyverno. rules: of a policy with rules, the rule of
-    each native policy.
+    names native policies; otherwise they represent a policy of Kyverno. rules: the rule of each native policy, if the
+    policy has rules.
     """
 
     manifests: Sequence[JSON]
@@ -52,7 +52,7 @@ class Evaluation:
 class ResourceResult:
     """The result of one policy for one resource, with the text that explains it, and the resource afterwards.
 
-    rule: the name of the rule, of a policy with rules.
+    rule: the name of the rule, if the policy has rules.
     """
 
     rule: str
@@ -163,7 +163,7 @@ def difference_of_resources(expected: JSON, actual: JSON) -> str:
     one, other = _without_empty(expected), _without_empty(actual)
     if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
         return ""
-    return f"patchedResources: the object that came out differs\n{diff_as_yaml(one, other)}"
+    return f"patchedResources: the resulting object differs\n{diff_as_yaml(one, other)}"
 
 
 def _without_empty(value: JSON) -> JSON:

@@ -156,7 +156,7 @@ def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str
         needless = "operation" if "operation" in written else "oldInput" if "old_input" in written else ""
         place = "operation" if needless == "operation" else "oldObject"
         fix = f"write it as `{place}` of the request, or give the object alone as `input`"
-        return (needless, f"is not read beside a whole request, which says this itself: {fix}") if needless else None
+        return (needless, f"is not read beside a whole request, which has this field: {fix}") if needless else None
     if "old_input" in written and case.operation in ("CREATE", "CONNECT"):
         return "oldInput", f"a {case.operation} has no old object: add `operation: UPDATE`, or remove oldInput"
     return None

@@ -5,7 +5,8 @@ A line has policies, parameters and one recorded review with the expected answer
 `allowed`, and where given `code`, `reason`, `message`, `warnings`, `auditAnnotations`, `patchedObject`, `warn`, or
 `policyRefused`.
 
-Objects are compared in one form: an expected object recorded from a server has its defaults, a webhook's patch has not.
+Objects are compared with all defaults, because an object that a server recorded has defaults, and a webhook's patch
+has none.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class ExpectModel(CamelCaseModel):
         default=None, description="All messages about rules that were not evaluated; a part of each is enough."
     )
     errors: list[str] | None = Field(default=None, description="All errors of expressions; a part of each is enough.")
-    matched: bool | None = Field(default=None, description="Whether any policy had something to decide.")
-    patched: Any = Field(default=None, description="A part of the object that comes out.")
+    matched: bool | None = Field(default=None, description="Whether any policy matches the request.")
+    patched: Any = Field(default=None, description="A part of the resulting object.")
     patch: list[Any] | None = Field(default=None, description="The exact operations of the patch.")
     advice: list[str] | None = Field(default=None, description="All advice; a part of each is enough.")
 
@@ -52,16 +52,20 @@ class CaseModel(CamelCaseModel):
     input: Any = Field(default=None, description="An object, a request, an AdmissionReview, or the name of a file.")
     old_input: Any = Field(default=None, description="The object before an update, or the object that is deleted.")
     operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = Field(default="CREATE", description="What is done.")
-    phase: PhaseName = Field(default="auto", description="auto mutates, then validates what came out.")
+    phase: PhaseName = Field(default="auto", description="auto mutates, then validates the result.")
     defaults: bool | None = Field(
         default=None,
-        description="Whether the defaults of Kubernetes are filled in; without it, in objects and not in reviews.",
+        description="Whether the defaults of Kubernetes are added; by default, to objects and not to reviews.",
     )
     context: list[Any] = Field(default=[], description="Objects of the cluster, or names of files and folders.")
-    context_is_whole: bool = Field(default=False, description="What the context does not have does not exist.")
+    context_is_whole: bool = Field(
+        default=False, description="An object that the context does not have does not exist."
+    )
     params: list[Any] = Field(default=[], description="The params of policies, or names of files and folders.")
-    authorizer: list[AuthorizerAnswer] = Field(default=[], description="Answers to what policies ask `authorizer`.")
-    expect: ExpectModel = Field(description="The answer that is expected.")
+    authorizer: list[AuthorizerAnswer] = Field(
+        default=[], description="Answers to the questions of policies to `authorizer`."
+    )
+    expect: ExpectModel = Field(description="The expected answer.")
 
     @property
     def is_bad_example(self) -> bool:

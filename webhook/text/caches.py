@@ -47,7 +47,7 @@ class TwoGenerationCache(Generic[Key, Value]):
         _CACHES.add(self)
 
     def get(self, key: Key, missing: Value) -> Value:
-        """Return the value of a key, or `missing` if none is kept."""
+        """Return the value of a key, or `missing` if the cache does not have it."""
         value = self.newer.get(key, missing)
         return self._older.get(key, missing) if value is missing else value
 

@@ -18,8 +18,8 @@ _FARTHEST = 2  # edits; with more edits, a name is another word
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return the known name with the fewest edits to `name`, at most two and fewer than a third of it; "" when
-    none is.
+    """Return the known name with the fewest edits to `name`, at most two and fewer than a third of it; "" if no name
+    is close enough.
     """
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
     for candidate in known if len(name) <= _LONGEST else ():

@@ -51,10 +51,10 @@ class MadePod(Struct, frozen=True, kw_only=True):
 class PartialTemplate(Struct, frozen=True, kw_only=True):
     """What is known of the pods of a template that a controller completes: the fields that the template has.
 
-    hidden: paths of fields of the main container that may differ from the template; hidden_in_pod: the same for the
-    PodSpec. labels, annotations and node_selector replace entries of the template. whole_lists: the lists to which
-    nothing is added; other lists are not known. absent: fields of the PodSpec that only the template sets.
-    is_unknown: nothing is known.
+    hidden: paths of fields of the main container that may differ from the template; hidden_in_pod: paths of fields of
+    the PodSpec that may differ. labels, annotations and node_selector replace entries of the template. whole_lists:
+    the lists to which nothing is added; other lists are not known. absent: fields of the PodSpec that only the
+    template sets. is_unknown: nothing is known.
     """
 
     container: str = ""

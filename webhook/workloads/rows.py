@@ -113,12 +113,12 @@ class MadePodRule(_StrictModel):
         container: the name of the container.
         image: the first of these fields that is set gives the image; a map has `repository` and `tag`.
         labels: maps with the labels; later maps override earlier ones.
-        annotations: the same for annotations.
+        annotations: maps with the annotations; later maps override earlier ones.
         resources: the field with the resources of the container.
         resourcesNeed: if this resource is not set, the controller may add others.
         device: the field with the name of a device and its quantity, which become a limit.
         pod: fields of the PodSpec with the paths of the object that set them.
-        fields: the same for fields of the container.
+        fields: fields of the container with the paths of the object that set them.
         absent: fields of the PodSpec that the controller never sets.
         absentInContainer: fields of the container that it never sets.
         unless: nothing is known of the pod if one of these is set, has this value (`path=value`), or has a key with

@@ -65,7 +65,7 @@ def read_block_document(text: str) -> JSON:
     """Return the value of a document, with or without a `---` above it.
 
     Raises:
-        UnsupportedStyleError: it is written in another way, or is wrong; the other reader knows which.
+        UnsupportedStyleError: the document has another style or a mistake; the other reader finds out which.
     """
     if _FOREIGN.search(text):
         raise UnsupportedStyleError
@@ -255,7 +255,8 @@ def read_flow(written: str) -> JSON:
     """Return the value of a collection in brackets that begins and ends in one line.
 
     Raises:
-        UnsupportedStyleError: it is not one, or has anything but keys, one-word or quoted scalars, commas and brackets.
+        UnsupportedStyleError: the text is not such a collection, or has anything but keys, one-word or quoted
+            scalars, commas and brackets.
     """
     outermost: list[JSON] = []
     container: Any = outermost

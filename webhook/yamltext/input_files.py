@@ -102,7 +102,8 @@ def open_file(file: InputFile) -> IO[bytes]:
 
 
 def read_start(file: AnyFile, open_file: OpenFile = open_file, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a file; of a larger file the beginning, with more than `max_bytes`. `-` is standard input.
+    """Return the bytes of a file. Of a file with more than `max_bytes`, return a beginning that has more than
+    `max_bytes`. `-` is standard input.
 
     Raises:
         OSError: the file cannot be read.

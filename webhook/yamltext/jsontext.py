@@ -62,8 +62,8 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 
     Args:
         text: one value, or several in a row.
-        repeated: gets the notes about the first key of a value that occurs twice in one object with different values;
-            they are harmless if the last value lacks nothing.
+        repeated: the list for notes. For each value, a note names the first key that occurs twice in one object with
+            different values; it is harmless if the last value lacks nothing.
 
     Raises:
         json.JSONDecodeError: not JSON.
@@ -112,7 +112,8 @@ codecs.register_error(_INVALID_BYTES, _replace_invalid_bytes)
 
 
 def _readable_text(text: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
-    """Return the text as the decoder below can read it, with all values at their places, and what is not read of it.
+    """Return the text in a form that `_Decoder` can read, with all values at their places, and the parts that are not
+    read.
 
     Raises:
         json.JSONDecodeError: NaN or Infinity.
@@ -150,7 +151,7 @@ def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
 class _ObjectBuilder:
     """Builds the objects of a text, and notes repeated keys with different values.
 
-    `lost`: those of them of which the last value lacks something.
+    `lost`: the repeated keys whose last value lacks something.
     """
 
     def __init__(self) -> None:
@@ -298,7 +299,8 @@ def is_deeper_than(bound: int, body: bytes) -> bool:
     if opening <= bound or opening - body.count(b"},{") <= bound:
         return False
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # the quotes between two strings, or of an empty one, do not matter: without them, no text makes many pieces below
+    # the quotes between two strings, or of an empty one, do not matter; they are removed, so that no text makes many
+    # pieces below
     steps = unescaped.translate(_STEPS, _NO_BRACKET).replace(b'""', b"")
     depth, in_string = 0, 0
     for start in range(0, len(steps), _BLOCK):

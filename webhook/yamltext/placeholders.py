@@ -1,7 +1,7 @@
 """Recognizes placeholders: texts that a shell, a template engine, a controller or a person replaces later.
 
-The only definition of such texts. It cannot be checked before it is filled in: a rule about names or amounts skips it,
-and a value of another type may replace it.
+This is the only definition of placeholders. A placeholder cannot be checked before it is replaced. So a rule about
+names or amounts skips it, and it may stand in place of a value of another type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CAPITALS: Final = re.compile(r"(?!(?:TRUE|FALSE|NULL|NONE|AUTO|FOUR|FIVE|NINE|Z
 _IN_PARENTHESES: Final = re.compile(r"\([A-Za-z_]\w*\)")
 """A word in single parentheses, which is never a final number, truth value or amount."""
 _OF_VALS: Final = "ref+"
-"""How a reference begins that vals replaces by a secret: `ref+vault://...`."""
+"""The beginning of a reference that vals replaces by a secret: `ref+vault://...`."""
 _WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME")
 _DOTS: Final = frozenset(("...", "…"))
 
@@ -86,7 +86,7 @@ def has_placeholder_variable(text: str) -> bool:
     """Return whether a text has a named placeholder. Use it for texts in which a single `$` is a mistake, or ends a
     pattern.
 
-    `g-$N`, `${N}`, `$(N)`, `{{ .n }}` and `<n>` do, `*$@` does not.
+    `g-$N`, `${N}`, `$(N)`, `{{ .n }}` and `<n>` have one; `*$@` has none.
     """
     return _VARIABLE.search(text) is not None or _is_blank_to_fill_in(text)
 

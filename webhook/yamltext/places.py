@@ -24,7 +24,7 @@ from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_w
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
-"""The most characters of a document whose lines are shown, because all of its nodes are visited before."""
+"""The most characters of a document whose lines are shown, because all nodes of the document are visited first."""
 _MOST_SCALARS: Final = 5000
 """The most scalars of a field that are searched for words."""
 _COMMANDS: Final = ("command", "args")
@@ -67,10 +67,10 @@ def places_of_json(text: str, column: int) -> Places:
 class Places:
     """The places of all paths in a text's documents.
 
-    `extents` are those of its documents, by their numbers; `nodes` are built for the requested documents only: a file
+    `extents` has the extent of each document, by its number. `nodes` are built only for requested documents: a file
     with a Deployment often also has definitions of some MB, and their nodes would take seconds and gigabytes.
-    `words_are_text`: a plain `on` or `yes` is a text, as in YAML 1.2.
-    `refuses_repeats`: the program that reads the text refuses a mapping with a key twice.
+    `words_are_text`: a plain `on` or `yes` is a text, as in YAML 1.2. `refuses_repeats`: the program that reads the
+    text refuses a mapping with a key twice.
     """
 
     text: str
@@ -220,7 +220,7 @@ def _is_merge(scalar: Any) -> bool:
 
 
 _MOST_LISTS: Final = 8
-"""A value inside more lists gets the place of the list around it; no API of Kubernetes has so many."""
+"""A value inside more lists gets the place of the list around it; no API of Kubernetes nests so many lists."""
 
 
 _MOST_BLANKS: Final = 1000

@@ -193,7 +193,7 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """Store the value of a key. If the key had a value before, note whether a part of that is lost."""
+        """Store the value of a key. If the key had a value before, note whether a part of the earlier value is lost."""
         if frame.repeated is not None:
             repeat = frame.repeats.setdefault(key, _Repeat())
             repeat.count += 1
@@ -237,7 +237,9 @@ class _Reader:
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
-        """Set the keys of `<<`; the first of several mappings counts, and all count more than the keys before them."""
+        """Set the keys of `<<`; the first of several mappings takes precedence, and all take precedence over the keys
+        before `<<`.
+        """
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise self._fail(event, "`<<` needs a mapping or a list of mappings")

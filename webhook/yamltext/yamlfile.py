@@ -252,8 +252,8 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     """List the files in files and folders: folders give their YAML and JSON files, sorted.
 
     Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
-    `..data` folder of a mounted ConfigMap, because its links name its files already. So are folders of
-    dependencies and of test data below a named one. Each file is listed once; `-` stays `-`.
+    `..data` folder of a mounted ConfigMap, because its links name its files already. Folders of dependencies and of
+    test data below a named folder are also left out. Each file is listed once; `-` stays `-`.
 
     Args:
         places: files and folders.
@@ -280,8 +280,8 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
 
 
 def hidden_listing(places: Iterable[str | Path]) -> Listed:
-    """List the YAML and JSON files in folders that `listing` leaves out because they, or a folder above them, are
-    hidden; without `.git`, and without `..data` of mounted ConfigMaps, whose files have links that are not hidden.
+    """List the YAML and JSON files that `listing` leaves out because they, or a folder above them, are hidden. `.git`
+    is left out, and so is `..data` of mounted ConfigMaps, because other links name its files.
     """
     files: dict[str, InputFile] = {}
     for place in map(Path, places):
@@ -373,7 +373,9 @@ def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> InputProblem
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
-    """Return the JSON values of a text; None if it turns out not to be JSON and it is not certain that it is."""
+    """Return the JSON values of a text. If the text is not JSON, return None, or raise an error if it `is_sure` to be
+    JSON.
+    """
     source = yamltext.JsonPlaces(text)
     documents: list[Document] = []
     repeated: list[jsontext.JsonError] = []

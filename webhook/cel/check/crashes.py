@@ -2,9 +2,9 @@
 
 These are faults of the API server. claimgate gives such expressions a value. Two are faults of cel-go v0.26.0:
 checker.go checkCreateList and checkCreateMap read the parameter of an optional entry's type although the type is dyn,
-and interpreter/decorators.go builds a map of constants in advance although Go has no such key. The third is a fault of
-k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct, and a list or a
-map can only hold a structpb.Value. Observed on kube-apiserver v1.36.2.
+and interpreter/decorators.go builds a map of constants in advance although Go maps cannot have such a key. The third
+is a fault of k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct,
+and a list or a map can only hold a structpb.Value. Observed on kube-apiserver v1.36.2.
 """
 
 from __future__ import annotations
