@@ -1,9 +1,10 @@
 """Plans which certificates to renew now, from the stored certificates and the time; keep.py carries out the plan.
 
-An authority is renewed in two steps, because API servers must trust the new one before a server shows a certificate
-that it signed. First the new authority is put before the old one in the bundle, which is then injected. After `SETTLE`
-the new authority signs the serving certificate. The old authority stays in the bundle for another `SETTLE`, in which
-every replica reads the new certificate. A missing, expired or misnamed serving certificate is replaced at once.
+An authority is renewed in two steps, because API servers must trust the new authority before a server shows a
+certificate that this authority signed. First the new authority is put before the old one in the bundle, which is then
+injected. After `SETTLE` the new authority signs the serving certificate. The old authority stays in the bundle for
+another `SETTLE`, in which every replica reads the new certificate. A missing, expired or misnamed serving certificate
+is replaced at once.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Folder:
             raise CertificateError(f"{error.filename}: {str(error.strerror).lower()}") from None
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Write these files. Certificates come last, so that a watcher sees a new one only with its key.
+        """Write these files. Certificates come last, so that a watcher sees a new certificate only with its key.
 
         Raises:
             CertificateError: a file cannot be written.

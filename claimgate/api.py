@@ -92,7 +92,7 @@ def review(
 
     Args:
         policies: those of `load_policies`.
-        obj: an object, an AdmissionReview, or the request of one, as plain JSON. It is not changed.
+        obj: an object, an AdmissionReview, or the request of an AdmissionReview, as plain JSON. It is not changed.
         operation: CREATE, UPDATE or DELETE, for a plain object.
         context: the other objects of the cluster that policies may look up.
         context_is_whole: whether an object that `context` does not have does not exist.

@@ -246,7 +246,7 @@ class LookupFailed(ClaimgateError):
 
 
 class AmbiguousObject(LookupFailed):
-    """Several files have different objects with this name, so which of them a cluster has is not known."""
+    """Several files have different objects with this name, so it is not known which object a cluster has."""
 
 
 class UnknownNamespaceOrName(AmbiguousObject):

@@ -219,7 +219,9 @@ def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCaus
 
 
 def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
-    """Return the texts, escaped as far as `longest` characters can show them: later texts are only counted."""
+    """Return the texts with visible escapes until they fill `longest` characters. Later texts stay unchanged, because
+    they are only counted.
+    """
     escaped: list[str] = []
     left = longest
     for each in texts:

@@ -98,7 +98,7 @@ def attributes_of_fixture(
         value: an AdmissionReview, a bare request or a plain object, parsed.
         row: returns the entry of a kind in the workload table; without it plurals are guessed.
         operation: the operation for a plain object; a review keeps its own.
-        namespace: the namespace for a plain object without one.
+        namespace: the namespace for a plain object that has no namespace.
         fills_defaults: whether a plain object gets the defaults of an API server.
 
     Raises:
@@ -126,8 +126,8 @@ def _is_v1beta1(review: Mapping[str, Any]) -> bool:
 
 
 def _key_in_parentheses(value: JSON) -> str:
-    """Return a key in parentheses, from any depth; "" without one. Assertions of Chainsaw have such keys, objects do
-    not.
+    """Return a key in parentheses, from any depth; "" if there is none. Assertions of Chainsaw have such keys,
+    objects do not.
     """
     left = [value]
     while left:
@@ -298,8 +298,8 @@ class Submissions:
     """The objects of files, each with a view of the cluster. Objects of one file in one namespace share a view."""
 
     def __init__(self, files: FileTree, row: RowOf, *, namespace: str = "", fills_defaults: bool = True) -> None:
-        """Args: the files; the workload table; the namespace from the command line for objects without one; whether
-        plain objects get the defaults of an API server.
+        """Args: the files; the workload table; the namespace from the command line for objects that have no
+        namespace; whether plain objects get the defaults of an API server.
         """
         self._files = files
         self._row = row

@@ -72,7 +72,7 @@ def answer_request(
         cluster: answers from memory.
         phase: mutating or validating.
         deadline: until when it may run; policies after this time fail. None means no limit.
-        authorizer: says what users may do; without one, expressions that ask fail.
+        authorizer: says what users may do; without an authorizer, expressions that use `authorizer` fail.
         options: what the caller needs in addition to the verdict.
 
     Returns:

@@ -5,8 +5,8 @@ object without metadata.namespace is unknown: `kubectl apply` may create it in a
 placeholders as names are left out.
 
 Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix) and
-internal/builtins/PrefixTransformer.go: the kinds that keep their names, and Namespaces, for which the name is the
-namespace.
+internal/builtins/PrefixTransformer.go, for the kinds that keep their names. For a Namespace, the namespace of a
+kustomization becomes the name.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ class NameChanges(Struct, frozen=True, kw_only=True):
     is_known: bool = True
 
     def combine_with_outer(self, outer: NameChanges) -> NameChanges:
-        """Return the changes if the kustomization of `outer` uses the result of this one. The namespace of `outer`
-        takes precedence.
-        """
+        """Return these changes followed by the changes of an outer kustomization, whose namespace takes precedence."""
         return NameChanges(
             namespace=outer.namespace or self.namespace,
             prefix=f"{outer.prefix}{self.prefix}",

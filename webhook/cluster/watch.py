@@ -89,9 +89,7 @@ class WatchCluster:
             reflector.start()
 
     def watch(self, interests: Iterable[Interest]) -> None:
-        """Watch only these interests from now on. A watch that a new one replaces answers until the new watch is
-        ready.
-        """
+        """Watch only these interests from now on. A replaced watch answers until the new watch is ready."""
         old = self._reflectors
         made = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}

@@ -192,7 +192,7 @@ class GitChanges:
         return popped
 
     def _top_of_folder(self, folder: str) -> str:
-        """Return the top of the work tree around a folder; "" without one."""
+        """Return the top of the work tree around a folder; "" if the folder is in no work tree."""
         if folder not in self._tops:
             self._tops[folder] = enclosing_work_tree(folder)
         return self._tops[folder]

@@ -399,7 +399,7 @@ def _client_config_at(client: Mapping[str, Any], path: str) -> Manifest:
 
 def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
     """Return the client configuration without path and caBundle, and the namespaces to exclude. The namespace of the
-    Service is one, because it must not depend on the webhook.
+    Service is excluded, because it must not depend on the webhook.
     """
     if url:
         parts = urlsplit(url)

@@ -135,7 +135,7 @@ def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembl
 
 
 def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
-    """Return the topmost of the object and its owners with a kind in the workload table, None without one."""
+    """Return the topmost of the object and its owners with a kind in the workload table, None if there is none."""
     known = [each for each in (tree.root, *tree.owners) if assembled.table.row(*group_kind(each)) is not None]
     return known[-1] if known else None
 

@@ -79,7 +79,7 @@ class RequestContext(Struct, eq=False):
         )
 
     def cost_budget(self, limit: int) -> CostBudget:
-        """Return a cost budget for expressions. A trace, if there is one, counts the cost."""
+        """Return a cost budget for expressions. If there is a trace, it counts the cost."""
         budget = CostBudget(limit, self.deadline)
         if self.options.trace is not None:
             self.options.trace.count_cost_of_budget(budget)

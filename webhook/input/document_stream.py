@@ -139,8 +139,8 @@ def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
 
 
 def _start_of_last_document(held: bytearray) -> int:
-    """Return the index at which the last document of these bytes begins; 0 if there is only one. The last document
-    may continue in the next bytes.
+    """Return the index at which the last document of these bytes begins; 0 if there is only one document. The last
+    document may continue in the next bytes.
     """
     at = held.rfind(b"\n---")
     while at > 0 and not held[at + 4 : at + 5].isspace():

@@ -109,7 +109,7 @@ def merge_patch(
         patch: a part of such an object.
         root: the type of the object.
         deadline: is charged for each walked value.
-        indexes: the indexes of earlier merges, if `original` is the result of the last one.
+        indexes: the indexes of earlier merges, if `original` is the result of the last merge.
 
     Raises:
         UnmergeableError: the patch is not an object, lacks a merge key, or has an unknown directive.

@@ -122,7 +122,7 @@ def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
 
 
 def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
-    """Return a reportingDescriptor. The description of a rule without one is its id."""
+    """Return a reportingDescriptor. A rule without a description gets its id as the description."""
     described = rule.description or rule.id
     example = f"`claimgate explain {rule.id}` shows a bad and a good example." if rule.why else ""
     severity = _SECURITY_SEVERITIES.get(rule.severity)

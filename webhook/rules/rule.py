@@ -109,7 +109,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     @property
     def issue_links_by_name(self) -> Mapping[str, str]:
         """Return links to issues and pull requests by their short names `owner/repository#number`, including the
-        source if it is one.
+        source if it is such a link.
         """
         return github_issue_links((self.source, *self.issues))
 

@@ -72,7 +72,7 @@ def sentence_without_path(problem: Problem) -> str:
 
 def split_off_fix(message: str) -> tuple[str, str]:
     """Split the message of a policy in CEL into the message and its fix; the fix is "" if the text does not end with
-    one.
+    a fix.
 
     Each sentence of the text is `path: found message: fix`, as in problem_as_sentence. Equal fixes are returned once.
     """

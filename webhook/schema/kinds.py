@@ -1,7 +1,7 @@
 """Knows the type of the objects of each kind: of custom kinds from the files of `data/`, of built-in kinds from the
 table of patch/.
 
-A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` if it is another one) and `types`, which
+A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` if it differs) and `types`, which
 all files share. A type is written as
 
     text, int64, int32, truth, quantity, intOrText, any      a scalar (types.py)

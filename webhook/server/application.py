@@ -100,7 +100,7 @@ class _PageRequestTurns:
             self._begun = None
 
     async def yield_turn(self) -> None:
-        """End the turn, and wait for another one."""
+        """End the turn, and wait for another turn."""
         self.charge_turn()
         await self.begin_turn()
 

@@ -70,7 +70,7 @@ class StoredExceptions:
 
         Args:
             policies: the policies in service, with the configuration that bounds exceptions.
-            cluster: the view that reviews look them up in.
+            cluster: the view in which reviews look up PolicyExceptions.
             connection: where status is written.
         """
         self._policies = policies
@@ -140,8 +140,8 @@ def _list_first_ones(cluster: Cluster) -> list[StoredPolicy]:
 
 
 def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, last: dt.date) -> list[PolicyException]:
-    """Return the PolicyExceptions with an effect on a day, and those that ended after another day; none if they are not
-    known or not allowed.
+    """Return the PolicyExceptions with an effect on `day`, and those that ended since the day `last`. Return no
+    PolicyExceptions if they are not known or not allowed.
     """
     if not policies.configuration.policy_exceptions:
         return []
@@ -221,8 +221,8 @@ def _conditions(
 
 
 def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.date) -> Decision | None:
-    """Return the denial of a PolicyException with a mistake, or the warning about one without an effect; None if the
-    spec is unchanged, or has an effect and no mistake.
+    """Return the denial of a PolicyException with a mistake, or the warning about a PolicyException without an effect;
+    None if the spec is unchanged, or has an effect and no mistake.
 
     Args:
         attributes: a request about a PolicyException.
@@ -270,7 +270,7 @@ there may be thousands.
 _MOST_ANNOUNCED_OF_NAMESPACE: Final = 10
 """At most this many lines a day are about PolicyExceptions of one namespace, whose owner may write many."""
 _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
-"""How long a PolicyException is announced after its end; after that it would only fill the list."""
+"""How long a PolicyException is announced after its end. Later announcements would only fill the list."""
 
 
 class EndingExceptions:
@@ -289,9 +289,9 @@ class EndingExceptions:
 
         Args:
             configuration: the current configuration.
-            counters: get the days.
+            counters: gets the days until the ends.
             log: gets the lines.
-            stored: returns the PolicyExceptions with an effect on a day, and those that ended after another day.
+            stored: returns PolicyExceptions, as `exceptions_in_effect` does for two days.
         """
         self._configuration = configuration
         self._stored = stored

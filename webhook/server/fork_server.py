@@ -102,7 +102,7 @@ class ForkServer:
         return Worker(number, ours, self)
 
     def end_worker(self, number: int) -> None:
-        """Kill a worker, and end the process after the last one when it is retired."""
+        """Kill a worker. If the process is retired and has no other worker, end the process."""
         self._running.discard(number)
         with suppress(OSError):  # the process has ended, and its workers with it
             self._process.channel.send(_MESSAGE.pack(_KILL, number, 0.0))

@@ -45,7 +45,7 @@ class Register(Protocol):
     """The connections of a port, counted together."""
 
     def admit(self, connection: HttpConnection) -> None:
-        """Count a new connection, and abort another one if there are too many."""
+        """Count a new connection, and abort another connection if there are too many."""
         ...
 
     def mark_answered(self, connection: HttpConnection) -> None:
@@ -356,7 +356,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.transport.write(outgoing)
 
     def _end_tls(self) -> None:
-        """End a connection on which no TLS is possible any more, after an alert if there is one."""
+        """End a connection on which TLS is not possible any more. If TLS has an alert to send, send it first."""
         self._send_outgoing()
         self.is_ended = True
         self.enter("goodbye")
@@ -430,7 +430,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._port.parts.log.error("internal fault", **fields)
 
     def end_answer(self, exchange: Exchange) -> None:
-        """After an answer, close the connection, answer the request that waits, or wait for the next one."""
+        """After an answer, close the connection, answer the request that waits, or wait for the next request."""
         self._is_undrained = True
         self._port.register.mark_answered(self)
         if self.transport.is_closing() or self.state == "goodbye":
@@ -501,7 +501,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self._answering.keeps_alive = False
 
     def close_if_unused(self) -> None:
-        """Close a connection without a request, unless bytes of one wait in a buffer."""
+        """Close a connection without a request, unless bytes of a request wait in a buffer."""
         if self.state in ("first_byte", "idle") and not self.transport.is_closing() and not self.has_unread():
             self._part()
 

@@ -398,7 +398,7 @@ class RequestParser:
             wire.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
     def close(self) -> None:
-        """Drop the parser of httptools, which refers to this one."""
+        """Drop the parser of httptools, which refers to this parser."""
         self._parser = None
 
     def _malformed_error(self, text: str) -> MalformedRequestError:

@@ -73,7 +73,7 @@ def create_server_context(files: TlsFiles) -> ssl.SSLContext:
     made.set_alpn_protocols(_ALPN)
     try:
         made.load_cert_chain(files.certificate, files.key, password=_refuse_encrypted_key)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # ssl.SSLError is an OSError
         raise ConfigurationError(_explain(files, error)) from None
     if files.client_ca:
         _require_client_certificates(made, files.client_ca)
@@ -96,8 +96,8 @@ class Certificates:
     Attributes:
         context: the context for the next handshake.
         shown: the PEM text of the certificate that new handshakes see.
-        trusted: the PEM text of the clients' authority, empty without one. It stays the same object until the
-            authority changes.
+        trusted: the PEM text of the clients' authority, empty without an authority. It stays the same object until
+            the authority changes.
     """
 
     def __init__(self, files: TlsFiles) -> None:
@@ -319,7 +319,7 @@ class TlsStream:
         return self._outgoing.read()
 
     def client_certificate(self) -> Mapping[str, Any]:
-        """Return the client's certificate as ssl decodes it; empty without one."""
+        """Return the client's certificate as ssl decodes it; empty without a certificate."""
         return self._object.getpeercert() or {}
 
     def _next_size(self) -> int:

@@ -78,8 +78,8 @@ _LONGEST_NAME: Final = 512
 
 
 class Tenant(NamedTuple):
-    """A namespace, "" for objects without one, a user, "" if only the namespace counts, and the client's address, ""
-    if it does not count.
+    """A namespace ("" for objects without a namespace), a user ("" if only the namespace counts), and the client's
+    address ("" if it does not count).
     """
 
     namespace: str

@@ -7,10 +7,10 @@ because others keep the processors busy.
 A job travels to a worker as two lengths, the instructions and the body. The result travels back as JSON and not as a
 pickle: a process that reads what users send must not make its parent run anything.
 
-A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when its review came, or
-a later one. So the fork server is used for reviews that came before it was forked, and for others while the version of
-the server's state is the same. Otherwise it is forked again. It is also forked again after a second, because the server
-caches compiled texts, and each page that the server changes in the meantime uses memory twice.
+A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when its review came,
+or a later state. So the fork server is used for reviews that came before it was forked, and for others while the
+version of the server's state is the same. Otherwise it is forked again. It is also forked again after a second,
+because the server caches compiled texts, and each page that the server changes in the meantime uses memory twice.
 """
 
 from __future__ import annotations
@@ -359,7 +359,9 @@ class WorkerLane:
 
 
 async def _exchange(job: Job, worker: Worker) -> tuple[bytes | None, float | None]:
-    """Send the job; return the worker's answer, None when it ended without one, and the processor seconds it took."""
+    """Send the job; return the worker's answer, None if it ended without an answer, and the processor seconds it
+    took.
+    """
     try:
         await job.send(worker.channel)
         head = await child_process.read_exactly(worker.channel, child_process.HEAD.size)

@@ -1,7 +1,7 @@
 """Explains why one object of a cluster does not run, with the statements of the objects that were created for it.
 
-The statement that decides is the first one. Pods with the same problem have one statement; events and claims are read
-for only one of these pods.
+The first statement decides. Pods with the same problem have one statement; events and claims are read for only one of
+these pods.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
 
 
 def _part(schema: JSON, name: str, shape: type[_Shape]) -> _Shape:
-    """Return a part of a schema; an empty one if it is absent, or has another type, which no API server stores."""
+    """Return a part of a schema; an empty part if it is absent, or has another type, which no API server stores."""
     part = schema.get(name)
     return part if isinstance(part, shape) else shape()
 

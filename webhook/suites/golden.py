@@ -4,9 +4,9 @@
     NAME/cluster/*.yaml  the objects of the cluster that policies looked up
     NAME/expected.yaml   the answer, compared as a whole
 
-`claimgate replay --record DIR` writes them, `claimgate test DIR` evaluates the current policies, and `--update-golden`
-writes the answers again. Values of Secrets and of environment variables are left out, so the recorded answer belongs to
-the review without them.
+`claimgate replay --record DIR` writes them, `claimgate test DIR` evaluates the current policies, and
+`--update-golden` writes the answers again. Values of Secrets and of environment variables are left out, so the
+recorded answer is the answer to the review without these values.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Recorder:
         """
         linked = next((each for each in (folder, folder / CLUSTER) if each.is_symlink()), None)
         if linked is not None or leads_out_by_link(folder):
-            message = "leads elsewhere by a link, and nothing is recorded through one: name the folder itself"
+            message = "is a link or below a link, and recordings are not written through links: name the folder itself"
             raise InputError(InputProblem(message=message, file=str(linked or folder)))
         if not folder.exists():
             return folder

@@ -181,7 +181,7 @@ def _text_about_policy_of_rule(policy: Policy, rule: Rule) -> str:
 
 
 def example_lines(title: str, example: Example) -> Iterator[str]:
-    """Yield an example with its object, its former state, and the message of a bad one."""
+    """Yield an example with its object, its former state, and the message of a bad example."""
     yield from (f"{title}: {example.name}", "", "```yaml")
     if example.operation == "UPDATE" and example.old is not None:
         yield from ("# before", *_yaml(example.old), "---", "# after")

@@ -19,7 +19,7 @@ FILE: Final = Path(__file__).with_name("valid_objects.yaml")
 
 
 class ValidObjects(Struct, frozen=True):
-    """The objects of one kind. Variants never lack a path with an ending in `required`.
+    """The objects of one kind. No variant lacks a path that ends with one of `required`.
 
     `filled` has the fields that an API server and its plugins set in addition to defaults.
     """
@@ -38,7 +38,7 @@ class ValidObjects(Struct, frozen=True):
                 yield path, _without_path(self.full, path.split("."))
 
     def as_sent(self, obj: JSON, namespace: str) -> JSON:
-        """Return one of the objects with what an API server and its plugins set."""
+        """Return an object of this kind with the fields that an API server and its plugins set."""
         metadata = {"namespace": namespace} if namespace else {}
         return _merged(_merged(obj, {"metadata": metadata | SET_BY_SERVER}), self.filled)
 

@@ -24,8 +24,8 @@ _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg
 
 
 class TwoGenerationCache(Generic[Key, Value]):
-    """A cache of two generations. When the newer one has half of the bytes, it replaces the older one, which is
-    dropped.
+    """A cache of two generations. When the newer generation has half of the bytes, it replaces the older generation,
+    which is dropped.
 
     So the value of a frequent key is computed once for each generation, and looking up a key means looking in two
     dicts. While a thread adds an entry, other threads may not find it, and compute the value too. `newer` is for

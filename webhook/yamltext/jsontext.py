@@ -182,7 +182,7 @@ def equal_as_json(one: JSON, other: JSON) -> bool:
 
 
 def keeps_value(last: JSON, earlier: JSON, key: str = "") -> bool:
-    """Return whether the last value of a repeated key has all that an earlier one has. A null has nothing, and a
+    """Return whether the last value of a repeated key has all that an earlier value has. A null has nothing, and a
     `description` is a text for people, which no program needs.
     """
     if earlier is None or earlier is last:

@@ -189,7 +189,7 @@ def _composed(document: str) -> Any:
 
 
 class _RepeatedAnchorLoader(yaml.SafeLoader):
-    """Composes texts in which an anchor is defined twice, which PyYAML rejects: an alias means the last one
+    """Composes texts in which an anchor is defined twice, which PyYAML rejects: an alias means the last such anchor
     before it.
     """
 

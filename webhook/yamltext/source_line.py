@@ -71,7 +71,7 @@ Lines: TypeAlias = Callable[[str, Words], SourceLine | None]
 
 
 def offset_of_word(text: str, word: str) -> int:
-    """Return the first place of a whole word in a text, -1 without one; `_` and `-` are equal, as in flags."""
+    """Return the first place of a whole word in a text, -1 if it is absent; `_` and `-` are equal, as in flags."""
     text, word = text.replace("_", "-"), word.replace("_", "-")
     at = text.find(word)
     while at >= 0 and (_continues(text[at - 1 : at]) or _continues(text[at + len(word) : at + len(word) + 1])):

@@ -96,8 +96,8 @@ class Document:
 class FileParts(Struct, frozen=True):
     """The documents of a file that could be read, in order, and the problems.
 
-    repeated: keys that occur twice in one mapping, if that loses a value (kubectl also uses the last one), or if the
-        reader of the text refuses it.
+    repeated: keys that occur twice in one mapping, if that loses a value (kubectl also uses the last value), or if
+        the reader of the text refuses it.
     """
 
     documents: tuple[Document, ...] = ()

@@ -1,9 +1,9 @@
 """Compiles calls: a direct call where types are known, otherwise a table that chooses by the classes of the values.
 
-The cost of a call follows from its signature, if the checker left only one, otherwise from the function's name (cel-go
-v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call first counts 1,
-which is usually the cost of a failed call. The rest is added when sizes are known: before the call, if generated code
-can compute it. operators.py has the frequent operators.
+The cost of a call follows from its signature, if the checker left only one signature, otherwise from the function's
+name (cel-go v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call
+first counts 1, which is usually the cost of a failed call. The rest is added when sizes are known: before the call,
+if generated code can compute it. operators.py has the frequent operators.
 """
 
 from __future__ import annotations

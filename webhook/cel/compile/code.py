@@ -273,7 +273,7 @@ class CodeWriter(Struct):
         return name_node(known)
 
     def stored_in_variable(self, value: ast.expr) -> ast.Name:
-        """Return a variable with the value; assign it to a new one unless it is a variable already."""
+        """Return a variable with the value. If the value is not yet in a variable, assign it to a new variable."""
         return value if isinstance(value, ast.Name) else self.assign_to_new_variable(value)
 
     def assign_to_new_variable(self, value: ast.expr) -> ast.Name:

@@ -56,7 +56,7 @@ class ExpressionCompiler:
         return self.handlers[type(node)](self, node)
 
     def value_codes(self, nodes: Iterable[Node]) -> list[ValueCode]:
-        """Return the code of several values; if several fail, the error of the first one is reported."""
+        """Return the code of several values; if several fail, the error of the first such value is reported."""
         terms: list[ValueCode] = []
         for node in nodes:
             terms.append(self.value_code_after(terms, node))
