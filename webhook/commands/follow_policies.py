@@ -2,7 +2,8 @@
 change.
 
 Reads the stored policies. Writes the webhook configurations, one ClusterRole and the condition Registered of each
-policy, if they differ. Creates and deletes no objects. If the stored policies cannot be read, nothing is changed.
+policy, if these are out of date. Creates and deletes no objects. If the stored policies cannot be read, nothing is
+changed.
 """
 
 from __future__ import annotations

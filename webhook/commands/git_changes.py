@@ -25,7 +25,7 @@ from webhook.input import documents
 
 _TIMEOUT_S: Final = 60.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of a file in git, as for files on disk, and of the list of all files."""
+"""The most bytes of a file that git prints, and of the list of all files. Files on disk have the same bound."""
 _OVERRIDES: Final = {
     "safe.bareRepository": "explicit",
     "core.hooksPath": os.devnull,
@@ -209,7 +209,7 @@ class GitChanges:
             raise ConfigurationError(f"--changed-since: git cannot read {top}: {asked.message}")
         if not commit:
             told = f"`{revision}` is not a revision of a git work tree at {top}"
-            raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another one")
+            raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another revision")
         named = [] if "." in paths else [f"./{each}" if each.startswith("-") else each for each in paths]
         listed = self._git.run(top, ("ls-tree", "-r", "-z", "--full-tree", commit), named)
         if listed.code:

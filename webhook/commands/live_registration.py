@@ -1,7 +1,7 @@
 """Computes the registration and the rights for the policies that a cluster stores; follow_policies.py writes them.
 
-A stored policy with which the webhook could block the cluster is not registered; other policies are. This is checked
-as `webhook-config --check` does, as if every webhook failed closed. Only rules and matchConditions of a registered
+A stored policy is not registered if the webhook could block the cluster because of it. The check is that of
+`webhook-config --check`, and assumes that every webhook fails closed. Only rules and matchConditions of a registered
 webhook change: address, caBundle, failurePolicy and selectors belong to the administrator.
 """
 

@@ -174,9 +174,7 @@ def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
 
 
 def has_certain_mistakes(one: dict[str, Any]) -> bool:
-    """Return whether a policy certainly has a mistake: one that occurred in a trial, or that follows from its
-    text.
-    """
+    """Return whether a policy certainly has a mistake, because a trial failed, or because of its text."""
     return any(one[key] for key in ("fails", "errors", "wrongTypes", "matchesNothing", "constant"))
 
 

@@ -2,8 +2,8 @@
 
 The value of the expression becomes a patch, and the patch is applied. An ApplyConfiguration for a custom kind needs
 its CustomResourceDefinition. With a definition, the result of a JSONPatch also gets defaults and loses unknown
-fields. A live view has no definitions for policies with only JSON patches, because the API server does the same after
-the webhook. Without a definition, unknown fields stay.
+fields. A live view has no definitions for policies with only JSON patches, because the API server sets defaults and
+removes unknown fields after the webhook. Without a definition, unknown fields stay.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go and
 pkg/cel/mutation/dynamic/objects.go (the check of type names).

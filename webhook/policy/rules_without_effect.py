@@ -47,7 +47,7 @@ _VERSIONS: Final = ("v1", "v2", "v1beta1", "v1beta2", "v1beta3", "v1alpha1", "v1
 def sentences_about_rules_without_effect(policy: Policy) -> Iterator[str]:
     """Yield a sentence, with the fix, for each rule of the policy that matches no request.
 
-    Old versions are not reported for a policy that is not registered, because it is for files.
+    Old versions are not reported for a policy that is not registered, because such a policy is for files.
     """
     if not policy.is_registered:
         return

@@ -181,7 +181,7 @@ def findings_of_object(
         locate: returns the place of a field path in the input.
         rules: the descriptions of the rules.
         lines: returns the source line of a field path, for formats that show it.
-        with_passes: whether to return passes, of which an audit has very many and few formats need.
+        with_passes: whether to return passes. An audit has very many, and few formats need them.
     """
     of = _FindingContext(about, cache(locate), lines, rules)
     kept: list[Finding] = []

@@ -3,10 +3,11 @@
 OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). They also name the
 source of all results at the top; all other fields are the same.
 
-Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
-producers: one report for each namespace or object, the label managed-by, and strings in properties. There are no
-timestamps, which are optional, so that the same input gives the same text. A report begins with its sums and has the
-findings of one namespace, so results are kept until the end, in a file if there are many (spool).
+Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of other
+programs that write these reports: one report for each namespace or object, the label managed-by, and strings in
+properties. There are no timestamps, which are optional, so that the same input gives the same text. A report begins
+with its sums and has the findings of one namespace, so results are kept until the end, in a file if there are many
+(spool).
 
 A report that is published in a cluster has the findings of one object, and Kubernetes deletes it together with the
 object. Its name is the UID of the object, so that each run writes the same report. Conventions: kyverno/kyverno v1.19

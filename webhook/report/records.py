@@ -1,6 +1,6 @@
 """Converts findings, answers and case results to plain JSON values, for all JSON formats.
 
-Only explanations have the duration of a decision; without it, other output is the same in each run.
+Only explanations have the duration of a decision, so that all other output is equal in each run.
 """
 
 from __future__ import annotations

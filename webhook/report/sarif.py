@@ -26,8 +26,8 @@ from webhook.yamltext.source_line import Place, SourceLine
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
 _SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
-"""Scores by which GitHub orders rules. Each is in the middle of a range of GitHub, which begin at 9.0, 7.0 and
-4.0."""
+"""Scores by which GitHub orders rules. Each score is in the middle of a range of GitHub. The ranges begin at 9.0, 7.0
+and 4.0."""
 _MOST_RELATED: Final = 100
 """The most places of copies in a result."""
 _FINGERPRINT: Final = "claimgate/v1"

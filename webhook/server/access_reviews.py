@@ -30,8 +30,8 @@ _AT_A_TIME: Final = 8
 _TURN_S: Final = 0.001
 """Seconds that a call is charged before its duration is known."""
 _MOST_DEBT_S: Final = 0.03
-"""The most seconds by which earlier calls place a namespace behind others when it begins to wait: three ordinary calls,
-because a slow API server is not the fault of the namespace.
+"""When a namespace begins to wait, earlier calls place it behind others by at most these seconds. They are the time
+of three ordinary calls, because a slow API server is not the fault of the namespace.
 """
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"

@@ -124,7 +124,7 @@ class ReviewEndpointOptions:
         logs_denials: whether the log line of a refused review has the message.
         observer: gets the log line of each review.
         events: writes Events about warnings; None if they are off.
-        view: returns the view of the cluster, in which reviews wait for their namespace; None if they do not.
+        view: returns the view of the cluster in which reviews wait for their namespace; None if reviews do not wait.
         why_not_started: returns why reviews cannot be judged yet; "" once they could.
     """
 

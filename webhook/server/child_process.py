@@ -36,7 +36,7 @@ HEAD: Final = struct.Struct("!Qd")
 _NICENESS: Final = 10
 """The least nice value of a child: the loop gets nine tenths of a core that it shares with a child."""
 _LINGER_S: Final = 1.0
-"""Seconds after its deadline at which a child ends itself when its parent is gone."""
+"""If its parent is gone, a child ends itself this many seconds after its deadline."""
 _OOM_SCORE: Final = "500"
 """The score that makes the kernel end children before the server when a node runs out of memory."""
 

@@ -26,7 +26,7 @@ TYPES: Final = {Phase.MUTATE: "admit", Phase.VALIDATE: "validating"}
 """The value of the label `type` for each phase, as in the API server's metrics."""
 
 EXCEPTED: Final = "excepted"
-"""The value of the label `enforcement_action` of a rule that an exception of the configuration lets an object break."""
+"""The value of the label `enforcement_action` for a rule that an object may break because of an exception."""
 
 MOST_STANDING: Final = 4096
 """The most decisions without a problem that are recognized by identity, because most reviews return the same objects.
@@ -38,7 +38,7 @@ Labels: TypeAlias = tuple[str, ...]
 class Distribution:
     """A histogram: how many observations fell into each bucket, and their sum; the last bucket has no upper bound.
 
-    `counts` is the same list for as long as it lives.
+    `counts` always stays the same list object.
     """
 
     __slots__ = ("buckets", "counts", "total")

@@ -123,7 +123,9 @@ class ForkServer:
 
 
 def _end_process(process: Child, owner: int) -> None:
-    """End a process that is still running when the server's loop is gone; not in a fork, which also has the object."""
+    """End a process that is still running when the server's loop is gone; do nothing in a fork, which also has this
+    object.
+    """
     if os.getpid() != owner:
         return
     process.channel.close()

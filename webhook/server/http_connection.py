@@ -452,7 +452,9 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._weigh(0)
 
     def _part(self) -> None:
-        """Close after an answer; in the middle of a body read no more, so that the client can read the answer."""
+        """Close the connection after an answer. In the middle of a body, first stop reading, so that the client can
+        read the answer.
+        """
         if self.state == "body":
             self.is_ended = True
             self.loop.call_later(_REFUSED_S, self.transport.abort)

@@ -292,8 +292,8 @@ _BURST: Final = 8
 """How many sockets are accepted in one callback, so that open connections are served in between."""
 _PAUSE_S: Final = 0.1
 _LOG_PERIOD_S: Final = 60.0
-"""A system without resources fails ten times a second: five lines a minute name the cause, and another line counts the
-rest."""
+"""Without resources of the system, accepting fails ten times a second. Five lines a minute name the cause, and
+another line counts the remaining failures."""
 
 
 class Acceptor:

@@ -147,7 +147,7 @@ class _BodyPieces(Protocol):
 
 
 class _NoClock(ClientClock):
-    """Replaces the clock for a call without one of our connections."""
+    """Replaces the clock for a call that came over no connection of this server."""
 
     def pause_clock(self) -> None:
         pass

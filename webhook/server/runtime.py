@@ -254,7 +254,8 @@ class StartLines:
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
-    """Compile all expressions and review an object of each common kind in both phases, in a thread; then it is ready.
+    """Compile all expressions and review an object of each common kind in both phases, in a thread. Then the server
+    is ready.
 
     An earlier review may run long on the loop, because a worker would compile the same policies again only for itself.
     """

@@ -77,7 +77,7 @@ class InlineTimeSlice(Deadline):
 
     def require_time_for_call(self, seconds: float) -> None:
         """Read both clocks before a call that takes `seconds` and cannot be interrupted; no such call may be longer
-        than HEAVY_S, because an estimate may be half of the time on a busy machine.
+        than HEAVY_S, because a call may take twice its estimate on a busy machine.
 
         Raises:
             InlineBudgetSpent: the call is too long, would use up more time than there is, or end too late.
@@ -178,8 +178,7 @@ used a sixth waited for 0.8 s when many others came."""
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each later work of the namespace."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
-"""The most seconds by which its last work places a namespace behind others when it begins to wait: as long as a slice.
-"""
+"""When a namespace begins to wait, its last work places it behind others by at most these seconds."""
 
 
 class Scheduler:

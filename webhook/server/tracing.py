@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
 MAX_QUEUED: Final = 2048
-"""Spans that wait for the collector; the oldest gives way, and is counted. The SDK's own default."""
+"""The most spans that wait for the collector, as in the SDK. If there are more, the oldest is dropped and counted."""
 _PERIOD_S: Final = 1.0
 _BATCH: Final = 512
 _LIMITS: Final = SpanLimits(max_attribute_length=256)

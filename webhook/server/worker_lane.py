@@ -188,9 +188,9 @@ class WorkerStarter:
 START_S: Final = 0.005
 """Seconds of a processor that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
-"""The most seconds by which earlier use of workers places a namespace behind others when it begins to wait: three
-ordinary reviews of a worker, such as of Pods of 200 KB. A tenant with more recent use is heavy, and its use decides how
-long it waits.
+"""When a namespace begins to wait, earlier use of workers places it behind others by at most these seconds: the time
+of three ordinary reviews of a worker, such as of Pods of 200 KB. A tenant with more recent use is heavy, and its use
+decides how long it waits.
 """
 _STARTS: Final = 2
 """How often a worker is started for one review, if something else ends it, such as the kernel short of memory."""

@@ -372,7 +372,7 @@ def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
                 fix = "name a StorageClass in spec.storageClassName"
             elif "storageclass" in message.lower() and "not found" in message:
                 says = f"StorageClass {text_at(claim, ('spec', 'storageClassName'))} does not exist"
-                fix = f"name another one in PersistentVolumeClaim {name}, or create it"
+                fix = f"name another class in PersistentVolumeClaim {name}, or create it"
             else:
                 says, fix = f"PersistentVolumeClaim {name} gets no volume", "ask the administrator of the StorageClass"
             return statement_about(claim, "stuck", Turn.CLAIM, says, fix, words=event_words(event))

@@ -51,7 +51,9 @@ class CaseModel(CamelCaseModel):
     rule: str | list[str] = Field(default=[], description="Ids of the rules that the case is an example of.")
     input: Any = Field(default=None, description="An object, a request, an AdmissionReview, or the name of a file.")
     old_input: Any = Field(default=None, description="The object before an update, or the object that is deleted.")
-    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = Field(default="CREATE", description="What is done.")
+    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"] = Field(
+        default="CREATE", description="The operation of the request."
+    )
     phase: PhaseName = Field(default="auto", description="auto mutates, then validates the result.")
     defaults: bool | None = Field(
         default=None,

@@ -44,7 +44,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
 
     __slots__ = ("_digest", "reason", "text")
     cel_size: ClassVar[int] = 1
-    """The size of the part for the costs of CEL, which is that of every value without a size."""
+    """The size of the part for the costs of CEL; every value without a size counts as 1."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
@@ -62,7 +62,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
         return self._refuse() if isinstance(other, dict | list) else False
 
     def _value_digest(self) -> bytes:
-        """Return a digest that equal values share, computed once; without recursion, from the innermost part."""
+        """Return a digest that equal values share. It is computed once, without recursion."""
         if not self._digest:
             self._digest = _digest_of_json(self.text)
         return self._digest
@@ -112,8 +112,7 @@ def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> 
 
     All other values stay at their places.
 
-    Raises:
-        json.JSONDecodeError: the text itself has such a constant, which JSON does not have.
+    Raises: json.JSONDecodeError: the text itself has NaN or Infinity, which JSON does not have.
     """
     pieces: list[str] = []
     parts: list[Unread] = []
@@ -171,7 +170,7 @@ def _as_integer(number: float) -> str:
 
 
 def _entries_by_key(held: list[bytes]) -> Iterable[bytes]:
-    """Return the entries of an object from `held`, with keys and values alternately; the last value of a key counts."""
+    """Return the entries of an object; `held` has keys and values alternately, and the last value of a key counts."""
     entries = dict(zip(held[::2], held[1::2], strict=True))
     return (key + entries[key] for key in sorted(entries))
 
