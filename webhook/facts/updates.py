@@ -330,7 +330,7 @@ def _check_maximum(subject: Subject, kind: str, name: str, most: int | None, at:
         return
     capacity = sum(needs.pods_on(offer) for offer in known_offers(view) if needs.fits(offer))
     if 0 < capacity < most:
-        message = f"is {most}, but the nodes have devices for {capacity} such pods"
+        message = f"is {most}, but the nodes have devices for {capacity} of these pods"
         yield SCALING.problem(at, message, f"set {at[-1]} {capacity}, or add nodes")
 
 

@@ -240,7 +240,7 @@ def validate_container_resource_claims(container: Container) -> Iterator[Problem
         requests = before.setdefault(claim.name, set())
         if not claim.name:
             fix = "set name to the name of an entry of spec.resourceClaims"
-            yield CONTAINER_CLAIM_NAME.problem(claim.at, "has no name, so the entry refers to no claim", fix)
+            yield CONTAINER_CLAIM_NAME.problem(claim.at, "name is not set, so the entry refers to no claim", fix)
         elif claim.request and not has_placeholder_variable(claim.request) and dns1123_label_errors(claim.request):
             message = f"cannot be the name of a request because {label_fault(claim.request)}"
             fix = "write the name of a request of the claim"

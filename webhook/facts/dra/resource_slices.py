@@ -417,11 +417,11 @@ def _no_device_problem(selection: SelectedDevices, devices: int, view: ClusterVi
 
 def _too_few_devices_problem(selection: SelectedDevices) -> Problem:
     wanted, count, left = selection.wanted or 0, selection.count or 0, selection.allocatable
-    has, fix = f"all nodes of the cluster together have {count} of that kind now", "ask for fewer devices"
+    has, fix = f"all nodes of the cluster together have {count} matching devices now", "ask for fewer devices"
     if wanted <= count:
-        of = "of that kind that the cluster has now"
-        none = f"any of the {count}" if count > 1 else "the one device"
-        has = f"no node can give {f'more than {left.most} of the {count}' if left.most else none} {of}"
+        of = f"the {counted(count, 'matching device')} that the cluster has now"
+        some = f"more than {left.most} of" if left.most else "any of" if count > 1 else ""
+        has = f"no node can give {f'{some} {of}'.lstrip()}"
         has, fix = f"{has}{_reasons_in_brackets(left)}", _fix_for_few_devices(left)
     message = f"asks for {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
     return TOO_FEW_DEVICES.problem(selection.at, message, fix)

@@ -132,8 +132,8 @@ def charge_of_request(asked: RequestedDevices, source: CountedSource, view: Clus
     if known is None:
         return None
     if len(known) < asked.count:
-        has = f"only {counted(len(known), 'device')} of driver {source.driver}"
-        return ChargedAmount(waits=f"asks for {counted(asked.count, 'device')}, but the request matches {has}")
+        has = f"matches only {counted(len(known), 'device')} of driver {source.driver}"
+        return ChargedAmount(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
     return _charge_of_counter(asked, source, known) if source.counter else _charge_of_capacity(asked, source, known)
 
 
@@ -336,8 +336,8 @@ class _TemplateDeviceCounter(Struct, frozen=True):
         free = [device.id for device in matching if device.id not in taken]
         taken.update(free[: asked.count])
         if len(free) < asked.count:
-            has = f"only {counted(len(free), 'device')} of the ResourceSlices"
-            message = f"uses {of} asks for {counted(asked.count, 'device')}, but the request matches {has}"
+            has = f"matches only {counted(len(free), 'device')} of the ResourceSlices"
+            message = f"uses {of} asks for {counted(asked.count, 'device')}, but {has}"
             self.devices.waiting.append(devices_missing_problem(self.path, message))
 
     def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, of: str) -> None:

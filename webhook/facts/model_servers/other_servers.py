@@ -108,7 +108,10 @@ def refusals_of_tensorrt_llm(server: StartedServer) -> Iterator[tuple[str, str]]
     memory = "" if server.arguments.has("config") else server.arguments.refused_fraction("memory")
     if memory and memory.strip("0."):
         flag = server.arguments.spelling("memory", "--kv_cache_free_gpu_memory_fraction")
-        yield f"trtllm-serve refuses {flag} {memory} because it is a fraction from 0 to 1", "set a fraction such as 0.9"
+        yield (
+            f"trtllm-serve refuses {flag} {memory} because the value must be a fraction from 0 to 1",
+            "set a fraction such as 0.9",
+        )
 
 
 def processes_of_lmdeploy(server: StartedServer) -> ServerProcesses:

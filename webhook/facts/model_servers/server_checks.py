@@ -177,7 +177,7 @@ def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
         message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"
         yield ALL_GPUS_VISIBLE.problem(path, message, f"remove {NVIDIA}; the device plugin sets it", words=(NVIDIA,))
     elif member.container.security_context.privileged:
-        message = "is privileged, so the container may see every GPU of the node beside the ones that it requests"
+        message = "is privileged, so the container may see every GPU of the node, not only the requested GPUs"
         yield ALL_GPUS_VISIBLE.problem(path, message, "remove privileged from securityContext")
 
 

@@ -72,7 +72,9 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
         message = f"SGLang refuses --tp-size {tensor} because it is not a multiple of {option} {attention}"
         yield message, f"set a multiple of {attention}"
     if memory := arguments.refused_fraction("memory"):
-        message = f"SGLang fails with --mem-fraction-static {memory} because it is a fraction of the memory of each GPU"
+        message = (
+            f"SGLang fails with --mem-fraction-static {memory} because the value must be a fraction of the GPU memory"
+        )
         yield message, "set a fraction such as 0.85"
 
 

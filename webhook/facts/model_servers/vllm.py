@@ -134,7 +134,7 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
             yield f"vLLM refuses {option} 0 because it starts at least one worker", f"set {option} 1 or more"
     if memory := arguments.refused_fraction("memory"):
         yield (
-            f"vLLM refuses --gpu-memory-utilization {memory} because it is a fraction above 0 and at most 1",
+            f"vLLM refuses --gpu-memory-utilization {memory} because the value must be above 0 and at most 1",
             "set a fraction such as 0.9",
         )
     if not arguments.has(*_EXCLUDING):

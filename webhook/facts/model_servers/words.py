@@ -15,6 +15,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
 from webhook.rules.problem import Problem
+from webhook.text.wording import counted
 from webhook.typed.pods import Container
 
 JOINED_FLAG: Final = MODEL_SERVER.rule(
@@ -206,7 +207,7 @@ def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem
     inside = _VARIABLE_INSIDE.search(value)
     fix = f"write $({inside[1] or inside[2]})" if inside else "run the command in a shell"
     to = f" to {_cut(flag)}" if flag.startswith("-") else ""
-    more = f" and {others} more" if others else ""
+    more = f" and to {counted(others, 'other')}" if others else ""
     message = f"passes the text `{_cut(value)}`{to}{more}, because no shell expands it here"
     yield _not_expanded_problem(path, message, fix, value)
 

@@ -419,7 +419,7 @@ def _problems_of_nodes(
     most += sum(each.needs.pods_on(offer) for offer in own)
     if each.pods.pod_count > most:
         nodes = counted(sum(limit or 0 for limit in limits), "node")
-        message = f"{which} may have {nodes} by its limits, which take {most} of the {each.pods.pod_count} pods"
+        message = f"{which} may have {nodes} by its limits, and these hold {most} of the {each.pods.pod_count} pods"
         fix = "raise `limits` of the NodePool, or run fewer pods"
         yield _limits_problem(path_as_text(each.pods.podset.path), f"{message}, so some pods wait for ever", fix)
 

@@ -234,7 +234,7 @@ def check_kai_pod_group(subject: Subject) -> Iterator[Problem]:
     for each in groups.values():
         if each.parent and each.parent not in groups and not is_placeholder(each.parent):
             message = f"names subgroup {each.parent[:80]}, which does not exist"
-            yield POD_GROUP.problem(each.path("parent"), message, "name another subgroup, or none")
+            yield POD_GROUP.problem(each.path("parent"), message, "name another subgroup, or remove the field")
     first = _first_in_circle(groups)
     if first is not None:
         yield POD_GROUP.problem(

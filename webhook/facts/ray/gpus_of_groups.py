@@ -110,7 +110,7 @@ class RayGpus:
         if self.largest:
             because = f", because {self.lowered}" if self.lowered else ""
             return f"no pod of the Ray cluster has more than {self.largest}{because}"
-        unread = f", because KubeRay reads the limits of the first container alone, and `{self.unread}` is another"
+        unread = f", because KubeRay reads the limits of the first container, and `{self.unread}` is not the first"
         return f"no pod requests one for Ray{unread if self.unread else ''}"
 
 

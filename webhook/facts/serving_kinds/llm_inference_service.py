@@ -87,7 +87,7 @@ LLM_GPUS_UNUSED: Final = SERVING_KIND.rule(
 LLM_SCALING: Final = SERVING_KIND.rule(
     "serving-kind/llm-scaling",
     title="The scaling of an LLMInferenceService is refused",
-    why="minReplicas must not be above maxReplicas, and KServe takes exactly one of wva and keda.",
+    why="minReplicas must not be above maxReplicas, and KServe accepts exactly one of wva and keda.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
     function="ValidateWorkloadScaling",
 )
@@ -160,7 +160,7 @@ def check_scaling(workload: LlmWorkload) -> Iterator[Problem]:
         yield LLM_SCALING.problem(scaling.path("minReplicas"), message, f"set at most {most}", least)
     if scaling.has("keda") == scaling.has("wva"):
         has, fix = ("keda and wva", "leave") if scaling.has("keda") else ("neither keda nor wva", "set")
-        yield LLM_SCALING.problem(scaling.at, f"has {has}, and KServe takes exactly one", f"{fix} one of them")
+        yield LLM_SCALING.problem(scaling.at, f"has {has}, and KServe accepts exactly one", f"{fix} one of them")
 
 
 def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
@@ -373,6 +373,6 @@ def _refusals_of_same_autoscaler(decode: LlmWorkload, prefill: LlmWorkload) -> I
         ("hpa", decode.scaling.wva, prefill.scaling.wva),
     ):
         if one and other and one.has(name) != other.has(name):
-            message = "must use the same autoscaler as spec.scaling, because KServe refuses two"
-            yield Refusal(prefill.scaling.at, message, "use the same one in both")
+            message = "must use the same autoscaler as spec.scaling, because KServe refuses different autoscalers"
+            yield Refusal(prefill.scaling.at, message, "use the same autoscaler in both")
             return

@@ -18,6 +18,7 @@ from webhook.apimachinery.names import DNS_1035_LABEL, label_fault
 from webhook.facts.serving_kinds.groups import SERVING_KIND, Refusal
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.text.wording import counted
 from webhook.typed.worker_sets import (
     DisaggregatedRole,
     DisaggregatedSet,
@@ -196,7 +197,7 @@ def _refusals_of_role_name(role: DisaggregatedRole, roles: DisaggregatedSet) -> 
         message = (
             f"and the name of the DisaggregatedSet have {both} characters, and the Service of the role allows {most}"
         )
-        yield Refusal(role.path("name"), message, f"remove {both - most} of them", role.name)
+        yield Refusal(role.path("name"), message, f"remove {counted(both - most, 'character')}", role.name)
 
 
 def _refusals_of_role_update(role: DisaggregatedRole) -> Iterator[Refusal]:
@@ -228,7 +229,7 @@ def _refusals_of_replicas(spec: DisaggregatedSetSpec) -> Iterator[Refusal]:
     none = next((role for role in known if role.spec.replicas == 0), None)
     other = next((role for role in known if role.spec.replicas), None)
     if none is not None and other is not None:
-        message = f"is 0, but role `{other.name}` has {other.spec.replicas}: all roles have replicas, or none has"
+        message = f"is 0, but role `{other.name}` has {other.spec.replicas}, and only all roles together may be 0"
         yield Refusal(none.spec.path("replicas"), message, "set 1 or more, or 0 for all roles")
 
 

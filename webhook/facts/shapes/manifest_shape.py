@@ -166,34 +166,19 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject) -> Iterator
         if len(others) == 1:
             yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown), "remove the field")
         else:
-            others.append(each.name)
-    if not others or (not unknown.at and "metadata" not in subject.object):
-        return
-    if len(others) == 1:
-        yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown), "remove the field")
-    else:
-        message = f"{_names(others)} {_message(unknown, 'are not fields', 'they have')}"
-        yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
-
-
-def _problem_of_moved_fields(unknown: UndeclaredFields, place: FieldPath, names: Sequence[str]) -> Problem:
-    """Return the problem of fields that another object should have. A wrong indentation moves several fields."""
-    to = path_as_text(place) or "the object itself"
-    if len(names) == 1:
-        return UNKNOWN.problem(
-            (*unknown.at, names[0]), _message(unknown), f"`{names[0]}` is a field of {to}: move it there"
-        )
-    message = f"{_names(names)} {_message(unknown, 'are not fields', 'they have')}"
-    return UNKNOWN.problem(unknown.at, message, f"{_names(names)} are fields of {to}: move them there")
+            message = f"{_names(others)} {_message(unknown, 'are not fields', 'the fields have')}"
+            yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
     """Return the fix for a field without a known place in the object; "" if no other name is known."""
     if unknown.nearest:
         return did_you_mean(unknown.nearest, "")
+    if unknown.place is not None:
+        return f"move `{unknown.name}` to {path_as_text(unknown.place)}"
     spec = type_at_path(type_of(template_of), _SPEC) if template_of is not None else None
     if template_of is not None and isinstance(spec, Fields) and unknown.name in spec.fields:
-        return f"`{unknown.name}` is a field of the spec of the {template_of.kind}: move it there"
+        return f"move `{unknown.name}` to the spec of the {template_of.kind}"
     return ""
 
 
@@ -202,6 +187,6 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
 
 
-def _message(unknown: UndeclaredFields, what: str = "is not a field", effect: str = "it has") -> str:
+def _message(unknown: UndeclaredFields, what: str = "is not a field", effect: str = "the field has") -> str:
     kind = unknown.type_name or "this object"
     return f"{what} of {kind} in Kubernetes {_RELEASE}, so kubectl refuses the object, or {effect} no effect"

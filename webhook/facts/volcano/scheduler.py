@@ -176,7 +176,7 @@ _FIRST: Final = (
 """Pairs of actions. The first action of a pair should run before the second."""
 _OUT_OF_ORDER: Final[Mapping[str, str]] = {
     "allocate": "so allocate works only with jobs that enqueue admitted in the previous cycle",
-    "backfill": "but backfill is for pods that request nothing, after allocate has placed the other pods",
+    "backfill": "but backfill places pods that request nothing, and must run after allocate",
     "preempt": "but preempt is for pods that allocate found no room for",
     "gangpreempt": "but gangpreempt is for pods that allocate found no room for",
 }
