@@ -80,7 +80,7 @@ UNKNOWN_FIELD: Final = NVIDIA_DEVICE_CONFIG.rule(
 UNKNOWN_KIND: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-kind",
     title="The driver does not know this kind",
-    why="The driver, as of 0.5, refuses every other kind.",
+    why="The driver, as of 0.5, refuses a kind that it does not know.",
     level="warn",
 )
 OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(

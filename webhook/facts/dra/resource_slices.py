@@ -61,7 +61,7 @@ TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
     "resource-slices/too-few-devices",
     title="No node has as many devices as the request asks for",
     why=(
-        "The pods stay Pending until one node can give as many devices. Devices with taints that the request does not "
+        "The pods stay Pending until one node can give enough devices. Devices with taints that the request does not "
         "tolerate do not count."
     ),
     function="allocateDevice",

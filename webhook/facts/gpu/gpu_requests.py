@@ -47,7 +47,7 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
     title="The image or runtime class is for GPUs but the container requests none",
     why=(
         "The container runtime shows the container every GPU of the node. Downloads, conversions and clients often use "
-        "such an image without a GPU. Servers on a machine with one GPU often share it by the runtime class."
+        "such an image without a GPU. Servers on a machine with one GPU often share this GPU by the runtime class."
     ),
     level="advice",
     fails="silent",

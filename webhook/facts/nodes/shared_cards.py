@@ -68,7 +68,7 @@ NOT_TAKEN: Final = SHARED_GPU.rule(
 PRIVILEGED: Final = SHARED_GPU.rule(
     "shared-gpu/hami-privileged",
     title="HAMi does not share the GPU of a privileged container",
-    why="HAMi up to v2.9 ignores the container, so it sees every GPU. Later releases refuse the pod.",
+    why="HAMi up to v2.9 ignores the container, so the container sees every GPU. Later releases refuse the pod.",
     source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
     level="advice",
     fails="silent",

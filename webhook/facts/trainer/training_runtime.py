@@ -53,7 +53,7 @@ from webhook.yamltext.placeholders import is_placeholder
 MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/mpi-implementation",
     title="mpiImplementation is not OpenMPI",
-    why="The mpi plugin fails on every other implementation.",
+    why="The mpi plugin supports only OpenMPI.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi/mpi.go",
     fails="controller",
 )

@@ -33,7 +33,7 @@ EVENT_OR_EXIT_CODE: Final = VOLCANO_JOB.rule(
 EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/event",
     title="The policy names an event that Volcano does not accept",
-    why="Only the controller itself may use the other events.",
+    why="A policy may name only some events; the other events are for the controller.",
     function="validatePolicies",
 )
 ACTION: Final = VOLCANO_JOB.rule(
