@@ -124,7 +124,7 @@ def _text_of_binding(choice: NewPolicyOptions) -> str:
         f"  policyName: {choice.name}",
     ]
     if not choice.mutates:
-        lines.append("  validationActions: [Deny] # begin with [Warn], and see what would be denied")
+        lines.append("  validationActions: [Deny] # begin with [Warn] to see what would be denied")
     if choice.has_param:
         reference = f"{{name: {choice.name}, namespace: {choice.own_namespace}, parameterNotFoundAction: Deny}}"
         lines.append(f"  paramRef: {reference}")
