@@ -147,7 +147,7 @@ def test_a_pull_request_cannot_exempt_itself(pull_request, tmp_path):
     folder, base = pull_request
     done = audit_step(tmp_path, cwd=folder, paths="a", event=base)
     assert done.returncode == 1, done.stderr
-    assert f"configuration: that of the base branch, at {base}\n" in done.stdout
+    assert f"configuration: from the base branch, at {base}\n" in done.stdout
     assert audited_files(folder) == ["a/job.yaml", "a/kept.yaml"]
     assert "::notice title=left out by configuration::left out: 1 file by .claimgateignore\n" in done.stdout
 
@@ -163,10 +163,10 @@ def test_a_pull_request_cannot_exempt_itself(pull_request, tmp_path):
             id="a shallow checkout",
         ),
         pytest.param(
-            {"event": ""}, "configuration: that of the checkout, because this event has no base", 0, [], id="a push"
+            {"event": ""}, "configuration: from the checkout, because this event has no base", 0, [], id="a push"
         ),
         pytest.param(
-            {"configuration": "checkout"}, "configuration: that of the checkout, as the input", 0, [], id="checkout"
+            {"configuration": "checkout"}, "configuration: from the checkout, as the input", 0, [], id="checkout"
         ),
         pytest.param(
             {"configuration": "none"},
