@@ -1,18 +1,19 @@
-"""ResourceQuotas that the devices of a workload exceed, and ResourceQuotas and LimitRanges that name the resource
+"""ResourceQuotas and LimitRanges that refuse the pods of a workload with devices, and those that name the resource
 `gpu`.
 
 The API server refuses `gpu`, because a name without a domain must be a resource of Kubernetes. A pod that exceeds a
 quota is refused when its controller creates the pod. By then the workload is accepted, and a queue may have admitted
 it. The check compares with the whole quota, not with the free part. A quota with scopes may be about other pods, so
-it is not compared.
+it is not compared. A quota of CPU or memory also refuses containers that do not set the amount. A LimitRange may set
+it, so this is known only if all LimitRanges of the namespace are known.
 
-Source: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go, and pkg/apis/core/validation/validation.go
-ValidateResourceQuotaResourceName and validateLimitRangeResourceName.
+Source: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go, plugin/pkg/admission/limitranger/admission.go, and
+pkg/apis/core/validation/validation.go ValidateResourceQuotaResourceName and validateLimitRangeResourceName.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -21,16 +22,36 @@ from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.gpu.device_pods import PLACED, DevicePods, read_device_workload, without_repeated_problems
+from webhook.facts.gpu.device_pods import (
+    PLACED,
+    located_templates,
+    read_device_workload,
+    without_repeated_problems,
+)
 from webhook.facts.kinds import TRAIN_JOB
+from webhook.facts.pods.pod_requests import (
+    Amounts,
+    NamespaceLimits,
+    RequestsOfContainer,
+    combine_limit_ranges,
+    find_amounts_out_of_range,
+    quota_requests_of_pod,
+    requests_of_containers,
+    thousandths_to_kueue_units,
+)
+from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Check, Subject
 from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
+from webhook.text.wording import counted
+from webhook.typed import cluster_objects
 from webhook.typed.fields import Part, Parts, Raw, Texts, ValueMap
 from webhook.typed.job_sets import JobSet
 from webhook.typed.objects import Object
+from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
+from webhook.workloads.podsets import PodSet
 
 NAMESPACE_QUOTA: Final = RuleGroup(
     "namespace-quota",
@@ -39,8 +60,8 @@ NAMESPACE_QUOTA: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""Requests that the ResourceQuotas of a namespace never allow. The free amounts of quotas change too often to be
-checked.
+"""Pods that the ResourceQuotas and LimitRanges of a namespace never allow. The free amounts of quotas change too often
+to be checked.
 """
 GPU_QUOTA: Final = RuleGroup(
     "gpu-quota",
@@ -108,9 +129,61 @@ DEVICES: Final = NAMESPACE_QUOTA.rule(
     function="PodUsageFunc",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),
 )
+AMOUNTS: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/amounts",
+    title="The workload requests more CPU, memory or storage than the ResourceQuota allows",
+    why="The workload is accepted, but its pods above the quota are refused.",
+    function="PodUsageFunc",
+)
+PODS: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/pods",
+    title="The workload runs more pods than the ResourceQuota allows",
+    why="The workload is accepted, but its pods above the quota are refused.",
+    function="PodUsageFunc",
+)
+UNSET_AMOUNT: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/unset-amount",
+    title="A container does not set an amount that a ResourceQuota counts",
+    why=(
+        "If a ResourceQuota counts CPU or memory, each container must set the amount. The API server refuses all "
+        "other pods, so no pod is created."
+    ),
+    function="enforcePodContainerConstraints",
+)
+LIMIT_RANGE: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/limit-range",
+    title="A LimitRange forbids an amount of the pods",
+    why="The workload is accepted, but the API server refuses each pod, so no pod is created.",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/limitranger/admission.go",
+    function="PodValidateLimitFunc",
+)
 QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
+_LIMIT_RANGE_LOOKUPS: Final = (interest_in_fields(LimitRange.gvk, "spec.limits"),)
 _NAME: Final = "gpu"
 _OF_QUOTAS: Final = (_NAME, f"requests.{_NAME}", f"limits.{_NAME}")
+_REQUIRED: Final[Mapping[str, tuple[str, str]]] = {
+    **{name: ("request", name) for name in ("cpu", "memory")},
+    **{f"{side}s.{name}": (side, name) for side in ("request", "limit") for name in ("cpu", "memory")},
+}
+"""Names of a quota that each container must set, with the side and the resource."""
+_COUNTED: Final[Mapping[str, tuple[str, str]]] = {
+    **_REQUIRED,
+    "ephemeral-storage": ("request", "ephemeral-storage"),
+    **{f"{side}s.ephemeral-storage": (side, "ephemeral-storage") for side in ("request", "limit")},
+}
+"""Names of a quota that count an amount of pods, with the side and the resource."""
+_VERBS: Final[Mapping[tuple[str, bool], str]] = {
+    ("request", True): "the pod requests",
+    ("request", False): "the {} pods together request",
+    ("limit", True): "the pod has limits of",
+    ("limit", False): "the {} pods together have limits of",
+}
+"""The beginning of a message, by the side of resources, and whether the amount is of one pod."""
+_QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
+_LOCAL_QUEUE: Final = GroupVersionKind("kueue.x-k8s.io", "v1beta2", "LocalQueue")
+_OF_PODS: Final = ("pods", "count/pods")
+_COMPLETED: Final = frozenset((("serving.kserve.io", "InferenceService"), ("serving.knative.dev", "Service")))
+"""Kinds whose controllers set amounts that the object omits."""
 
 
 def check_portable_gpu_in_quota(subject: Subject) -> Iterator[Problem]:
@@ -144,46 +217,48 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     """Yield devices that a workload's pods request together and that a quota of the namespace never allows."""
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
     view = subject.cluster_view()
-    quotas = view.list_typed(ResourceQuota, view.namespace) if using else ()
+    listed = view.list_typed(ResourceQuota, view.namespace) if using else ()
+    quotas = [each for each in listed if not each.spec.scopes and not each.spec.scope_selector]
     if not quotas:
         return
-    requests = _simultaneous_requests(using, subject)
+    requests = _simultaneous_requests([(pods.podset, pods.devices) for pods in using], subject)
     for quota in quotas:
-        if quota.spec.scopes or quota.spec.scope_selector:
-            continue
         told = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
         for name, request in requests.items():
             allowed = quantity.read_quantity_or_none(quota.spec.hard.get(f"requests.{name}"))
-            if allowed is not None and allowed.value() < request.devices:
+            if allowed is not None and allowed.value() < request.amount:
                 yield from without_repeated_problems(
                     (_quota_exceeded_problem(name, request, allowed.value(), told),), subject
                 )
+        yield from without_repeated_problems(_check_pods_and_amounts(quota, told, subject), subject)
+        yield from without_repeated_problems(_check_unset_amounts(quota, told, subject), subject)
 
 
 class _SimultaneousRequest(Struct, frozen=True):
-    """The number of devices that pods request at the same time, and the path of the template that requests most."""
+    """The amount that pods request at the same time, and the path of the template that requests most."""
 
-    devices: int
+    amount: int
     pods: int
     path: FieldPath
 
 
-def _simultaneous_requests(using: list[DevicePods], subject: Subject) -> Mapping[str, _SimultaneousRequest]:
+def _simultaneous_requests(
+    of_pods: Iterable[tuple[PodSet, Mapping[str, int]]], subject: Subject
+) -> Mapping[str, _SimultaneousRequest]:
     """Return simultaneous requests by resource: of all pod sets, or of the largest pod set if some pods wait for
     others.
     """
     parts: dict[str, list[_SimultaneousRequest]] = {}
-    for pods in using:
-        for name, devices in pods.devices.items():
-            parts.setdefault(name, []).append(
-                _SimultaneousRequest(devices * pods.pod_count, pods.pod_count, pods.podset.path)
-            )
-    largest = {name: max(listed, key=lambda part: part.devices) for name, listed in parts.items()}
+    for podset, amounts in of_pods:
+        count = podset.pods or 0
+        for name, amount in amounts.items():
+            parts.setdefault(name, []).append(_SimultaneousRequest(amount * count, count, podset.path))
+    largest = {name: max(listed, key=lambda part: part.amount) for name, listed in parts.items()}
     if _may_pods_be_created_later(subject):
         return largest
     return {
         name: _SimultaneousRequest(
-            sum(part.devices for part in listed), sum(part.pods for part in listed), largest[name].path
+            sum(part.amount for part in listed), sum(part.pods for part in listed), largest[name].path
         )
         for name, listed in parts.items()
     }
@@ -208,7 +283,7 @@ def _subject_of_sentence(pods: int) -> str:
 def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: int, quota: str) -> Problem:
     refused = "the pod" if request.pods == 1 else "some of the pods"
     message = (
-        f"{_subject_of_sentence(request.pods)} {request.devices} `{name}`, but ResourceQuota {quota} of the "
+        f"{_subject_of_sentence(request.pods)} {request.amount} `{name}`, but ResourceQuota {quota} of the "
         f"namespace allows {allowed}, so the API server refuses {refused}"
     )
     return DEVICES.problem(
@@ -218,6 +293,140 @@ def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: i
     )
 
 
+def _check_pods_and_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
+    """Yield the number of pods, and amounts of CPU, memory and storage, above a quota."""
+    for name, request in subject.once(_amounts_of_pods).items():
+        allowed = quantity.read_quantity_or_none(quota.spec.hard.get(name))
+        if allowed is None or request.amount <= allowed.milli_value():
+            continue
+        refused = "the pod" if request.pods == 1 else "some of the pods" if allowed.sign() else "the pods"
+        above = f", but ResourceQuota {told} of the namespace allows"
+        at, raised = path_as_text(request.path), "ask the administrator to raise the quota"
+        if name in _OF_PODS:
+            message = f"runs {counted(request.pods, 'pod')} at a time{above} {allowed.value()}"
+            fewer = (
+                f"run at most {counted(allowed.value(), 'pod')} at a time"
+                if allowed.sign()
+                else "use another namespace"
+            )
+            yield PODS.problem(at, f"{message}, so the API server refuses {refused}", f"{fewer}, or {raised}")
+            return
+        side, resource = _COUNTED[name]
+        if name == resource and f"{side}s.{name}" in quota.spec.hard:
+            continue  # another name of the same amount
+        wanted, most = (
+            format_amount_with_resource_name(resource, thousandths_to_kueue_units(resource, milli))
+            for milli in (request.amount, allowed.milli_value())
+        )
+        who = _VERBS[side, request.pods == 1].format(request.pods)
+        message = f"{who} {wanted}{above} {most}"
+        yield AMOUNTS.problem(at, f"{message}, so the API server refuses {refused}", f"ask for less, or {raised}")
+
+
+def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
+    """Return what quotas count of all pods that run at the same time, by the name in a quota, in thousandths."""
+    ranges = subject.once(_limits_of_namespace)
+    of_pods = list[tuple[PodSet, Mapping[str, int]]]()
+    for podset, template in subject.once(located_templates):
+        sides = _requests_and_limits(template, ranges)
+        amounts = {
+            name: sides[side][resource] for name, (side, resource) in _COUNTED.items() if resource in sides[side]
+        }
+        of_pods.append((podset, {**dict.fromkeys(_OF_PODS, 1000), **amounts}))
+    return _simultaneous_requests(of_pods, subject)
+
+
+def _limits_of_namespace(subject: Subject) -> NamespaceLimits:
+    """Return the defaults and bounds in the LimitRanges of the namespace that are known."""
+    view, kind = subject.cluster_view(), cluster_objects.LimitRange
+    if not view.namespace or not view.has_any(kind.gvk, view.namespace):
+        return NamespaceLimits()
+    return combine_limit_ranges(view.list_typed(kind, view.namespace))
+
+
+def _requests_and_limits(template: PodTemplate, ranges: NamespaceLimits) -> Mapping[str, Amounts]:
+    """Return the requests and the limits of one pod, as quotas and LimitRanges count them."""
+    of_containers = requests_of_containers(template.spec, ranges)
+    limits = [RequestsOfContainer(each.container, each.limits, each.limits) for each in of_containers]
+    return {
+        "request": quota_requests_of_pod(template.spec, of_containers, {}),
+        "limit": quota_requests_of_pod(template.spec, limits, {}),
+    }
+
+
+def _check_unset_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
+    """Yield containers that do not set an amount that a quota of the namespace counts."""
+    view, required = subject.cluster_view(), [name for name in _REQUIRED if name in quota.spec.hard]
+    if not required or not view.is_whole(LimitRange.gvk) or subject.group_kind in _COMPLETED:
+        return
+    ranges = subject.once(_limits_of_namespace)
+    for podset, template in subject.once(located_templates):
+        if podset.partial is not None or podset.pods == 0 or template.spec.resources:
+            continue
+        for listed in requests_of_containers(template.spec, ranges):
+            sides = {"request": listed.requests, "limit": listed.limits}
+            name = next((each for each in required if _REQUIRED[each][1] not in sides[_REQUIRED[each][0]]), None)
+            if name is not None:
+                side, resource = _REQUIRED[name]
+                message = f"sets no {side} of {resource}, but ResourceQuota {told} of the namespace counts {name}"
+                fix = f"set a {side} of {resource}"
+                at = podset.locate(listed.container.at)
+                yield UNSET_AMOUNT.problem(at, f"{message}, so the API server refuses the pods", fix)
+                break
+
+
+def validate_limit_ranges(subject: Subject) -> Iterator[Problem]:
+    """Yield amounts of pods with devices that the LimitRanges of the namespace forbid, except for jobs of a queue:
+    Kueue admits no such job, which a rule of Kueue reports.
+    """
+    view = subject.cluster_view()
+    has_queue = _QUEUE_NAME in subject.metadata.labels and view.has_any(_LOCAL_QUEUE, view.namespace)
+    if has_queue or not subject.once(read_device_workload).device_pods:
+        return
+    ranges = subject.once(_limits_of_namespace)
+    if not any((*ranges.most.values(), *ranges.least.values())):
+        return
+    is_whole = view.is_whole(LimitRange.gvk) and subject.group_kind not in _COMPLETED
+    for podset, template in subject.once(located_templates):
+        if podset.pods != 0:
+            knows_all = is_whole and podset.partial is None
+            problems = _check_limit_ranges(podset, template, ranges, is_whole=knows_all)
+            yield from without_repeated_problems(problems, subject)
+
+
+def _check_limit_ranges(
+    podset: PodSet, template: PodTemplate, ranges: NamespaceLimits, *, is_whole: bool
+) -> Iterator[Problem]:
+    of_containers = requests_of_containers(template.spec, ranges)
+    sides = _requests_and_limits(template, ranges)
+    for total in (sides["limit"], sides["request"]):
+        outside = next(iter(find_amounts_out_of_range(of_containers, total, ranges)), None)
+        if outside is None:
+            continue
+        name = outside.resource
+        value, bound = (
+            format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
+            for milli in (outside.value, outside.bound)
+        )
+        side, allowed = ("more", "most") if outside.is_above else ("less", "least")
+        message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
+        fix = f"request at {allowed} {bound}"
+        yield LIMIT_RANGE.problem(podset.locate(outside.path), f"{message}, so the API server refuses the pods", fix)
+        return
+    bounds = (("limit", "most", ranges.most["Pod"]), ("request", "least", ranges.least["Pod"]))
+    for side, allowed, amounts in bounds if is_whole else ():
+        unset = next((each for each in amounts if each not in sides[side]), None)
+        if unset is not None:
+            bound = format_amount_with_resource_name(unset, thousandths_to_kueue_units(unset, amounts[unset]))
+            message = (
+                f"sets no {side} of {unset}, but a LimitRange of the namespace wants at {allowed} {bound} for a pod"
+            )
+            fix = f"set a {side} of {unset} for each container"
+            at = podset.locate(template.spec.at)
+            yield LIMIT_RANGE.problem(at, f"{message}, so the API server refuses the pods", fix)
+            return
+
+
 _QUOTAS: Final = frozenset((("", "ResourceQuota"),))
 _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 CHECKS: Final = (
@@ -225,7 +434,14 @@ CHECKS: Final = (
         group="namespace-quota",
         run=validate_namespace_quota,
         kinds=PLACED,
-        lookups=QUOTA_LOOKUPS,
+        lookups=(*QUOTA_LOOKUPS, *_LIMIT_RANGE_LOOKUPS),
+        of_made_objects=False,
+    ),
+    Check(
+        group="namespace-quota",
+        run=validate_limit_ranges,
+        kinds=PLACED,
+        lookups=_LIMIT_RANGE_LOOKUPS,
         of_made_objects=False,
     ),
     Check(group="gpu-quota", run=check_portable_gpu_in_quota, kinds=_QUOTAS),
