@@ -268,6 +268,7 @@ def _loopback_of_server(member: ServerContainer) -> str:
 
 def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service: bool) -> Iterator[Problem]:
     asked = list(_asked_ports(member))
+    connected = [each for each in asked if not _is_elsewhere(member, each[1])]
     arguments, name = member.server.arguments, member.server.name
     if arguments.has("headless") and not arguments.is_open:
         if asked or has_service:
@@ -281,8 +282,8 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
         yield _problem_of_probe(member.path, f"{name} {message}", "remove --uds, or use a probe that runs a command")
         return
     loopback = _loopback_of_server(member)
-    if loopback and (asked or has_service):
-        who = f"its {asked[0][0]}" if asked else "the Service"
+    if loopback and (connected or has_service):
+        who = f"its {connected[0][0]}" if connected else "the Service"
         message = f"{name} listens on {loopback}, but {who} connects to the address of the pod"
         fix = f"add {_HOST_FLAG.get(name, '--host 0.0.0.0')}"
         yield LOOPBACK.problem(member.path, message, fix, words=arguments.written("host"))
