@@ -40,16 +40,18 @@ from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
-from webhook.typed.autoscaling import HorizontalPodAutoscaler, ScaledObject
+from webhook.typed.autoscaling import HorizontalPodAutoscaler, ScaledObject, ScaledObjectSpec
 from webhook.typed.cluster_objects import (
     Deployment,
     DeploymentStrategy,
+    LimitRange,
     Node,
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     RollingUpdate,
     Rollout,
 )
+from webhook.typed.pods import Container
 from webhook.typed.ray import RayService
 from webhook.typed.serving import InferenceService
 from webhook.typed.view import ReadingContext
@@ -88,6 +90,15 @@ SCALING: Final = UPDATE.rule(
     why="The additional pods stay Pending, and the autoscaler still counts them.",
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/horizontal.go",
     level="advice",
+)
+SCALED_BY_SHARE: Final = UPDATE.rule(
+    "update/scaled-by-unset-request",
+    title="A ScaledObject counts CPU or memory that a container does not request",
+    why="A share of a request cannot be computed without the request.",
+    refused_by="KEDA's webhook, or the autoscaler in its conditions",
+    source="kedacore/keda apis/keda/v1alpha1/scaledobject_webhook.go",
+    function="verifyCPUMemoryScalers",
+    fails="silent",
 )
 _NEW_CLUSTER: Final = "NewCluster"
 _NO_UPGRADE: Final = "None"
@@ -316,7 +327,32 @@ def check_scaled_object(subject: Subject) -> Iterator[Problem]:
     """Do the same as `check_autoscaler` for a ScaledObject of KEDA."""
     spec = subject.typed(ScaledObject).spec
     target, at = spec.scale_target_ref, spec.path("maxReplicaCount")
-    return _check_maximum(subject, target.kind or "Deployment", target.name, spec.max_replica_count, at)
+    kind = target.kind or "Deployment"
+    yield from _check_maximum(subject, kind, target.name, spec.max_replica_count, at)
+    yield from _check_triggers(subject, spec, kind)
+
+
+def _check_triggers(subject: Subject, spec: ScaledObjectSpec, kind: str) -> Iterator[Problem]:
+    """Report a trigger by a share of CPU or memory that a container of the pods does not request."""
+    view, name = subject.cluster_view(), spec.scale_target_ref.name
+    if kind not in _SCALED or view.has_any(LimitRange.gvk, view.namespace):
+        return  # a LimitRange may give containers a request
+    held = view.get_without_noting(_SCALED[kind], view.namespace, name)
+    pods = Deployment.of(held, (), ReadingContext(view.deadline)).spec.template.spec
+    for trigger in spec.triggers:
+        resource, container = trigger.resource_and_container
+        lacking = next((each for each in pods.containers if _lacks(each, resource, container)), None)
+        if resource and lacking is not None:
+            message = f"scales by a share of {resource}, but container `{lacking.name}` of {kind} {name} requests none"
+            fix = f"request {resource} in the container, or scale by the server's own metrics"
+            yield SCALED_BY_SHARE.problem(trigger.at, message, fix)
+            return
+
+
+def _lacks(container: Container, resource: str, name: str) -> bool:
+    """Return whether a container counts for an autoscaler and requests none of a resource."""
+    resources = container.resources
+    return name in ("", container.name) and resource not in resources.requests and resource not in resources.limits
 
 
 def _check_maximum(subject: Subject, kind: str, name: str, most: int | None, at: FieldPath) -> Iterator[Problem]:

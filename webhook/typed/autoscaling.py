@@ -5,7 +5,7 @@ same metrics.
 from __future__ import annotations
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.typed.fields import OptionalNumber, Part, Parts, Text
+from webhook.typed.fields import Labels, OptionalNumber, Part, Parts, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
@@ -64,9 +64,28 @@ class HorizontalPodAutoscaler(Object):
     spec = Part(HorizontalPodAutoscalerSpec)
 
 
+class ScaleTrigger(Typed):
+    """keda.sh/v1alpha1 ScaleTriggers."""
+
+    type = Text()
+    metric_type = Text()
+    metadata = Labels()
+
+    @property
+    def resource_and_container(self) -> tuple[str, str]:
+        """Return the resource whose use is compared with requests, and its container, "" for all containers. Both are
+        "" if the trigger has no such resource.
+        """
+        metric_type = self.metric_type or self.metadata.get("type", "")
+        if self.type not in ("cpu", "memory") or metric_type != "Utilization":
+            return "", ""
+        return self.type, self.metadata.get("containerName", "")
+
+
 class ScaledObjectSpec(Typed):
     """keda.sh/v1alpha1 ScaledObjectSpec."""
 
+    triggers = Parts(ScaleTrigger)
     scale_target_ref = Part(ScaleTarget)
     max_replica_count = OptionalNumber()
 
