@@ -214,10 +214,16 @@ def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
 
 
 def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a queue without resources."""
-    spec = subject.typed(KaiQueue).spec
+    """Yield the problems of a queue without resources, or with a parent that does not exist."""
+    spec, view = subject.typed(KaiQueue).spec, subject.cluster_view()
     if not spec.has("resources"):
         yield RESOURCES.problem(spec.path("resources"), "is required, so KAI refuses the queue", "add quota and limit")
+    parent = spec.parent_queue
+    if parent and view.get_without_noting(KaiQueue.gvk, "", parent) is None and view.is_whole(KaiQueue.gvk):
+        message = "is a queue that does not exist, so KAI skips the workloads of this queue"
+        near = view.nearest(parent, (each.name for each in view.list_visible(KaiQueue)))
+        fix = did_you_mean(near, "create the queue")
+        yield PARENT.problem(spec.path("parentQueue"), message, fix, parent)
 
 
 def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Problem]:
@@ -382,6 +388,6 @@ CHECKS: Final = (
     ),
     Check(group="kai", run=check_kai_fractions, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
     Check(group="kai", run=advise_fractions_without_kai, kinds=PLACED, of_made_objects=False, of_pods_with=FRACTIONS),
-    Check(group="kai", run=check_kai_queue_object, kinds=_QUEUES),
+    Check(group="kai", run=check_kai_queue_object, kinds=_QUEUES, lookups=KAI_LOOKUPS),
     Check(group="kai", run=check_kai_pod_group, kinds=_POD_GROUPS),
 )

@@ -111,6 +111,8 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
         if fault:
             message = f"{fault}, so YuniKorn ignores all task groups and starts the pods one by one"
             fix = "give each group a name, minMember above 0, and minResource with what one pod requests"
+            if own is None:
+                fix = "write a JSON list of groups with name, minMember and minResource"
             yield from without_repeated_problems((GROUPS.problem(each.annotation(_GROUPS), message, fix),), subject)
             return
         groups += own or []

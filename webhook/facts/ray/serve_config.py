@@ -50,7 +50,7 @@ LONGEST: Final = 64 * 1024
 _PARSE_S: Final = 4e-5
 _AT: Final = ("spec", "serveConfigV2")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
-    "the text": frozenset(
+    "serveConfigV2": frozenset(
         (
             *("applications", "proxy_location", "http_options", "grpc_options", "logging_config", "target_capacity"),
             *("controller_options", "tracing_config"),
@@ -140,7 +140,7 @@ def check_serve_config(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_text(config: Mapping[str, Any], subject: Subject) -> Iterator[Problem]:
-    yield from _check_fields(config, "the text", subject)
+    yield from _check_fields(config, "serveConfigV2", subject)
     applications = config.get("applications")
     if not isinstance(applications, list):
         message = "has no list `applications`, which Ray requires"
