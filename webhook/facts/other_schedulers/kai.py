@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.kinds import POD
@@ -223,7 +224,7 @@ def check_kai_queue_object(subject: Subject) -> Iterator[Problem]:
         message = "is a queue that does not exist, so KAI skips the workloads of this queue"
         near = view.nearest(parent, (each.name for each in view.list_visible(KaiQueue)))
         fix = did_you_mean(near, "create the queue")
-        yield PARENT.problem(spec.path("parentQueue"), message, fix, parent)
+        yield _parent_problem(spec.path("parentQueue"), f"`{parent}` {message}", fix)
 
 
 def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Problem]:
@@ -241,13 +242,17 @@ def _check_queue(pods: KaiPods, gang: Gang, subject: Subject) -> Iterator[Proble
         chain.append(above)
     if parent and len(chain) == 1 and view.is_whole(KaiQueue.gvk):
         message = f"queue {name} has parent `{parent}`, which does not exist, so KAI skips the pods"
-        yield PARENT.problem(
+        yield _parent_problem(
             pods.locate("metadata", "labels"), message, f"create queue {parent}, or correct parentQueue"
         )
     if any(other.spec.parent_queue == name for other in view.list_visible(KaiQueue)):
         message = f"queue {name} has child queues, so KAI skips the pods"
         yield LEAF.problem(pods.locate("metadata", "labels"), message, "name a queue without children")
     yield from _check_amounts(pods, gang, chain, subject)
+
+
+def _parent_problem(path: FieldPath, message: str, fix: str) -> Problem:
+    return PARENT.problem(path, message, fix)
 
 
 def queue_of_pods(pods: KaiPods, subject: Subject) -> str:
