@@ -14,6 +14,7 @@ from webhook.facts.gpu.device_pods import PLACED, SERVING
 from webhook.facts.kinds import LEADER_WORKER_SET
 from webhook.facts.model_servers import services
 from webhook.facts.model_servers.server_candidates import server_candidates
+from webhook.facts.nodes.node_offers import CLASS_LOOKUPS, NODE_LOOKUPS
 from webhook.facts.subject import Check, Subject
 from webhook.rules.problem import Problem
 from webhook.typed.cluster_objects import LimitRange
@@ -80,7 +81,13 @@ CHECKS: Final = (
         group="model-server",
         run=check_model_servers,
         kinds=KINDS,
-        lookups=(*LOOKUPS, *services.LOOKUPS, interest_in_fields(LimitRange.gvk, "spec.limits")),
+        lookups=(
+            *LOOKUPS,
+            *services.LOOKUPS,
+            *NODE_LOOKUPS,
+            *CLASS_LOOKUPS,
+            interest_in_fields(LimitRange.gvk, "spec.limits"),
+        ),
         of_made_objects=False,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),

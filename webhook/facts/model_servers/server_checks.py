@@ -32,6 +32,8 @@ from webhook.facts.model_servers.services import BY_TARGET
 from webhook.facts.model_servers.started_servers import LLAMA, SGLANG, TRITON, VLLM
 from webhook.facts.model_servers.vllm import wants_no_gpu
 from webhook.facts.pods.pod_sets import template_of
+from webhook.facts.model_servers.started_servers import LLAMA, VLLM
+from webhook.facts.nodes.node_offers import NodeOffer, pods_and_nodes
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -334,6 +336,27 @@ def _vendor_of_image(image: str) -> str:
     if _ROCM_IMAGE.fullmatch(image):
         return "amd"
     return "nvidia" if _CUDA_IMAGE.fullmatch(image) and not _OTHER_BUILD.search(image) else ""
+
+
+def check_time_slices(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report several processes of a server, if its GPUs are time slices of one GPU on all nodes that fit the pod."""
+    here, gpus = member.processes.here or 0, member.gpus.count or 0
+    if member.gpus.vendor != "nvidia" or here < 2 or here > gpus or member.processes.is_advice:
+        return
+    fitting = next((each.fitting for each in subject.once(pods_and_nodes) if each.pods.spec is member.spec), ())
+    if fitting and all(map(_has_slices_of_one_card, fitting)):
+        name = member.server.name
+        starts = f"starts {counted(here, member.processes.noun, member.processes.plural)}"
+        message = (
+            f"{name} {starts}, but the GPUs that node {fitting[0].name} offers are time slices of one GPU, so {name} "
+            "finds 1 GPU"
+        )
+        yield SLICES_OF_ONE_CARD.problem(member.path, message, "start one process, or select nodes with unshared GPUs")
+
+
+def _has_slices_of_one_card(offer: NodeOffer) -> bool:
+    is_sliced = offer.labels.get(f"{_NVIDIA_GPU}.sharing-strategy") == "time-slicing"
+    return is_sliced and offer.labels.get(f"{_NVIDIA_GPU}.count") == "1"
 
 
 def check_server(member: ServerContainer) -> Iterator[Problem]:
