@@ -43,7 +43,7 @@ def against(answer):
         ("broken/trainjob-queue", 1, "never", {"queue": ["kueue-not-now/local-queue-missing"]}),
         ("broken/volcano-job-quota", 1, "never", {"quota": ["volcano-job/capability"]}),
         ("broken/volcano-job-queue", 1, "refused", {"queue": ["volcano-job/queue-exists"]}),
-        ("broken/pytorchjob-storage", 1, "fails", {"storage": ["storage/read-write-once"]}),
+        ("broken/pytorchjob-storage", 3, "unknown", {"storage": ["storage/read-write-once"]}),
         ("broken/trainjob-processes", 0, "nothing-found", {}),
         ("broken/pytorchjob-processes", 0, "can-start", {}),
     ],
@@ -51,7 +51,7 @@ def against(answer):
 def test_jobs_of_a_team_are_listed(job, code, answer, rules, capsys):
     got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE, *NODES)
     assert (got, told["answer"], against(told)) == (code, answer, rules)
-    assert told["starts"] is (None if answer == "nothing-found" else code == 0)
+    assert told["starts"] is (None if answer in ("nothing-found", "unknown") else code == 0)
 
 
 def test_a_job_with_a_value_of_a_wrong_type_is_refused(capsys, tmp_path):
@@ -350,6 +350,28 @@ def test_an_unknown_scheduler_makes_queue_and_quota_unknown(text, said, tmp_path
         [said] if said else []
     )
     assert (code, told["answer"]) == ((3, "unknown") if said else (0, "can-start"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "labels", "said"),
+    [
+        ("batch/v1 Job", "suspend: true", "{}", "spec.suspend is true, so no pod starts before someone changes it"),
+        ("batch/v1 Job", "suspend: false", "{}", ""),
+        ("batch/v1 Job", "suspend: true", "{kueue.x-k8s.io/queue-name: a}", ""),
+        ("apps/v1 Deployment", "paused: true", "{}", "spec.paused is true, so no pod starts before someone changes it"),
+    ],
+)
+def test_suspended_jobs_without_a_queue_are_not_reported_as_starting(kind, field, labels, said, tmp_path, capsys):
+    version, _, name = kind.partition(" ")
+    template = "{metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}"
+    if name == "Deployment":
+        template = f"{template.replace('restartPolicy: Never, ', '')}, selector: {{matchLabels: {{a: b}}}}"
+    metadata = f"{{name: a, namespace: team, labels: {labels}}}"
+    text = f"{{apiVersion: {version}, kind: {name}, metadata: {metadata}, spec: {{{field}, template: {template}}}}}"
+    (tmp_path / "job.yaml").write_text(text)
+    _, [told] = simulated(capsys, tmp_path / "job.yaml", *NODES, "--context-is-whole")
+    assert [each["what"] for each in told["unknown"] if each["aspects"] == ["queue"]] == ([said] if said else [])
+    assert (told["answer"] == "unknown") is bool(said)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from webhook.errors import LookupFailed
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE
+from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.nodes.node_offers import PodsAndNodes, pods_and_nodes
 from webhook.facts.pod_prerequisites import POD_SECURITY
@@ -37,6 +38,7 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
+_SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
 _COMPARED: Final = frozenset(("cpu", "memory"))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
 """The fields of a PodSpec that choose nodes."""
@@ -82,6 +84,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
     if unread:
         return (OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),)
     return (
+        *_suspension_questions(subject),
         *_pod_security_questions(subject, told),
         *_scheduler_questions(subject),
         *_server_questions(subject),
@@ -111,6 +114,15 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
     if "" in unread:
         return f"the controller of {kind} makes the pods from parts, which are not read"
     return f"the pods of {', '.join(unread)} are not read"
+
+
+def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about an object that is suspended or paused and has no queue of Kueue, which would resume it."""
+    name = subject.metadata.labels.get(QUEUE_NAME)
+    path = next((each for each in _SUSPENSIONS if get(subject.object, each) is True), None)
+    if path is not None and not name:
+        what = f"{'.'.join(path)} is true, so no pod starts before someone changes it"
+        yield OpenQuestion(aspects=("queue",), what=what)
 
 
 def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:

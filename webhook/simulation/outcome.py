@@ -59,6 +59,12 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
 """The answer for a broken rule, by its moment. Other moments do not affect the start."""
 WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
 """Rules about a wait that ends by itself, when other jobs finish or the rest of a group arrives."""
+MAY_FAIL: Final[Mapping[str, Answer | None]] = {
+    "storage/read-write-once": "unknown",  # the pods may all run on one node
+    "storage/shared-memory": None,  # GPUs that are connected directly need little shared memory
+    "training-job/shared-memory": None,
+}
+"""The answers for broken rules with which pods often fail, but not always."""
 _WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
 Moments: TypeAlias = Callable[[str], Moment | None]
 """Returns the moment at which an object that breaks a rule fails, by the rule's id; None for an unknown rule."""
@@ -161,7 +167,7 @@ def simulation(
     answers: set[Answer] = set()
     for finding in findings:
         answer = _answer(finding, when)
-        if answer == "unknown":
+        if answer == "unknown" and finding.result is not Result.WARN:
             unknown.append(finding)
         elif answer is not None:
             against.setdefault(aspect_of(finding.rule.id), []).append(finding)
@@ -192,7 +198,8 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
     if finding.denies:
         return "refused"
     if finding.result is Result.WARN:
-        return "waits" if finding.rule.id in WAITS else _BY_MOMENT.get(moment)
+        answer = MAY_FAIL.get(finding.rule.id, _BY_MOMENT.get(moment))
+        return "waits" if finding.rule.id in WAITS else answer
     return "unknown" if moment in _BY_MOMENT or finding.is_undecided else None
 
 

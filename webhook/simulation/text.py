@@ -63,7 +63,7 @@ def lines_of_aspects(simulation: Simulation, screen: Screen) -> Iterator[str]:
 def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[str]:
     """Yield one line for an aspect, or its problems."""
     if problems := simulation.against.get(aspect):
-        sign = "warn" if simulation.can_start else "fail"
+        sign = "fail" if simulation.can_start is False else "warn"
         for number, finding in enumerate(problems):
             head = f"  {screen.symbol_of_result(sign)} {aspect:<{_WIDEST}}  " if number == 0 else ""
             yield from _problem(finding, head, screen)
