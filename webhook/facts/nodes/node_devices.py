@@ -11,6 +11,7 @@ https://docs.aws.amazon.com/eks/latest/userguide/eks-neuron.html.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -86,6 +87,8 @@ _GPU: Final = "nvidia.com/gpu"
 _SLICE: Final = "nvidia.com/mig-"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
 _PARTITION: Final = "amd.com/compute-memory-partition"
+_AMD_PARTITION: Final = re.compile(r"amd\.com/[a-z]{2,4}_nps[0-9]")
+"""A resource of a partition, which a plugin with the naming strategy `single` offers as amd.com/gpu."""
 _NEURON: Final = "aws.amazon.com/"
 _SHARED: Final = ".shared"
 _MONITOR: Final = "monitor"
@@ -306,6 +309,8 @@ def _names_offered_instead(name: str, offers: Sequence[NodeOffer]) -> Iterator[t
             yield offer, slices[0], ""
         elif name == "amd.com/gpu" and offer.amounts.get(f"amd.com/{offer.labels.get(_PARTITION)}"):
             yield offer, f"amd.com/{offer.labels[_PARTITION]}", " for each partition"
+        elif _AMD_PARTITION.fullmatch(name) and offer.amounts.get("amd.com/gpu"):
+            yield offer, "amd.com/gpu", " for each partition"
         elif name == "aws.amazon.com/neurondevice" and offer.amounts.get(f"{_NEURON}neuron"):
             yield offer, f"{_NEURON}neuron", " in place of the older name"
     domain, device = name.rpartition("/")[0], device_of_resource_name(name)
