@@ -19,7 +19,7 @@ from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
-from webhook.facts.nodes.node_offers import PodsAndNodes, pods_and_nodes
+from webhook.facts.nodes.node_offers import HUGE_PAGES, PodsAndNodes, pods_and_nodes
 from webhook.facts.pod_prerequisites import POD_SECURITY
 from webhook.facts.pod_security import breaches_of_pods, enforced_level
 from webhook.facts.pods.node_selection import first_untolerated_taint
@@ -39,7 +39,7 @@ VOLCANO: Final = "volcano"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
-_COMPARED: Final = frozenset(("cpu", "memory"))
+_COMPARED: Final = frozenset(("cpu", "memory", *HUGE_PAGES))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
 """The fields of a PodSpec that choose nodes."""
 _FIELDS_NOT_COMPARED: Final = ("nodeName", "topologySpreadConstraints")

@@ -348,11 +348,16 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
 
-def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> Iterator[Problem]:
-    """Report probes and Services with the name of a port that no container has.
+def _is_port_of_pod(target: JSON, member: ServerContainer) -> bool:
+    """Return whether a target is a number, or the name of a port of a container of the pod."""
+    if not isinstance(target, str):
+        return True
+    return any(port.name == target for each in member.spec.running_containers() for port in each.ports)
 
-    The kubelet cannot ask a port that it does not find, so a container with such a readinessProbe is never ready. A
-    livenessProbe then has no effect. Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
+
+def _is_elsewhere(member: ServerContainer, number: int) -> bool:
+    """Return whether another container of the pod, such as a proxy in front of the server, listens on a port: it lists
+    the port, or the port is not the server's and it lists no ports.
     """
     container = member.container
     if container.is_omitted("ports"):
@@ -377,22 +382,22 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
             yield _problem_of_service(member.path, message, fix)
 
 
-def _check_probe_of_kserve(member: ServerContainer, ports: Sequence[int]) -> Iterator[Problem]:
-    """Report a server that the readinessProbe of KServe, or of Knative, does not reach. Both add a probe of the first
-    port of the container, or of 8080.
-
-    Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment; knative/serving
-    pkg/apis/serving/v1/revision_defaults.go.
-    """
-    container = member.container
-    if container.name != _OF_KSERVE or container.readiness_probe or container.is_omitted("ports"):
-        return
-    asked = next((each.container_port for each in container.ports), _PORT_OF_KSERVE)
-    if asked is None or asked in ports or _may_be_elsewhere(member, asked) or _has_port_of_flag(member, asked):
-        return
-    where = f"{member.server.name} listens on {_words_for_ports(ports)}"
-    message = f"{where}, but KServe adds a readinessProbe of port {asked}, so the pod is never ready"
-    yield _problem_of_probe(member.path, message, f"list containerPort {ports[0]}, or set {_port_flag(member)} {asked}")
+def _connects_to(service: Service, member: ServerContainer) -> bool:
+    """Return whether a Service may connect to the server: not all of its ports are those of other containers."""
+    for each in service.spec.ports:
+        target = each.target_port if each.target_port is not None else each.port
+        number = _number_of_port(target, member)
+        if number is None and isinstance(target, str):
+            named = (
+                port.container_port
+                for other in member.spec.running_containers()
+                for port in other.ports
+                if port.name == target
+            )
+            number = next(named, None)
+        if number is None or not _is_elsewhere(member, number):
+            return True
+    return not service.spec.ports
 
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
@@ -471,12 +476,17 @@ def _check_service(member: ServerContainer, ports: Sequence[int], service: Servi
     for each in service.spec.ports:
         target = each.target_port if each.target_port is not None else each.port
         numbers.append(_number_of_port(target, member))
-    known = {number for number in numbers if number is not None}
-    if known and None not in numbers and known.isdisjoint(ports) and not _may_be_elsewhere(member, *known):
-        where = f"{member.server.name} listens on {_words_for_ports(ports)}"
-        message = f"{where}, but Service `{service.name}` sends requests to {numbers[0]}"
-        fix = f"set targetPort {ports[0]}, or {_port_flag(member)} {numbers[0]}"
-        yield _problem_of_service(member.path, message, fix, words=member.server.arguments.written("port"))
+    known = [number for number in numbers if number is not None]
+    unnamed = next(
+        (each.target_port for each in service.spec.ports if not _is_port_of_pod(each.target_port, member)), None
+    )
+    if unnamed is not None and port not in numbers:
+        message = f"Service `{service.name}` sends requests to port `{unnamed}`, which no container of the pod names"
+        yield SERVICE_PORT.problem(member.path, message, f"set targetPort {port}, or name a port of the container so")
+    elif known and None not in numbers and port not in numbers and not _may_be_elsewhere(member, *known):
+        message = f"{member.server.name} listens on {port}, but Service `{service.name}` sends requests to {numbers[0]}"
+        fix = f"set targetPort {port}, or {_port_flag(member)} {numbers[0]}"
+        yield SERVICE_PORT.problem(member.path, message, fix, words=member.server.arguments.written("port"))
 
 
 def _pools(view: ClusterView) -> Iterator[InferencePool | AlphaInferencePool]:
