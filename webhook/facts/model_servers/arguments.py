@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.deadline import Deadline
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
@@ -46,6 +46,13 @@ _GLUED: Final = re.compile(r"(-[a-z]{2,3})([0-9]{1,4})", re.ASCII)
 """A short flag of several letters with its value attached, which argparse does not split."""
 
 
+class RemovedFlag(NamedTuple):
+    """A flag that a server no longer has: a release without it, and the fix."""
+
+    release: tuple[int, int, int]
+    fix: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class FlagTable:
     """The flags of one server; servers.yaml explains the fields."""
@@ -59,6 +66,7 @@ class FlagTable:
     also: Sequence[str] = ()
     valued: Sequence[str] = ()
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    removed: Mapping[str, RemovedFlag] = field(default_factory=dict)
 
     @cached_property
     def long_names(self) -> tuple[str, ...]:
@@ -107,7 +115,7 @@ class Arguments:
         ambiguous: abbreviations that several flags begin with.
         repeated: known flags that are given again, as written.
         mistaken: flags that the server does not know, with the flags that were probably intended.
-        valued_switches: words that give a value to a flag that has none.
+        removed: flags that some release of the server no longer has, by their names.
         is_open: whether a running shell may add more arguments.
     """
 
@@ -118,7 +126,7 @@ class Arguments:
     ambiguous: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     mistaken: Mapping[str, str] = field(default_factory=dict)
-    valued_switches: tuple[str, ...] = ()
+    removed: Mapping[str, RemovedFlag] = field(default_factory=dict)
     is_open: bool = False
 
     @property
@@ -209,7 +217,7 @@ class _ArgumentReader:
         self._ambiguous: list[str] = []
         self._repeated: list[str] = []
         self._mistaken: dict[str, str] = {}
-        self._valued_switches: list[str] = []
+        self._removed: dict[str, RemovedFlag] = {}
         self._is_open = False
         self._has_ended = False
 
@@ -223,7 +231,7 @@ class _ArgumentReader:
             ambiguous=tuple(self._ambiguous),
             repeated=tuple(self._repeated),
             mistaken=self._mistaken,
-            valued_switches=tuple(self._valued_switches),
+            removed=self._removed,
             is_open=self._is_open,
         )
 
@@ -245,6 +253,8 @@ class _ArgumentReader:
             return at + 1
         written, name = name, name.replace("_", "-") if self._table.underscores and name.startswith("--") else name
         flags = self._table.flags_with_name(name)
+        if name in self._table.removed:
+            self._removed[name] = self._table.removed[name]
         if self._table.takes_no_value(flags[0] if flags else name):
             if equals and self._table.refuses_value(name):
                 self._valued_switches.append(word)

@@ -17,6 +17,7 @@ from webhook.facts.model_servers.started_servers import (
     release_of_vllm,
     starts_ray,
 )
+from webhook.facts.model_servers.vllm import flags_removed_from_vllm
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.pods import Container
@@ -66,6 +67,10 @@ _NO_RAY: Final = "use --nnodes, --node-rank and --headless, or an image with Ray
 
 def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
     """Report arguments that the server refuses, and numbers of GPUs that the container does not have."""
+    if member.server.name == VLLM:
+        flags, message, fix = flags_removed_from_vllm(member.server, release_of_vllm(member.container))
+        if flags:
+            yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=tuple(flags))
     for message, fix in refusals_of_server(member):
         yield REFUSED_ARGUMENTS.problem(member.path, message, fix, words=member.size_flags)
     here, gpus = member.processes.here, member.gpus.count

@@ -21,7 +21,7 @@ from webhook.facts.command_lines.launchers import (
     read_launcher_catalogue,
 )
 from webhook.facts.gpu.visible_devices import CUDA, HIP, ROCR
-from webhook.facts.model_servers.arguments import Arguments, FlagTable, read_arguments
+from webhook.facts.model_servers.arguments import Arguments, FlagTable, RemovedFlag, read_arguments
 from webhook.typed.pods import Container
 from webhook.yamltext import yamlfile
 
@@ -91,7 +91,17 @@ def _flag_table_of_row(row: JSON) -> FlagTable:
         also=tuple(row.get("also", ())),
         valued=tuple(row.get("valued", ())),
         mistakes=row.get("mistakes", {}),
+        removed={
+            name: RemovedFlag(_release_of_text(release), fix)
+            for release, flags in row.get("removed", {}).items()
+            for name, fix in flags.items()
+        },
     )
+
+
+def _release_of_text(text: str) -> tuple[int, int, int]:
+    first, second, third = map(int, text.split("."))
+    return first, second, third
 
 
 @dataclass(frozen=True, kw_only=True)

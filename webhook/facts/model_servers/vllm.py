@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from webhook.facts.model_servers.arguments import Arguments
 from webhook.facts.model_servers.processes import ServerProcesses
 from webhook.facts.model_servers.started_servers import StartedServer
+from webhook.text.wording import some_of
 
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
 _EXCLUDING: Final = (
@@ -29,6 +30,8 @@ _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
 """A release that accepts prefill context ranks beside data parallel ranks; earlier ones refuse them."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
+_REMOVE: Final = "remove it"
+_MOST_NAMED: Final = 4
 _UNKNOWN_SIZES: Final = "the parallel sizes of vLLM are not in the manifest"
 
 
@@ -163,6 +166,26 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
             yield "vLLM refuses --headless together with --api-server-count", "remove --api-server-count, or --headless"
         if arguments.has("data-hybrid"):
             yield "vLLM refuses --headless together with --data-parallel-hybrid-lb", "remove one of them"
+
+
+def flags_removed_from_vllm(server: StartedServer, release: _Release | None) -> tuple[Sequence[str], str, str]:
+    """Return the flags that a release of vLLM no longer has, with the message and the fix; no flags if the release is
+    not known.
+    """
+    removed = {
+        name: flag.fix
+        for name, flag in server.arguments.removed.items()
+        if release is not None and release >= flag.release
+    }
+    if not removed or release is None:
+        return (), "", ""
+    names, words = [*removed], "this flag" if len(removed) == 1 else "these flags"
+    message = (
+        f"vLLM {'.'.join(map(str, release))} refuses {some_of(names, _MOST_NAMED)} because it no longer has {words}"
+    )
+    instead = [f"{fix} in place of {name}" for name, fix in removed.items() if not fix.startswith(_REMOVE)]
+    several = "; ".join([_REMOVE.replace("it", "them"), *instead])
+    return names, message, removed[names[0]] if len(names) == 1 else several
 
 
 def _refusals_of_context(sizes: Sequence[int | None], release: _Release | None) -> Iterator[tuple[str, str]]:
