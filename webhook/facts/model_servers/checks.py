@@ -45,8 +45,13 @@ def check_model_servers(subject: Subject) -> Iterator[Problem]:
 
 def _check_servers(subject: Subject) -> Iterator[Problem]:
     from webhook.facts.model_servers import listening, refused_arguments, server_groups, words
-    from webhook.facts.model_servers.server_checks import check_autoscalers, check_missing_gpu, check_server
-    from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_servers
+    from webhook.facts.model_servers.server_checks import (
+        check_alternatives,
+        check_autoscalers,
+        check_missing_gpu,
+        check_server,
+    )
+    from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_alternatives, read_servers
 
     servers = subject.once(read_servers)
     for member in servers:
@@ -60,6 +65,8 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
     for candidate in subject.deadline.charge_for_items(subject.once(server_candidates)):
         path = candidate.pod_set.locate(candidate.container.at)
         server = by_path.get(path)
+        if server is None:
+            yield from check_alternatives(read_alternatives(candidate, subject))
         is_ray_node = is_node_of_ray(candidate, subject)
         if not is_ray_node or candidate.container.mentions(_RAY_START):
             # KubeRay joins the words of its other containers to a line of its own script, which bash reads.

@@ -140,6 +140,14 @@ _ROCM_IMAGE: Final = re.compile(
 )
 _OTHER_BUILD: Final = re.compile(r"rocm|cpu|xpu")
 """Words in the tag of an image of vllm-openai that is not for CUDA."""
+_OF_EACH_SERVER: Final = frozenset(
+    (
+        processes.PARALLEL_SIZE_ABOVE_GPUS.id,
+        processes.DATA_PARALLEL_SIZE_ABOVE_GPUS.id,
+        refused_arguments.REFUSED_ARGUMENTS.id,
+    )
+)
+"""Rules about one server that hold whichever other server the container starts."""
 _ONLY_ON_GPUS: Final = frozenset((VLLM, SGLANG))
 """Servers with published images that end without a GPU."""
 _REQUESTS_ITS_GPUS: Final = SERVING | frozenset(
@@ -338,25 +346,15 @@ def _vendor_of_image(image: str) -> str:
     return "nvidia" if _CUDA_IMAGE.fullmatch(image) and not _OTHER_BUILD.search(image) else ""
 
 
-def check_time_slices(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
-    """Report several processes of a server, if its GPUs are time slices of one GPU on all nodes that fit the pod."""
-    here, gpus = member.processes.here or 0, member.gpus.count or 0
-    if member.gpus.vendor != "nvidia" or here < 2 or here > gpus or member.processes.is_advice:
-        return
-    fitting = next((each.fitting for each in subject.once(pods_and_nodes) if each.pods.spec is member.spec), ())
-    if fitting and all(map(_has_slices_of_one_card, fitting)):
-        name = member.server.name
-        starts = f"starts {counted(here, member.processes.noun, member.processes.plural)}"
-        message = (
-            f"{name} {starts}, but the GPUs that node {fitting[0].name} offers are time slices of one GPU, so {name} "
-            "finds 1 GPU"
-        )
-        yield SLICES_OF_ONE_CARD.problem(member.path, message, "start one process, or select nodes with unshared GPUs")
-
-
-def _has_slices_of_one_card(offer: NodeOffer) -> bool:
-    is_sliced = offer.labels.get(f"{_NVIDIA_GPU}.sharing-strategy") == "time-slicing"
-    return is_sliced and offer.labels.get(f"{_NVIDIA_GPU}.count") == "1"
+def check_alternatives(members: Sequence[ServerContainer]) -> Iterator[Problem]:
+    """Yield the mistakes that each server of a container makes. A script may start any of them."""
+    listed = [
+        {problem.code: problem for problem in check_server(member) if problem.code in _OF_EACH_SERVER}
+        for member in members
+    ]
+    for code, problem in listed[0].items() if listed else ():
+        if all(code in others for others in listed):
+            yield problem
 
 
 def check_server(member: ServerContainer) -> Iterator[Problem]:

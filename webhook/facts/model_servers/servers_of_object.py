@@ -28,6 +28,7 @@ from webhook.facts.model_servers.started_servers import (
     may_start_ray,
     release_of_vllm,
     started_server,
+    started_servers,
 )
 from webhook.facts.subject import Subject
 from webhook.typed.collections import Items
@@ -35,6 +36,7 @@ from webhook.typed.pods import Container, PodSpec
 from webhook.typed.worker_sets import LeaderWorkerTemplate
 from webhook.workloads.podsets import PodSet
 
+_SEVERAL: Final = 2
 SUBMITTER: Final = "submitter"
 _OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
 WORKER_SET_TEMPLATE: Final = ("leaderWorkerTemplate",)
@@ -128,15 +130,30 @@ def read_servers(subject: Subject) -> Items[ServerContainer]:
 
 
 def _servers_of_templates(subject: Subject) -> Iterator[ServerContainer]:
-    candidates = subject.once(server_candidates)
-    is_of_group = any(each.pod_set.path[-2:-1] == WORKER_SET_TEMPLATE for each in candidates)
-    joins_ray = subject.group_kind in RAY_KINDS or any(
-        may_start_ray(each.container, is_of_group=is_of_group) for each in candidates
-    )
-    for container, spec, podset in candidates:
+    for container, spec, podset in subject.once(server_candidates):
         server = _server_of_container(_with_group_size(container, podset, subject), subject)
         if server is not None:
+            joins_ray = subject.once(_may_join_ray)
             yield server_container(server, container, spec, podset, subject, joins_ray=joins_ray)
+
+
+def _may_join_ray(subject: Subject) -> bool:
+    """Return whether the pods of an object may be a Ray cluster; call it through `Subject.once`."""
+    candidates = subject.once(server_candidates)
+    is_of_group = any(each.pod_set.path[-2:-1] == WORKER_SET_TEMPLATE for each in candidates)
+    return subject.group_kind in RAY_KINDS or any(
+        may_start_ray(each.container, is_of_group=is_of_group) for each in candidates
+    )
+
+
+def read_alternatives(candidate: ServerCandidate, subject: Subject) -> Sequence[ServerContainer]:
+    """Return a container as it is with each of its servers, if it starts several; otherwise nothing."""
+    container, spec, podset = candidate
+    servers = started_servers(_with_group_size(container, podset, subject))
+    if len(servers) < _SEVERAL:
+        return ()
+    ray = subject.once(_may_join_ray)
+    return [server_container(each, container, spec, podset, subject, joins_ray=ray) for each in servers]
 
 
 def _server_of_container(container: Container, subject: Subject) -> StartedServer | None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
-from webhook.facts.command_lines.command import programs_started_by
+from webhook.facts.command_lines.command import StartedPrograms, programs_started_by
 from webhook.facts.command_lines.launchers import (
     LauncherCatalogue,
+    LauncherStart,
     catalogue_of_rows,
     read_launcher_catalogue,
 )
@@ -37,6 +38,8 @@ NIM: Final = "NIM"
 RAY: Final = "Ray"
 _VLLM_IMAGES: Final = re.compile(r"vllm/vllm-openai(-rocm|-xpu)?")
 _RELEASE: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+-].*)?")
+_MOST_SERVERS: Final = 4
+"""The most servers of one container that are read."""
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 _OPTION_C: Final = re.compile(r"-[a-z]*c")
 _RUNS_PARAMETERS: Final = re.compile(r'(?:^|[;&\n])[ \t]*(?:exec[ \t]+)?"\$@"[ \t\n;]*\Z')
@@ -127,6 +130,14 @@ class StartedServer:
 
 def started_server(container: Container) -> StartedServer | None:
     """Return the server that a container starts; None if there is no server, several servers, or an unknown server."""
+    servers = started_servers(container)
+    return servers[0] if len(servers) == 1 else None
+
+
+def started_servers(container: Container) -> Sequence[StartedServer]:
+    """Return the servers that a container starts, in order. A script starts several servers one after the other,
+    together, or only the server of one branch. There is none if a server is unknown, or if there are many.
+    """
     catalogue = read_server_catalogue()
     by_image = _server_of_image(container) if not container.command else ""
     words = container.words
@@ -136,17 +147,29 @@ def started_server(container: Container) -> StartedServer | None:
         verb = catalogue.programs.programs[program].verb if program else ""
         words = [*filter(None, (program, verb)), *words]
         if table is None:
-            return StartedServer(name=by_image, arguments=Arguments(), variables=_known_variables(container))
+            return (StartedServer(name=by_image, arguments=Arguments(), variables=_known_variables(container)),)
     deadline = container.reading.deadline
     started = programs_started_by(words, container.environment, catalogue.programs, deadline)
-    servers = [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
-    if not servers and _runs_its_parameters(words, container):
+    starts = _starts_of_servers(started)
+    if not starts and _runs_its_parameters(words, container):
         words = words[4:]
         started = programs_started_by(words, container.environment, catalogue.programs, deadline)
-        servers = [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
-    if len(servers) != 1:
-        return None
-    start = servers[0]
+        starts = _starts_of_servers(started)
+    if len(starts) > _MOST_SERVERS:
+        return ()
+    servers = [_server_of_start(start, started, words, container) for start in starts]
+    known = [replace(server, by_image=bool(by_image)) for server in servers if server is not None]
+    return known if len(known) == len(servers) else ()
+
+
+def _starts_of_servers(started: StartedPrograms) -> Sequence[LauncherStart]:
+    return [start for start in started.starts if start.launcher is not None and start.launcher.name != RAY]
+
+
+def _server_of_start(
+    start: LauncherStart, started: StartedPrograms, words: Sequence[str], container: Container
+) -> StartedServer | None:
+    """Return the server of one command; None for another command of the same program."""
     assert start.launcher is not None
     name, arguments = start.launcher.name, _with_parameters_of_script(start.arguments, words)
     if name == LMDEPLOY:
@@ -157,12 +180,12 @@ def started_server(container: Container) -> StartedServer | None:
         if arguments[0] in _OTHER_COMMANDS:
             return None
         arguments = arguments[1:] if arguments[0] == "serve" else arguments
+    table, deadline = read_server_catalogue().flags[name], container.reading.deadline
     return StartedServer(
         name=name,
-        arguments=read_arguments(arguments, catalogue.flags[name], deadline, is_in_script=start.is_in_script),
+        arguments=read_arguments(arguments, table, deadline, is_in_script=start.is_in_script),
         variables={**started.variables, **start.variables},
         is_in_script=start.is_in_script,
-        by_image=bool(by_image),
         is_of_dynamo=container.mentions("dynamo.") and container.runs(_DYNAMO),
     )
 
