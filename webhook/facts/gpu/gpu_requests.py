@@ -128,6 +128,11 @@ _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
 """A name, or the value of a variable, that says that a program runs on CPUs."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
+_ONLY_WAITS: Final = re.compile(
+    r"\A(?:/\S{1,40}/)?(?:(?:ba|da|a|z)?sh -[a-z]{0,3}c )?(?:exec )?"
+    r"(?:sleep (?:infinity|inf|[0-9.]{1,20}[smhd]?)|tail -f /dev/null)\s*\Z"
+)
+"""The command of a container in which a person works, or of a trial; nothing computes in it."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
 """The image of a server that also runs models on CPUs, so that the image alone does not show a need for GPUs."""
 _SHARES_MEMORY: Final = re.compile(
@@ -241,7 +246,11 @@ def _may_see_all_gpus(container: Container, subject: Subject) -> bool:
         return False
     if devices.is_tool_image(container.image):
         return False
-    if visible or devices.is_gpu_image(container.image):
+    if visible:
+        return True
+    if container.runs(_ONLY_WAITS):
+        return False
+    if devices.is_gpu_image(container.image):
         return True
     computes = container.is_found_in(_COMPUTES, (container.image,)) or container.runs(_COMPUTES)
     return computes and subject.once(_gpu_runtime) != ""
