@@ -310,7 +310,7 @@ def _may_run_on_cpus(member: ServerContainer, subject: Subject) -> bool:
         return True
     if (server.arguments.text("device", "auto") or "") not in ("auto", "cuda"):
         return True
-    return any(map(_ON_CPUS.search, (subject.metadata.name, container.name, *server.variables)))
+    return container.is_found_in(_ON_CPUS, (subject.metadata.name, container.name, *server.variables))
 
 
 def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
@@ -320,7 +320,7 @@ def _may_get_gpu(member: ServerContainer, subject: Subject) -> bool:
     keys = (*template.metadata.annotations, *template.metadata.labels, *subject.metadata.annotations)
     if spec.resource_claims or spec.runtime_class_name or spec.has("resources") or spec.is_omitted("resources"):
         return True
-    if spec.node_name or _HOST_NAME in spec.node_selector or any(map(_GIVES_GPUS.search, keys)):
+    if spec.node_name or _HOST_NAME in spec.node_selector or container.is_found_in(_GIVES_GPUS, keys):
         return True
     if container.env_from or NVIDIA in container.environment.names or any(True for _ in _requested_devices(spec)):
         return True
