@@ -30,9 +30,10 @@ DEVICES_IN_FILES = {
     ("karpenter.k8s.aws", "EC2NodeClass"),
     ("", "ConfigMap"),
     ("apps", "StatefulSet"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
 }
 """Objects in files that show how devices are shared, which classes of nodes exist, the configuration of a device plugin
-or model server, and the pods of a budget or an autoscaler. A live view does not hold these objects, so look-ups fail
+or model server, the pods of a budget or an autoscaler, and the fields of custom kinds. A live view does not hold these objects, so look-ups fail
 and the rules report nothing (docs/shared-gpus.md)."""
 
 

@@ -24,6 +24,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
 from webhook.deadline import Deadline
 from webhook.patch import schema as kubernetes
 from webhook.schema.decode import DecodedValue, decode
@@ -101,6 +102,38 @@ def _type_without_status(of: Type) -> Type:
     if not isinstance(of, Fields):
         return of
     return replace(of, fields={name: inner for name, inner in of.fields.items() if name != "status"})
+
+
+def type_of_defined_kind(definition: JSON, version: str, deadline: Deadline) -> Type | None:
+    """Return the type of a version in a CustomResourceDefinition; None if the definition has no schema for the version,
+    or keeps unknown fields.
+
+    Args:
+        definition: the definition.
+        version: the version.
+        deadline: is charged for each part of the schema.
+    """
+    known = kubernetes.schema_of_definition(definition, version)
+    if known is None or get(definition, ("spec", "preserveUnknownFields")):
+        return None
+    return _type_of_defined_node(known.node, deadline)
+
+
+def _type_of_defined_node(node: kubernetes.Node, deadline: Deadline) -> Type:
+    """Return the type of a node; a value of several types may be any value."""
+    deadline.spend(1)
+    if not isinstance(node, kubernetes.DeclaredSchemaNode):
+        return type_of_node(node)
+    shape = kubernetes.shape_of_node(node)
+    if shape.scalar:
+        return "any"
+    if shape.list:
+        return Items(_type_of_defined_node(shape.list.element, deadline))
+    if shape.map is None:
+        return "any"
+    others = _type_of_defined_node(shape.map.other, deadline) if shape.map.other else None
+    fields = {name: _type_of_defined_node(each, deadline) for name, each in shape.map.fields.items()}
+    return Fields(fields, others)
 
 
 def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> DecodedValue:

@@ -92,6 +92,7 @@ class StrictReader(Struct, frozen=True):
         deadline: is charged for what is walked.
         is_closed: whether all types declare all fields. Otherwise only types of Kubernetes inside the object do.
         left_out: names of types whose values are not read.
+        left_out_at: places that are not read.
         open_at: the place of an object that may have more fields.
         known: names of fields of the whole object that no type declares.
         removed: pairs of a type and a field that earlier releases had.
@@ -107,6 +108,7 @@ class StrictReader(Struct, frozen=True):
     removed: Collection[tuple[str, str]] = field(default_factory=frozenset)
     without_amounts: Collection[str] = ()
     only_nulls: bool = False
+    left_out_at: Collection[FieldPath] = ()
 
     def read(self, value: JSON, of: Type) -> StrictReading:
         """Return what strict decoding refuses of a value, found in one walk, in the order of the value."""
@@ -146,6 +148,8 @@ class StrictReader(Struct, frozen=True):
             for index, item in enumerate(self.deadline.charge_for_items(value)):
                 yield from self.invalid_quantities(item, of.item, (*at, index))
         elif isinstance(of, Fields) and isinstance(value, dict) and of.name not in self.left_out:
+            if place.at in self.left_out_at:
+                return
             self._read_object(value, of, place, reading)
 
     def _read_object(self, value: dict[str, JSON], of: Fields, place: _Place, reading: StrictReading) -> None:

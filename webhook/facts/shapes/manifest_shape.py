@@ -2,8 +2,9 @@
 texts that are no quantities; and of values of wrong types in kinds that no other policy is about, such as ConfigMap.
 
 They read objects as a user wrote them. An API server drops an unknown field, and refuses the other mistakes, before it
-calls webhooks, and may be newer than the types here, so recorded reviews are not checked. A field of a custom kind is
-known only where the kind uses a type of Kubernetes, such as a pod template.
+calls webhooks, and may be newer than the types here, so recorded reviews are not checked. The fields of a custom kind
+are known if the files have its CustomResourceDefinition. Otherwise only types of Kubernetes in it are known, such as a
+pod template.
 
 Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict decoding, which kubectl asks for unless
 `--validate` is off) and pkg/api/resource/quantity.go.
@@ -13,22 +14,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import structs
 from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import POD, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
+from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
+from webhook.apimachinery.paths import path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
+from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
 from webhook.facts.subject import Subject
 from webhook.patch.schema import is_builtin
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.schema import type_of
-from webhook.schema.kinds import type_at_path
+from webhook.schema.kinds import type_at_path, type_of_defined_kind
 from webhook.schema.types import Fields, Type
 from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredFields
+from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
 
@@ -65,7 +72,7 @@ WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
     why="The API server cannot read the object, and refuses it before all other checks.",
     level="warn",
 )
-_RELEASE: Final = "1.36"
+_KUBERNETES: Final = "Kubernetes 1.36"
 """The release of Kubernetes with the types of the package `schema`."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
 _TEMPLATES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
@@ -88,15 +95,44 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
     kinds without pods.
     """
     kind = subject.attributes.kind
-    of = type_of(kind) if subject.attributes.is_plain and subject.group_kind not in POD_KIND else None
-    if of is None or kind.group == _DRA:
+    if not subject.attributes.is_plain or subject.group_kind in POD_KIND or kind.group == _DRA:
+        return
+    defined = None if is_builtin(kind) else _defined_type(subject)
+    of = type_of(kind) if defined is None else defined.of
+    if of is None:
         return
     has_pods = subject.table.row(kind.group, kind.kind) is not None
     if not has_pods:
         yield from _join_values_of_maps(problems_of_wrong_types(subject, WRONG_TYPE))
     left_out = (*_TEMPLATES, _AMOUNTS) if has_pods else (_AMOUNTS,)
-    reader = StrictReader(subject.deadline, is_builtin(kind), left_out, known=_KNOWN, removed=_REMOVED)
-    yield from _problems_of_reading(reader, subject, of)
+    is_closed = defined is not None or is_builtin(kind)
+    templates = [each.path for each in subject.once(pod_sets).all] if defined else ()
+    reader = StrictReader(
+        subject.deadline, is_closed, left_out, known=_KNOWN, removed=_REMOVED, left_out_at=frozenset(templates)
+    )
+    yield from _problems_of_reading(reader, subject, of, _KUBERNETES if defined is None else defined.name)
+
+
+class _DefinedType(NamedTuple):
+    """The type of a custom kind, and the name of its CustomResourceDefinition for messages."""
+
+    of: Type
+    name: str
+
+
+def _defined_type(subject: Subject) -> _DefinedType | None:
+    """Return the type of a custom kind whose CustomResourceDefinition is in the files; None if it is not."""
+    attributes, view = subject.attributes, subject.cluster_view()
+    name = f"{attributes.resource.resource}.{attributes.kind.group}"
+    definition = view.get_without_noting(CRD, "", name)
+    if definition is None:
+        return None
+    version = attributes.kind.version
+    of = view.once(
+        (_defined_type, IdentityKey(definition), version),
+        lambda: type_of_defined_kind(definition, version, subject.deadline),
+    )
+    return None if of is None else _DefinedType(of, view.name_with_file(CRD, name))
 
 
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -126,10 +162,10 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
         left_out=(),
         without_amounts=(_AMOUNTS,),
     )
-    yield from _problems_of_reading(reader, subject, of)
+    yield from _problems_of_reading(reader, subject, of, _KUBERNETES)
 
 
-def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type) -> Iterator[Problem]:
+def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schema: str) -> Iterator[Problem]:
     """Yield a problem for each unknown field with a similar name or another place, and one for all others of an object;
     then texts that are no quantities. Unknown fields without a value are in the object as written alone.
     """
@@ -138,36 +174,30 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type) -> It
     if subject.written is not subject.object and isinstance(subject.written, dict):
         fields = fields.of(structs.replace(reader, only_nulls=True).read(subject.written, of).fields)
     for unknown in (*fields.of(reading.fields), *fields):
-        yield from _problems_of_fields(unknown, subject)
+        yield from _problems_of_fields(unknown, subject, schema)
     for at, value in fields.of(reading.quantities):
         fix = did_you_mean(nearest_quantity(value), "write a number such as 1, 500m or 4Gi")
         yield QUANTITY.problem(at, "must be a quantity", fix, value)
 
 
-def _problems_of_fields(unknown: UndeclaredFields, subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of one object's unknown fields.
+def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str) -> Iterator[Problem]:
+    """Yield the problems of one object's unknown fields; `schema` is the name of what declares the fields.
 
     A document without metadata and with other fields is no object of Kubernetes, but has its kind, as records do.
     """
-    for unknown in reader.undeclared_fields(obj, of):
-        others = []
-        moved: dict[FieldPath, list[str]] = {}
-        for each in Items(unknown.fields, reader.deadline):
-            if each.place is not None and not each.nearest:
-                moved.setdefault(each.place, []).append(each.name)
-            elif fix := _fix(each, template_of):
-                yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown), fix)
-            else:
-                others.append(each.name)
-        for place, names in moved.items():
-            yield _problem_of_moved_fields(unknown, place, names)
-        if not others or (not unknown.at and "metadata" not in obj):
-            continue
-        if len(others) == 1:
-            yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown), "remove the field")
+    others = []
+    for each in subject.deadline.charge_for_items(unknown.fields):
+        if fix := _fix(each, subject.template_of):
+            yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
         else:
-            message = f"{_names(others)} {_message(unknown, 'are not fields', 'the fields have')}"
-            yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
+            others.append(each.name)
+    if not others or (not unknown.at and "metadata" not in subject.object):
+        return
+    if len(others) == 1:
+        yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown, schema), "remove the field")
+    else:
+        message = f"{_names(others)} {_message(unknown, schema, 'are not fields', 'they have')}"
+        yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
@@ -187,6 +217,6 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
 
 
-def _message(unknown: UndeclaredFields, what: str = "is not a field", effect: str = "the field has") -> str:
+def _message(unknown: UndeclaredFields, schema: str, what: str = "is not a field", effect: str = "it has") -> str:
     kind = unknown.type_name or "this object"
-    return f"{what} of {kind} in Kubernetes {_RELEASE}, so kubectl refuses the object, or {effect} no effect"
+    return f"{what} of {kind} in {schema}, so kubectl refuses the object, or {effect} no effect"
