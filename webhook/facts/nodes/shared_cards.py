@@ -96,6 +96,17 @@ NODE_NAME: Final = SHARED_GPU.rule(
     function="Handle",
     fails="controller",
 )
+VGPU_NODE_NAME: Final = SHARED_GPU.rule(
+    "shared-gpu/vgpu-node-name",
+    title="A pod that names its node asks Volcano for a vGPU",
+    why=(
+        "Volcano writes the chosen card into annotations when it places a pod. A pod with nodeName skips the "
+        "scheduler, so the device plugin finds no card for it, and the pod fails."
+    ),
+    source="Project-HAMi/volcano-vgpu-device-plugin@4fb76ba1 pkg/plugin/server.go",
+    function="Allocate",
+    fails="start",
+)
 VGPU_SCHEDULER: Final = SHARED_GPU.rule(
     "shared-gpu/vgpu-scheduler",
     title="The default scheduler places a pod with vGPUs of Volcano",
@@ -143,6 +154,7 @@ _WHOLE: Final = 100
 _SHARES: Final = frozenset((_HAMI_CORES, _HAMI_PERCENT, _VOLCANO_CORES, _VOLCANO_GPU, *_KOORDINATOR))
 """Resources that are shares of cards, or are counted by one scheduler alone."""
 _MIG: Final = "mig"
+_BY_HOST_NAME: Final = "select the node by nodeSelector `kubernetes.io/hostname`"
 
 
 class RegisteredCard(Typed):
@@ -240,6 +252,7 @@ def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
 def check_amounts(subject: Subject) -> Iterator[Problem]:
     """Report amounts that a scheduler refuses or reads as another amount, whatever the nodes offer."""
     for pods in pods_with_extended_resources(subject):
+        yield from without_repeated_problems(_check_node_of_vgpu(pods), subject)
         for container in pods.template.spec.all_containers():
             amounts = _amounts(container)
             for name, amount in amounts.items() if not _SHARES.isdisjoint(amounts) else ():
@@ -268,6 +281,13 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
             if pods.template.spec.scheduler_name == _KOORDINATOR_SCHEDULER:
                 problems = _check_combination(container, amounts.keys(), pods)
                 yield from without_repeated_problems(problems, subject)
+
+
+def _check_node_of_vgpu(pods: DevicePods) -> Iterator[Problem]:
+    spec = pods.template.spec
+    if spec.node_name and any(_VOLCANO_GPU in _amounts(container) for container in spec.all_containers()):
+        message = f"names node {spec.node_name}, but Volcano has to choose node and card, so the pod fails on the node"
+        yield VGPU_NODE_NAME.problem(pods.locate(spec.path("nodeName")), message, _BY_HOST_NAME)
 
 
 def _check_combination(container: Container, names: AbstractSet[str], pods: DevicePods) -> Iterator[Problem]:
@@ -342,8 +362,7 @@ def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
     )
     if spec.node_name and next(taken, None) is not None:
         message = f"names node {spec.node_name}, but HAMi has to choose node and card, so its webhook refuses the pod"
-        fix = "select the node by nodeSelector `kubernetes.io/hostname`"
-        yield NODE_NAME.problem(each.pods.locate(spec.path("nodeName")), message, fix)
+        yield NODE_NAME.problem(each.pods.locate(spec.path("nodeName")), message, _BY_HOST_NAME)
 
 
 def _is_of_hami(name: str) -> bool:

@@ -94,6 +94,14 @@ FRACTION_FORM: Final = KAI.rule(
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/admission/webhook/v1alpha2/gpusharing",
     fails="controller",
 )
+NODE_NAME: Final = KAI.rule(
+    "kai/node-name",
+    title="A pod that names its node asks KAI for a fraction of a GPU",
+    why="KAI chooses a GPU when it places a pod. A pod with nodeName skips the scheduler, so it gets no GPU.",
+    source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/binder/binding/resourcereservation/resource_reservation.go",
+    function="ReserveGpuDevice",
+    fails="start",
+)
 FRACTION_PLACE: Final = KAI.rule(
     "kai/fraction-place",
     title="A fraction of a GPU is written where KAI does not read it",
@@ -346,6 +354,10 @@ def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
     if shared and _has_gpu_limit(spec):
         message = f"`{shared}` cannot be combined with a limit of `{GPU}`, so KAI refuses the pods"
         yield _fraction_problem(pods, shared, message, f"remove `{GPU}`, or the annotation")
+    if shared and spec.node_name:
+        message = f"names node {spec.node_name}, but KAI has to choose node and GPU, so the pod gets no GPU"
+        fix = "select the node by nodeSelector `kubernetes.io/hostname`"
+        yield NODE_NAME.problem(pods.locate("spec", "nodeName"), message, fix)
     if not shared and annotations.get("mps") == "true":
         message = "`mps` needs `gpu-fraction` or `gpu-memory`, so KAI refuses the pods"
         yield _fraction_problem(pods, "mps", message, "add a fraction, or remove the annotation")
