@@ -60,6 +60,15 @@ SERVICE_PORT: Final = MODEL_SERVER.rule(
     source="https://kubernetes.io/docs/concepts/services-networking/service/",
     fails="silent",
 )
+CONTAINER_PORT: Final = MODEL_SERVER.rule(
+    "model-server/container-port",
+    title="A container lists another port than the one on which its model server listens",
+    why="Kubernetes does not use the list. Readers, dashboards and some meshes take the port from it.",
+    source="https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#ports",
+    level="advice",
+    severity="low",
+    fails="silent",
+)
 LOOPBACK: Final = MODEL_SERVER.rule(
     "model-server/loopback",
     title="A model server listens on the loopback address",
@@ -161,7 +170,12 @@ _HANDLERS: Final = ("httpGet", "tcpSocket", "grpc")
 _PORT_FLAG: Final = {LMDEPLOY: "--server-port", TRITON: "--http-port"}
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
-_INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")
+_KSERVE: Final = "KServe"
+_ADDS_PROBE: Final = {
+    ("serving.kserve.io", "InferenceService"): _KSERVE,
+    ("serving.knative.dev", "Service"): "Knative",
+}
+"""Kinds whose controllers add a readinessProbe to a container without one."""
 _WITH_OWN_PORTS: Final = SERVING | {LEADER_WORKER_SET}
 """Kinds whose controllers add no ports to containers."""
 _OF_KSERVE: Final = "kserve-container"
@@ -178,18 +192,13 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
     view = subject.cluster_view()
     users: dict[tuple[str, int], str] = {}
     for member in members:
-        ports, labels = _ports_of_server(member), _labels_of_pods(member, subject)
-        services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
-        yield from _check_probes(member, ports, has_service=bool(services))
-        if subject.group_kind in _WITH_OWN_PORTS:
-            yield from _check_named_ports(member, services)
+        ports = _ports_of_server(member)
+        reported = list(_check_clients(member, ports, subject))
+        yield from reported
         if not ports:
             continue
-        if subject.group_kind == _INFERENCE_SERVICE:
-            yield from _check_probe_of_kserve(member, ports)
-        for service in services:
-            yield from _check_service(member, ports, service)
-        yield from _check_pools(member, ports, labels, view)
+        if not reported and subject.group_kind not in _ADDS_PROBE:
+            yield from _advise_container_ports(member, ports)
         key = member.pod_set.name, ports[0]
         if key in users:
             message = f"{member.server.name} listens on {ports[0]}, where container `{users[key]}` of the pod listens"
@@ -198,6 +207,22 @@ def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Ite
     for member in members:
         if member.server.name == VLLM:
             yield from _check_port_variable(member, view)
+
+
+def _check_clients(member: ServerContainer, ports: Sequence[int], subject: Subject) -> Iterator[Problem]:
+    """Report probes, Services and InferencePools that do not reach a server on these ports."""
+    view, labels = subject.cluster_view(), _labels_of_pods(member, subject)
+    services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
+    yield from _check_probes(member, ports, has_service=bool(services))
+    if subject.group_kind in _WITH_OWN_PORTS:
+        yield from _check_named_ports(member, services)
+    if not ports:
+        return
+    if subject.group_kind in _ADDS_PROBE:
+        yield from _check_added_probe(member, ports, _ADDS_PROBE[subject.group_kind])
+    for service in services:
+        yield from _check_service(member, ports, service)
+    yield from _check_pools(member, ports, labels, view)
 
 
 def _port_of_server(member: ServerContainer) -> int | None:
@@ -382,22 +407,35 @@ def _is_elsewhere(member: ServerContainer, number: int) -> bool:
             yield _problem_of_service(member.path, message, fix)
 
 
-def _connects_to(service: Service, member: ServerContainer) -> bool:
-    """Return whether a Service may connect to the server: not all of its ports are those of other containers."""
-    for each in service.spec.ports:
-        target = each.target_port if each.target_port is not None else each.port
-        number = _number_of_port(target, member)
-        if number is None and isinstance(target, str):
-            named = (
-                port.container_port
-                for other in member.spec.running_containers()
-                for port in other.ports
-                if port.name == target
-            )
-            number = next(named, None)
-        if number is None or not _is_elsewhere(member, number):
-            return True
-    return not service.spec.ports
+def _check_added_probe(member: ServerContainer, ports: Sequence[int], by: str) -> Iterator[Problem]:
+    """Report a server that the readinessProbe of KServe or Knative does not reach. Both add a probe of the first port
+    of the container, or of 8080. Knative adds no probe to a container without ports beside another container.
+
+    Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/deployment; knative/serving
+    pkg/apis/serving/v1/revision_defaults.go.
+    """
+    container = member.container
+    has_others = len(list(member.spec.containers)) > 1
+    is_probed = container.name == _OF_KSERVE if by == _KSERVE else container.ports or not has_others
+    if not is_probed or container.readiness_probe or container.is_omitted("ports"):
+        return
+    asked = next((each.container_port for each in container.ports), _PORT_OF_KSERVE)
+    if asked is None or asked in ports or _may_be_elsewhere(member, asked) or _has_port_of_flag(member, asked):
+        return
+    where = f"{member.server.name} listens on {_words_for_ports(ports)}"
+    message = f"{where}, but {by} adds a readinessProbe of port {asked}, so the pod is never ready"
+    yield _problem_of_probe(member.path, message, f"list containerPort {ports[0]}, or set {_port_flag(member)} {asked}")
+
+
+def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> Iterator[Problem]:
+    """Advise on a container that lists ports, but not the port of its server. A port is only a note to readers and to
+    tools, so that probes and Services still reach the server.
+    """
+    listed = [each.container_port for each in member.container.ports if each.container_port is not None]
+    if not listed or not {*listed}.isdisjoint(ports) or any(_has_port_of_flag(member, each) for each in listed):
+        return
+    message = f"lists port {listed[0]}, but {member.server.name} listens on {_words_for_ports(ports)}"
+    yield CONTAINER_PORT.problem(member.path, message, f"list {ports[0]}, or set {_port_flag(member)} {listed[0]}")
 
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
