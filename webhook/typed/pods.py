@@ -100,9 +100,17 @@ class SleepAction(Typed):
 
 
 class NetworkAction(Typed):
-    """core/v1 HTTPGetAction and TCPSocketAction, with only the host, which may differ from the pod."""
+    """core/v1 HTTPGetAction and TCPSocketAction. The host may differ from the pod, and the port may be a name."""
 
     host = Text()
+    port = Raw()
+    scheme = Text()
+
+
+class GrpcAction(Typed):
+    """core/v1 GRPCAction."""
+
+    port = Raw()
 
 
 class LifecycleHandler(Typed):
@@ -120,6 +128,7 @@ class Probe(Typed):
     exec = Part(ExecAction)
     http_get = Part(NetworkAction)
     tcp_socket = Part(NetworkAction)
+    grpc = Part(GrpcAction)
     failure_threshold = OptionalNumber()
     initial_delay_seconds = OptionalNumber()
     period_seconds = OptionalNumber()

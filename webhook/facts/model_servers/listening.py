@@ -166,7 +166,6 @@ _OF_VERTEX_AI: Final = "AIP_MODE"
 _LONGEST_LABEL: Final = 63
 _LOOPBACK: Final = frozenset(("127.0.0.1", "localhost", "::1"))
 _PROBES: Final = ("readinessProbe", "livenessProbe", "startupProbe")
-_HANDLERS: Final = ("httpGet", "tcpSocket", "grpc")
 _PORT_FLAG: Final = {LMDEPLOY: "--server-port", TRITON: "--http-port"}
 _HOST_FLAG: Final = {TGI: "--hostname 0.0.0.0", LMDEPLOY: "--server-name 0.0.0.0"}
 _STATEFUL_SET: Final = ("apps", "StatefulSet")
@@ -387,13 +386,11 @@ def _is_elsewhere(member: ServerContainer, number: int) -> bool:
     container = member.container
     if container.is_omitted("ports"):
         return
-    for probe in ("readinessProbe", "startupProbe"):
-        written = container.json.get(probe)
-        handlers = (written.get(handler) for handler in _HANDLERS) if isinstance(written, dict) else ()
-        port = next((each.get("port") for each in handlers if isinstance(each, dict)), None)
+    for name, probe in (("readinessProbe", container.readiness_probe), ("startupProbe", container.startup_probe)):
+        port = probe.http_get.port or probe.tcp_socket.port
         if isinstance(port, str) and not port.isdigit() and _number_of_port(port, member) is None:
             message = f"asks port `{port}`, but the container has no port of this name, so the probe never succeeds"
-            at = member.locate((*container.at, probe))
+            at = member.locate((*container.at, name))
             yield _problem_of_probe(at, message, "add the name to a port of the container, or ask a number")
             break
     names = {each.name for other in member.spec.running_containers() for each in other.ports}
@@ -440,18 +437,13 @@ def _advise_container_ports(member: ServerContainer, ports: Sequence[int]) -> It
 
 def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
     """Yield the probes of a container that connect to a port, with its number, and the scheme of HTTP probes."""
-    for name in _PROBES:
-        probe = member.container.json.get(name)
-        if not isinstance(probe, dict):
-            continue
-        for handler in _HANDLERS:
-            asked = probe.get(handler)
-            if not isinstance(asked, dict):
-                continue
-            number = _number_of_port(asked.get("port"), member)
+    container = member.container
+    probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
+    for name, probe in zip(_PROBES, probes, strict=True):
+        for handler in (probe.http_get, probe.tcp_socket, probe.grpc):
+            number = _number_of_port(handler.port, member)
             if number is not None:
-                scheme = asked.get("scheme") or "HTTP"
-                yield name, number, scheme if handler == "httpGet" else ""
+                yield name, number, (handler.scheme or "HTTP") if handler is probe.http_get else ""
 
 
 def _number_of_port(port: JSON, member: ServerContainer) -> int | None:

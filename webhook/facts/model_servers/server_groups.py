@@ -31,7 +31,7 @@ from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import LimitRange
-from webhook.typed.ray import Group, RayClusterSpec
+from webhook.typed.ray import RayClusterSpec
 from webhook.workloads.podsets import PodSet
 
 GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
@@ -101,7 +101,6 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
 """Pod sets of a LeaderWorkerSet with the leader: the leader's own, or the pod set of all pods."""
 _HEAD_GROUP: Final = "headGroupSpec"
-_WORKER_GROUPS: Final = "workerGroupSpecs"
 _MOST_NAMED: Final = 4
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
 
@@ -229,14 +228,18 @@ def pods_of_ray_cluster(subject: Subject) -> PodsOfServer:
 
     The GPUs are not known with Ray's autoscaler, or if a group tells Ray another number.
     """
-    listed = [each for each in subject.once(pod_sets).all if each.name != SUBMITTER]
+    listed = subject.once(pod_sets).all
+    listed = listed.of([each for each in listed if each.name != SUBMITTER])
+    at = next((each.path[: each.path.index(_HEAD_GROUP)] for each in listed if _HEAD_GROUP in each.path), ())
+    cluster = RayClusterSpec.of(get(subject.object, at), at, subject.reading_context)
+    groups = {group.at: group for group in cluster.groups()}
     gpus, words = 0, list[str]()
     for podset in listed:
-        group = Group.of(get(subject.object, podset.path[:-1]), (), subject.reading_context)
-        cluster = RayClusterSpec.of(get(subject.object, _at_cluster(podset)), (), subject.reading_context)
+        group = groups.get(podset.path[:-1])
         container = next(iter(template_of(podset, subject).spec.containers), None)
-        is_told = group.resources or group.ray_start_params.num_gpus
-        if container is None or podset.count is None or is_told or cluster.enable_in_tree_autoscaling:
+        if group is None or container is None or podset.count is None or cluster.enable_in_tree_autoscaling:
+            return PodsOfServer()
+        if group.resources or group.ray_start_params.num_gpus:
             return PodsOfServer()
         known = gpus_of_container(container, podset.name, subject)
         if known.count is None and not known.is_without:
@@ -245,12 +248,6 @@ def pods_of_ray_cluster(subject: Subject) -> PodsOfServer:
         words += [f"{counted(podset.count, 'pod')} with {counted(known.count or 0, 'GPU')}"] if podset.count else []
     is_known = bool(gpus) and not _has_limit_range(subject)
     return PodsOfServer(gpus=gpus if is_known else None, written=" and ".join(words[:_MOST_NAMED]))
-
-
-def _at_cluster(podset: PodSet) -> FieldPath:
-    """Return the path of the RayClusterSpec with a pod set."""
-    at = podset.path
-    return at[: at.index(_HEAD_GROUP)] if _HEAD_GROUP in at else at[: at.index(_WORKER_GROUPS)]
 
 
 def _problem_of_ray_cluster(member: ServerContainer, cluster: PodsOfServer) -> Problem:

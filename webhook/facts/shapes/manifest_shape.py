@@ -171,7 +171,7 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schem
     """
     reading = reader.read(subject.object, of)
     fields = Items[UndeclaredFields]((), subject.deadline)
-    if subject.written is not subject.object and isinstance(subject.written, dict):
+    if subject.written is not subject.object:
         fields = fields.of(structs.replace(reader, only_nulls=True).read(subject.written, of).fields)
     for unknown in (*fields.of(reading.fields), *fields):
         yield from _problems_of_fields(unknown, subject, schema)
@@ -186,7 +186,7 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     A document without metadata and with other fields is no object of Kubernetes, but has its kind, as records do.
     """
     others = []
-    for each in subject.deadline.charge_for_items(unknown.fields):
+    for each in Items(unknown.fields, subject.deadline):
         if fix := _fix(each, subject.template_of):
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
         else:
