@@ -53,8 +53,6 @@ Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
 """The phases of a review: created objects are mutated first. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
-_OF_LONG_RUNS: Final = "device-failures/"
-"""Ids of rules about failures in long runs begin with this. In folders of tests, which are short, they are advice."""
 _UNKNOWN_FIELD: Final = "manifest-shape/unknown-field"
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
@@ -296,18 +294,6 @@ class PartAudit:
         except CallError:
             return False
         return True
-
-
-def _with_advice_about_long_runs(findings: Iterable[Finding], *, is_shown: bool) -> Iterator[Finding]:
-    """Yield the findings. A warning about long runs becomes advice, and is left out if the report does not show
-    advice.
-    """
-    for finding in findings:
-        if finding.result is not Result.WARN or finding.is_advice or not finding.rule.id.startswith(_OF_LONG_RUNS):
-            yield finding
-        elif is_shown:
-            decision = structs.replace(finding.decision, actions=(ValidationAction.ADVICE,))
-            yield structs.replace(finding, decision=decision)
 
 
 def _is_of_other_object(finding: Finding) -> bool:

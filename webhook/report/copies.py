@@ -1,10 +1,11 @@
 """Reports a mistake in copies of an object as one finding with several places.
 
-An API version that is no longer served is one mistake of all its objects. Each overlay of kustomize repeats the
-objects of its base, and a folder such as `bundle/` or `dist/` repeats those of `config/`. A loop in a template of a
-chart makes many objects. A series of objects in one file, such as worker-0 to worker-3, also repeats a mistake, and
-so do copies of a pod template in one object. All places of a finding are known only at the end, so findings are kept
-until then, in a file if there are many (spool).
+An API version that is no longer served is one mistake of all its objects. So are a missing `---`, and mistakes that an
+author copies from file to file, such as a field that does not exist, at the same place of objects of a kind. Each
+overlay of kustomize repeats the objects of its base, and a folder such as `bundle/` or `dist/` repeats those of
+`config/`. A loop in a template of a chart makes many objects. A series of objects in one file, such as worker-0 to
+worker-3, also repeats a mistake, and so do copies of a pod template in one object. All places of a finding are known
+only at the end, so findings are kept until then, in a file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -64,9 +65,6 @@ _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. Objects of a series have names that differ only in such a number."""
 _TEMPLATE: Final = "emplate."
 """A path up to this text names the role of a job, such as `Master.template.` and `leaderTemplate.`."""
-_REMOVED: Final = " that "
-"""The text between the version and the release in a message about a version that is not served (removed_versions.py).
-"""
 _CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
 """Rules that are broken as an effect of another mistake in the file, each with the rule about the cause: pods of
 Kubernetes 1.30 name their claims in `source`, and claims of this release have a version that later releases do not

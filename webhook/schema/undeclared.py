@@ -21,6 +21,12 @@ _SHORTEST: Final = 5
 """The fewest letters of a name that may be the beginning of another name."""
 _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
 """The inner objects to which a misplaced field may belong."""
+_SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
+"""The types of values of a map in which nothing is read."""
+_CONTAINERS: Final = "containers"
+"""A field of a container is often written beside the list of containers. The place is then the first container."""
+_METADATA: Final = ("metadata",)
+"""The place at which a field of the object itself is often written by mistake."""
 _LEVELS: Final = 3
 """The most levels of inner objects in which a misplaced field is looked for, as spec.template.spec of a Deployment."""
 
@@ -124,29 +130,7 @@ class StrictReader(Struct, frozen=True):
         elif isinstance(of, Items):
             if isinstance(value, list) and isinstance(of.item, Fields | Items):
                 for index, item in enumerate(self.deadline.charge_for_items(value)):
-                    yield from self.undeclared_fields(item, of.item, (*at, index), holders)
-            return
-        if not isinstance(of, Fields) or not isinstance(value, dict) or of.name in self.left_out:
-            return
-        level = _Level(at, of, value)
-        names = [name for name in self.deadline.charge_for_items(value) if self._is_undeclared(name, level)]
-        if names:
-            fields = [self._undeclared_field(name, level, holders) for name in self.deadline.charge_for_items(names)]
-            yield UndeclaredFields(at, of.name.rpartition(".")[2], fields)
-        if of.fields or isinstance(of.others, Fields | Items):
-            for name, inner in self.deadline.charge_for_items(value.items()):
-                wanted = of.fields.get(name, of.others or "any")
-                yield from self.undeclared_fields(inner, wanted, (*at, name), (*holders, level))
-
-    def invalid_quantities(self, value: JSON, of: Type, at: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
-        """Yield the places and the texts that are not quantities, in order."""
-        if of == "quantity":
-            is_final = isinstance(value, str) and not is_placeholder_for_non_text(value)
-            if is_final and read_quantity_or_none(value) is None:
-                yield at, value
-        elif isinstance(of, Items) and isinstance(value, list) and isinstance(of.item, Fields | Items):
-            for index, item in enumerate(self.deadline.charge_for_items(value)):
-                yield from self.invalid_quantities(item, of.item, (*at, index))
+                    self._read(item, of.item, structs.replace(place, at=(*place.at, index)), reading)
         elif isinstance(of, Fields) and isinstance(value, dict) and of.name not in self.left_out:
             if place.at in self.left_out_at:
                 return

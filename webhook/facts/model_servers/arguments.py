@@ -116,6 +116,7 @@ class Arguments:
         repeated: known flags that are given again, as written.
         mistaken: flags that the server does not know, with the flags that were probably intended.
         removed: flags that some release of the server no longer has, by their names.
+        valued_switches: words that give a value to a flag that has none.
         is_open: whether a running shell may add more arguments.
     """
 
@@ -127,6 +128,7 @@ class Arguments:
     repeated: tuple[str, ...] = ()
     mistaken: Mapping[str, str] = field(default_factory=dict)
     removed: Mapping[str, RemovedFlag] = field(default_factory=dict)
+    valued_switches: tuple[str, ...] = ()
     is_open: bool = False
 
     @property
@@ -218,6 +220,7 @@ class _ArgumentReader:
         self._repeated: list[str] = []
         self._mistaken: dict[str, str] = {}
         self._removed: dict[str, RemovedFlag] = {}
+        self._valued_switches: list[str] = []
         self._is_open = False
         self._has_ended = False
 
@@ -232,6 +235,7 @@ class _ArgumentReader:
             repeated=tuple(self._repeated),
             mistaken=self._mistaken,
             removed=self._removed,
+            valued_switches=tuple(self._valued_switches),
             is_open=self._is_open,
         )
 

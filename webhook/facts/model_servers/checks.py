@@ -50,6 +50,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
         check_autoscalers,
         check_missing_gpu,
         check_server,
+        check_time_slices,
     )
     from webhook.facts.model_servers.servers_of_object import is_node_of_ray, read_alternatives, read_servers
 
@@ -57,6 +58,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
     for member in servers:
         yield from check_server(member)
         yield from check_missing_gpu(member, subject)
+        yield from check_time_slices(member, subject)
         yield from server_groups.check_server_groups(member, subject)
         yield from server_groups.check_pods_that_wait_for_each_other(member, subject)
     yield from listening.check_listening(servers, subject)

@@ -212,7 +212,7 @@ def _check_clients(member: ServerContainer, ports: Sequence[int], subject: Subje
     """Report probes, Services and InferencePools that do not reach a server on these ports."""
     view, labels = subject.cluster_view(), _labels_of_pods(member, subject)
     services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
-    yield from _check_probes(member, ports, has_service=bool(services))
+    yield from _check_probes(member, ports, has_service=any(_connects_to(each, member) for each in services))
     if subject.group_kind in _WITH_OWN_PORTS:
         yield from _check_named_ports(member, services)
     if not ports:
@@ -295,14 +295,14 @@ def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service:
     connected = [each for each in asked if not _is_elsewhere(member, each[1])]
     arguments, name = member.server.arguments, member.server.name
     if arguments.has("headless") and not arguments.is_open:
-        if asked or has_service:
-            who = f"its {asked[0][0]} sends requests" if asked else "a Service sends requests to it"
+        if connected or has_service:
+            who = f"its {connected[0][0]} sends requests" if connected else "a Service sends requests to it"
             message = f"starts vLLM with --headless, which answers no requests, but {who}"
             fix = "remove the probe, and leave the pod out of the Service"
             yield HEADLESS.problem(member.path, message, fix, words=arguments.written("headless"))
         return
-    if arguments.has("socket") and asked and not arguments.is_open:
-        message = f"listens on the Unix socket of --uds, but its {asked[0][0]} connects to port {asked[0][1]}"
+    if arguments.has("socket") and connected and not arguments.is_open:
+        message = f"listens on the Unix socket of --uds, but its {connected[0][0]} connects to port {connected[0][1]}"
         yield _problem_of_probe(member.path, f"{name} {message}", "remove --uds, or use a probe that runs a command")
         return
     loopback = _loopback_of_server(member)
@@ -372,16 +372,39 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
 
-def _is_port_of_pod(target: JSON, member: ServerContainer) -> bool:
-    """Return whether a target is a number, or the name of a port of a container of the pod."""
-    if not isinstance(target, str):
-        return True
-    return any(port.name == target for each in member.spec.running_containers() for port in each.ports)
-
-
 def _is_elsewhere(member: ServerContainer, number: int) -> bool:
     """Return whether another container of the pod, such as a proxy in front of the server, listens on a port: it lists
     the port, or the port is not the server's and it lists no ports.
+    """
+    names, own = member.spec.names_of_listeners, member.container.name
+    is_of_server = number in _ports_of_server(member)
+    listeners = names.get(number, ()) if is_of_server else (*names.get(number, ()), *names.get(None, ()))
+    return any(name != own for name in listeners)
+
+
+def _connects_to(service: Service, member: ServerContainer) -> bool:
+    """Return whether a Service may connect to the server: not all of its ports are those of other containers."""
+    for each in service.spec.ports:
+        target = each.target_port if each.target_port is not None else each.port
+        number = _number_of_port(target, member)
+        if number is None and isinstance(target, str):
+            named = (
+                port.container_port
+                for other in member.spec.running_containers()
+                for port in other.ports
+                if port.name == target
+            )
+            number = next(named, None)
+        if number is None or not _is_elsewhere(member, number):
+            return True
+    return not service.spec.ports
+
+
+def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> Iterator[Problem]:
+    """Report probes and Services with the name of a port that no container has.
+
+    The kubelet cannot ask a port that it does not find, so a container with such a readinessProbe is never ready. A
+    livenessProbe then has no effect. Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
     """
     container = member.container
     if container.is_omitted("ports"):
@@ -506,17 +529,12 @@ def _check_service(member: ServerContainer, ports: Sequence[int], service: Servi
     for each in service.spec.ports:
         target = each.target_port if each.target_port is not None else each.port
         numbers.append(_number_of_port(target, member))
-    known = [number for number in numbers if number is not None]
-    unnamed = next(
-        (each.target_port for each in service.spec.ports if not _is_port_of_pod(each.target_port, member)), None
-    )
-    if unnamed is not None and port not in numbers:
-        message = f"Service `{service.name}` sends requests to port `{unnamed}`, which no container of the pod names"
-        yield SERVICE_PORT.problem(member.path, message, f"set targetPort {port}, or name a port of the container so")
-    elif known and None not in numbers and port not in numbers and not _may_be_elsewhere(member, *known):
-        message = f"{member.server.name} listens on {port}, but Service `{service.name}` sends requests to {numbers[0]}"
-        fix = f"set targetPort {port}, or {_port_flag(member)} {numbers[0]}"
-        yield SERVICE_PORT.problem(member.path, message, fix, words=member.server.arguments.written("port"))
+    known = {number for number in numbers if number is not None}
+    if known and None not in numbers and known.isdisjoint(ports) and not _may_be_elsewhere(member, *known):
+        where = f"{member.server.name} listens on {_words_for_ports(ports)}"
+        message = f"{where}, but Service `{service.name}` sends requests to {numbers[0]}"
+        fix = f"set targetPort {ports[0]}, or {_port_flag(member)} {numbers[0]}"
+        yield _problem_of_service(member.path, message, fix, words=member.server.arguments.written("port"))
 
 
 def _pools(view: ClusterView) -> Iterator[InferencePool | AlphaInferencePool]:

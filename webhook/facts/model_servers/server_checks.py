@@ -7,6 +7,7 @@ processes.py compares processes with GPUs, and refused_arguments.py reports refu
 - Shared memory of servers with several processes. A container runtime gives /dev/shm 64 MiB. NCCL and the queues
   between processes use /dev/shm, and often need no more if GPUs are connected directly.
 - Images for GPUs of another vendor, and images for GPUs in a container that requests none.
+- Several processes on the time slices of one GPU, if all nodes that fit the pod share one GPU each.
 - How the server ends, where its model comes from, and by what it scales.
 
 A container without a request may still get a GPU: from a claim, from the runtime of its node, or from a controller.
@@ -31,9 +32,8 @@ from webhook.facts.model_servers.servers_of_object import ServerContainer
 from webhook.facts.model_servers.services import BY_TARGET
 from webhook.facts.model_servers.started_servers import LLAMA, SGLANG, TRITON, VLLM
 from webhook.facts.model_servers.vllm import wants_no_gpu
-from webhook.facts.pods.pod_sets import template_of
-from webhook.facts.model_servers.started_servers import LLAMA, VLLM
 from webhook.facts.nodes.node_offers import NodeOffer, pods_and_nodes
+from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -127,6 +127,13 @@ _NO_GPUS: Final = frozenset(("void", "none", ""))
 _SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _GRACE_S: Final = 30
 _SCALED: Final = ("cpu", "memory")
+SLICES_OF_ONE_CARD: Final = MODEL_SERVER.rule(
+    "model-server/slices-of-one-card",
+    title="A model server starts several processes on the time slices of one GPU",
+    why="The container sees one GPU, so a process without a GPU ends the server.",
+    source="NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go",
+)
+_NVIDIA_GPU: Final = "nvidia.com/gpu"
 _LONGEST_IMAGE: Final = 256
 _CUDA_IMAGE: Final = re.compile(
     r"vllm/vllm-openai:.+"
@@ -259,9 +266,10 @@ def check_autoscalers(members: Sequence[ServerContainer], subject: Subject) -> I
     for autoscaler in view.typed_under_key(HorizontalPodAutoscaler, BY_TARGET, key):
         for metric in autoscaler.spec.metrics:
             name, container = metric.resource_and_container
-            if container or name not in _SCALED:
+            if name not in _SCALED:
                 continue
-            lacking = next((each for each in members if not _requests(each, name)), None)
+            counted_members = (each for each in members if container in ("", each.container.name))
+            lacking = next((each for each in counted_members if not _requests(each, name)), None)
             if lacking is not None:
                 message = f"requests no {name}, but HorizontalPodAutoscaler `{autoscaler.name}` scales by a share of it"
                 fix = f"request {name}, or scale by the server's own metrics"
@@ -375,3 +383,24 @@ def check_server(member: ServerContainer) -> Iterator[Problem]:
     yield from advise_shared_memory(member)
     yield from check_shutdown(member)
     yield from advise_model_source(member)
+
+
+def check_time_slices(member: ServerContainer, subject: Subject) -> Iterator[Problem]:
+    """Report several processes of a server, if its GPUs are time slices of one GPU on all nodes that fit the pod."""
+    here, gpus = member.processes.here or 0, member.gpus.count or 0
+    if member.gpus.vendor != "nvidia" or here < 2 or here > gpus or member.processes.is_advice:
+        return
+    fitting = next((each.fitting for each in subject.once(pods_and_nodes) if each.pods.spec is member.spec), ())
+    if fitting and all(map(_has_slices_of_one_card, fitting)):
+        name = member.server.name
+        starts = f"starts {counted(here, member.processes.noun, member.processes.plural)}"
+        message = (
+            f"{name} {starts}, but the GPUs that node {fitting[0].name} offers are time slices of one GPU, so {name} "
+            "finds 1 GPU"
+        )
+        yield SLICES_OF_ONE_CARD.problem(member.path, message, "start one process, or select nodes with unshared GPUs")
+
+
+def _has_slices_of_one_card(offer: NodeOffer) -> bool:
+    is_sliced = offer.labels.get(f"{_NVIDIA_GPU}.sharing-strategy") == "time-slicing"
+    return is_sliced and offer.labels.get(f"{_NVIDIA_GPU}.count") == "1"

@@ -12,18 +12,13 @@ Source: k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go (strict de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import structs
-from msgspec.structs import replace
 
-from webhook.apimachinery.attributes import POD, GroupVersionKind
-from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
-from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
@@ -36,8 +31,12 @@ from webhook.schema.kinds import type_at_path, type_of_defined_kind
 from webhook.schema.types import Fields, Type
 from webhook.schema.undeclared import StrictReader, UndeclaredField, UndeclaredFields
 from webhook.text.caches import IdentityKey
+from webhook.text.similar_names import nearest_name
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
+from webhook.typed.pods import Pod, PodSpec, PodTemplate
+from webhook.typed.view import ReadingContext
+from webhook.yamltext.placeholders import is_placeholder
 
 MANIFEST_SHAPE: Final = RuleGroup(
     "manifest-shape",
@@ -72,6 +71,14 @@ WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
     why="The API server cannot read the object, and refuses it before all other checks.",
     level="warn",
 )
+VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/volume-exists",
+    title="A container mounts a volume that its pod does not have",
+    why="The API server refuses the object, because each mount needs a volume with its name.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="ValidateVolumeMounts",
+    level="warn",
+)
 _KUBERNETES: Final = "Kubernetes 1.36"
 """The release of Kubernetes with the types of the package `schema`."""
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
@@ -82,6 +89,13 @@ _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
 """The groups of kinds that have fields of their own beside the fields of a PodSpec."""
 _DRA: Final = "resource.k8s.io"
 """The group of claims, which `device-claims` and other rules read strictly."""
+_TEMPLATE_OF: Final[dict[tuple[str, str], FieldPath]] = {
+    **{("apps", kind): ("spec", "template") for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")},
+    ("batch", "Job"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    ("", "ReplicationController"): ("spec", "template"),
+}
+"""The places of pod templates that the API server checks. Controllers of other kinds may add volumes to templates."""
 _KNOWN: Final = ("status", "sops")
 """Controllers write the status, and SOPS removes `sops` before it sends the decrypted object."""
 _SPEC: Final = ("spec",)
@@ -111,6 +125,11 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         subject.deadline, is_closed, left_out, known=_KNOWN, removed=_REMOVED, left_out_at=frozenset(templates)
     )
     yield from _problems_of_reading(reader, subject, of, _KUBERNETES if defined is None else defined.name)
+    if path := _TEMPLATE_OF.get(subject.group_kind):
+        template = PodTemplate.of(get(subject.object, path), path, ReadingContext(subject.deadline))
+        claims = get(subject.object, ("spec", "volumeClaimTemplates"))
+        names = (get(each, ("metadata", "name")) for each in (claims if isinstance(claims, list) else ()))
+        yield from _problems_of_mounts(template.spec, {name for name in names if isinstance(name, str)})
 
 
 class _DefinedType(NamedTuple):
@@ -135,6 +154,26 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
     return None if of is None else _DefinedType(of, view.name_with_file(CRD, name))
 
 
+def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
+    """Yield the mounts of volumes that a pod does not have, one for each volume. A container without an image is a part
+    of a patch. `claims` are the names of claims that a controller adds as volumes.
+    """
+    containers = [*pod.all_containers()]
+    reported: set[str] = set()
+    names = {*claims, *(volume.name for volume in pod.volumes)}
+    if not all(container.image for container in containers) or any(map(is_placeholder, names)):
+        return
+    for container in containers:
+        for mount in container.volume_mounts:
+            name = mount.name
+            if not name or name in names or name in reported or is_placeholder(name):
+                continue
+            reported.add(name)
+            pod.reading.deadline.spend(len(names))
+            fix = did_you_mean(nearest_name(name, names), "add the volume, or remove the mount")
+            yield VOLUME_EXISTS.problem(mount.path("name"), "is not the name of a volume of the pod", fix, name)
+
+
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield the problems, with one problem for all values of a map that have the same mistake: their keys are no
     fields.
@@ -145,7 +184,7 @@ def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
         key = (*above, problem.message, problem.fix) if above and above[-1] in _MAPS else (problem.path, last)
         joined.setdefault(key, []).append(problem)
     for first, *others in joined.values():
-        yield replace(first, also=tuple(other.path for other in others)) if others else first
+        yield structs.replace(first, also=tuple(other.path for other in others)) if others else first
 
 
 def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
@@ -163,6 +202,8 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
         without_amounts=(_AMOUNTS,),
     )
     yield from _problems_of_reading(reader, subject, of, _KUBERNETES)
+    if template_of is None:
+        yield from _problems_of_mounts(subject.typed(Pod).spec, ())
 
 
 def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schema: str) -> Iterator[Problem]:
@@ -186,26 +227,38 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
     A document without metadata and with other fields is no object of Kubernetes, but has its kind, as records do.
     """
     others = []
+    moved: dict[FieldPath, list[str]] = {}
     for each in Items(unknown.fields, subject.deadline):
-        if fix := _fix(each, subject.template_of):
+        if each.place is not None and not each.nearest:
+            moved.setdefault(each.place, []).append(each.name)
+        elif fix := _fix(each, subject.template_of):
             yield UNKNOWN.problem((*unknown.at, each.name), _message(unknown, schema), fix)
         else:
             others.append(each.name)
+    for place, names in moved.items():
+        yield _problem_of_moved_fields(unknown, place, names, schema)
     if not others or (not unknown.at and "metadata" not in subject.object):
         return
     if len(others) == 1:
         yield UNKNOWN.problem((*unknown.at, others[0]), _message(unknown, schema), "remove the field")
     else:
-        message = f"{_names(others)} {_message(unknown, schema, 'are not fields', 'they have')}"
+        message = f"{_names(others)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
         yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
+
+
+def _problem_of_moved_fields(unknown: UndeclaredFields, place: FieldPath, names: Sequence[str], schema: str) -> Problem:
+    """Return the problem of fields that another object should have. A wrong indentation moves several fields."""
+    to = path_as_text(place) or "the object itself"
+    if len(names) == 1:
+        return UNKNOWN.problem((*unknown.at, names[0]), _message(unknown, schema), f"move `{names[0]}` to {to}")
+    message = f"{_names(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
+    return UNKNOWN.problem(unknown.at, message, f"move the fields to {to}")
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
     """Return the fix for a field without a known place in the object; "" if no other name is known."""
     if unknown.nearest:
         return did_you_mean(unknown.nearest, "")
-    if unknown.place is not None:
-        return f"move `{unknown.name}` to {path_as_text(unknown.place)}"
     spec = type_at_path(type_of(template_of), _SPEC) if template_of is not None else None
     if template_of is not None and isinstance(spec, Fields) and unknown.name in spec.fields:
         return f"move `{unknown.name}` to the spec of the {template_of.kind}"
@@ -217,6 +270,8 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) + more
 
 
-def _message(unknown: UndeclaredFields, schema: str, what: str = "is not a field", effect: str = "it has") -> str:
+def _message(
+    unknown: UndeclaredFields, schema: str, what: str = "is not a field", effect: str = "the field has"
+) -> str:
     kind = unknown.type_name or "this object"
     return f"{what} of {kind} in {schema}, so kubectl refuses the object, or {effect} no effect"

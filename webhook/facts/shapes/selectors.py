@@ -204,7 +204,7 @@ def mistakes_in_job_spec(spec: SelectingSpec, name: str) -> Iterator[SelectorMis
     if spec.manual_selector:
         if not spec.has("selector"):
             message = "must be set, because manualSelector is true"
-            yield _Mistake(spec.path("selector"), message, "set the selector, or remove manualSelector")
+            yield SelectorMistake(spec.path("selector"), message, "set the selector, or remove manualSelector")
         return
     yield from _mistakes_in_own_selector(spec, name)
     if name:
