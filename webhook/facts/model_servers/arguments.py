@@ -1,4 +1,4 @@
-"""Reads the arguments of a server as its own parser does: argparse, click or clap.
+"""Reads the arguments of a server as the server's own parser does: argparse, click or clap.
 
 A value is known only if the command line alone decides it. With `$NAME` in a script, or arguments that a script
 passes on, the value is not known.
@@ -16,10 +16,10 @@ from webhook.deadline import Deadline
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 _VARIABLE: Final = re.compile(r"[$`?]")
-"""Signs of a value that only the shell or the kubelet knows; `?` is a value that a script computes."""
+"""Characters of a value that only the shell or the kubelet knows. `?` replaces a value that a script computes."""
 _MODEL: Final = re.compile(r"(?i)model")
 _OPTIONS: Final = re.compile(r"(?i)args|opts|options|flags|extra|params|@|\*")
-"""Parts of names of variables that may contain other arguments, not only the name of a model."""
+"""A variable with one of these texts in its name may contain further arguments besides the model."""
 _NEGATIVE: Final = re.compile(r"-[0-9.]+")
 _FLAG: Final = re.compile(r"--?[A-Za-z][A-Za-z0-9_-]*")
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*\s*", re.ASCII)
@@ -74,13 +74,13 @@ class FlagTable:
         return tuple(name for name in (*self.meanings, *self.also) if name.startswith("--"))
 
     def flags_with_name(self, name: str) -> tuple[str, ...]:
-        """Return the flags that a written name may mean: several if the beginning is not unique."""
+        """Return the flags that a written name may mean. An abbreviation that is not unique means several flags."""
         if name in self.meanings or name in self.also or not self.beginnings or not name.startswith("--"):
             return (name,) if name in self.meanings else ()
         return tuple(each for each in self.long_names if each.startswith(name))
 
     def takes_no_value(self, name: str) -> bool:
-        """Return whether a flag has no value."""
+        """Return whether a flag is a switch, which has no value."""
         return name not in self.valued and self.switches.fullmatch(name.lstrip("-")) is not None
 
     def refuses_value(self, name: str) -> bool:
@@ -88,14 +88,16 @@ class FlagTable:
         return self.bare is not None and self.bare.fullmatch(name.lstrip("-")) is not None
 
     def meant_flag(self, name: str) -> str:
-        """Return the flag that the user probably meant by an unknown flag, "" if there is none."""
+        """Return the flag that the user probably meant by an unknown flag; "" without a probable flag."""
         glued = _GLUED.fullmatch(name)
         if glued is not None and name not in self.meanings and glued[1] in self.meanings:
             return f"{glued[1]} {glued[2]}"
         return self.mistakes.get(name, "") or self._abbreviated_flag(name)
 
     def _abbreviated_flag(self, name: str) -> str:
-        """Return the one flag that begins with a name, for a parser that accepts whole names only."""
+        """Return the flag that a name abbreviates if the parser accepts no abbreviations; "" if the name is
+        ambiguous.
+        """
         if self.beginnings or len(name) < _SHORTEST_BEGINNING or not name.startswith("--"):
             return ""
         longer = [each for each in self.long_names if each.startswith(name)]
@@ -108,12 +110,13 @@ class Arguments:
     """The arguments of a server.
 
     Args:
-        values: the values of known flags as written, by meaning. A repeated flag has its last value, and a switch "".
-        spellings: the flags as written, by their meanings.
+        values: the values of known flags as written, by the meaning of the flag. A repeated flag has its last value.
+            The value of a switch is "".
+        spellings: the flags as written, by the meaning of the flag.
         positional: other words, in order.
-        joined: words that contain a flag and its value, so that the server does not know them.
-        ambiguous: abbreviations that several flags begin with.
-        repeated: known flags that are given again, as written.
+        joined: words in which a space joins a flag and its value. The server does not know a flag with this name.
+        ambiguous: abbreviations of several flags.
+        repeated: known flags that are given more than once, as written.
         mistaken: flags that the server does not know, with the flags that were probably intended.
         removed: flags that some release of the server no longer has, by their names.
         valued_switches: words that give a value to a flag that has none.
@@ -141,7 +144,7 @@ class Arguments:
         return not self.values.keys().isdisjoint(meanings)
 
     def number(self, meaning: str, default: int = 1) -> int | None:
-        """Return the whole number of a flag, or its default; None if it is not known."""
+        """Return the number that a flag sets, or the default without the flag; None if the number is not known."""
         if self.is_open:
             return None
         written = self.values.get(meaning)
@@ -150,7 +153,7 @@ class Arguments:
         return int(written) if _WHOLE.fullmatch(written) else None
 
     def mistyped_numbers(self) -> Iterator[tuple[str, str]]:
-        """Yield the flags that need a whole number and have another value, with this value."""
+        """Yield each flag that needs a whole number but has another value, and this value."""
         for meaning, written in self.values.items():
             is_known = meaning in _NUMBERS and not (is_variable(written) or is_placeholder_for_non_text(written))
             if is_known and len(written) <= _LONGEST_NUMBER and not _INTEGER.fullmatch(written):
@@ -165,14 +168,14 @@ class Arguments:
         return "" if is_fraction or not _NUMERAL.match(written) else written
 
     def text(self, meaning: str, default: str = "") -> str | None:
-        """Return the value of a flag, or its default; None if it is not known."""
+        """Return the value of a flag, or the default without the flag; None if the value is not known."""
         written = self.values.get(meaning)
         if written is None:
             return None if self.is_open else default
         return None if self.is_open or is_variable(written) else written
 
     def written(self, *meanings: str) -> tuple[str, ...]:
-        """Return the flags with these meanings that are given, as written."""
+        """Return the given flags with these meanings, as written."""
         return tuple(self.spellings[meaning] for meaning in meanings if meaning in self.spellings)
 
     def spelling(self, meaning: str, default: str) -> str:
@@ -240,7 +243,7 @@ class _ArgumentReader:
         )
 
     def read(self, words: Sequence[str], at: int) -> int:
-        """Read the word at an index, with its value; return the index after them."""
+        """Read the word at an index, and the next word if it is the value of a flag. Return the index of the rest."""
         word = words[at]
         if self._has_ended or not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
             self._read_positional(word)
@@ -271,7 +274,7 @@ class _ArgumentReader:
             self._note(flags, written, value)
             return at + 1
         if not flags and self._is_in_script and is_variable(follows) and not self._takes_value(name):
-            self._is_open = True  # an unknown flag may have no value
+            self._is_open = True  # the unknown flag may be a switch, and then the variable may be any arguments
         self._note(flags, written, follows)
         return at + 2
 

@@ -1,4 +1,4 @@
-"""The checks of model servers, in every kind with pods or parts of pods that are read.
+"""The checks of model servers: in pod templates, and in fields from which a controller builds containers.
 
 Few containers start a model server, so the modules of the rules are imported only when a container may start one.
 """
@@ -28,7 +28,7 @@ KINDS: Final = PLACED | frozenset(
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
 """Kinds whose controllers add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
 _RAY_START: Final = "ray start"
-"""The text in a command that KubeRay leaves as it is: ray-operator/controllers/ray/common/pod.go BuildPod."""
+"""KubeRay does not change a command with this text: ray-operator/controllers/ray/common/pod.go BuildPod."""
 _RUNTIME_LOOKUPS: Final = tuple(
     interest_in_fields(kind.gvk, "spec.containers", "spec.supportedModelFormats")
     for kind in (ServingRuntime, ClusterServingRuntime)
@@ -71,7 +71,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
             yield from check_alternatives(read_alternatives(candidate, subject))
         is_ray_node = is_node_of_ray(candidate, subject)
         if not is_ray_node or candidate.container.mentions(_RAY_START):
-            # KubeRay joins the words of its other containers to a line of its own script, which bash reads.
+            # KubeRay joins the words of any other command of a Ray node to one line of a bash script.
             yield from words.check_words_of_command(candidate.container, server, path)
         if subject.group_kind in _WHOLE_ENVIRONMENT:
             yield from words.check_undefined_variables(candidate.container, server, path)
@@ -79,7 +79,7 @@ def _check_servers(subject: Subject) -> Iterator[Problem]:
 
 
 def check_parts_of_pods(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of a server in a container that a controller merges."""
+    """Yield the problems of model servers in containers that a controller builds from several parts."""
     from webhook.facts.model_servers import parts_of_pods
 
     yield from parts_of_pods.CHECK_OF_KIND[subject.group_kind](subject)

@@ -1,7 +1,7 @@
-"""Settings of a server in ConfigMaps among the audited files: a file that `--config` names, and variables.
+"""Settings of a server in known ConfigMaps: a file that `--config` names, and variables.
 
-In vLLM and SGLang the command line overrides the file, in trtllm-serve the file overrides the command line. If the file
-is in an image or in an unknown ConfigMap, the settings are not known.
+In vLLM and SGLang the command line overrides the file; in trtllm-serve the file overrides the command line. If the
+file is in an image or in an unknown ConfigMap, the settings are not known.
 
 Source: vllm-project/vllm vllm/utils/argparse_utils.py@00da11e3; PyPI sglang 0.5.23 sglang/srt/server_args.py;
 NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py.
@@ -34,7 +34,7 @@ from webhook.yamltext import yamlfile
 
 _REFERENCE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _READ_VARIABLES: Final = frozenset((TGI, NIM))
-"""The servers with sizes that variables set."""
+"""The servers that read their parallel sizes from variables."""
 _SERVERS: Final = frozenset((VLLM, SGLANG, TENSORRT_LLM))
 _LONGEST: Final = 64 * 1024
 _SECONDS_A_CHARACTER: Final = 4e-5
@@ -64,10 +64,10 @@ def with_configuration_file(
 
 
 def with_variables_of_config_maps(server: StartedServer, container: Container, subject: Subject) -> StartedServer:
-    """Return a server with the variables that the container takes from known ConfigMaps, and with the arguments that
-    are such a variable, `$(NAME)`. A script may set another value for `$NAME`.
+    """Return a server with the variables that the container gets from known ConfigMaps. An argument `$(NAME)` gets
+    the value of the variable. An argument `$NAME` does not, because a script may set another value.
 
-    The container's own variables win over those of `envFrom`, and a later ConfigMap wins over an earlier one.
+    Variables in `env` override variables in `envFrom`; a later ConfigMap overrides an earlier ConfigMap.
     """
     named = {each: match for each, text in server.arguments.values.items() if (match := _REFERENCE.fullmatch(text))}
     if server.name not in _READ_VARIABLES and not named:
@@ -121,7 +121,7 @@ def _settings_of_file(path: str, container: Container, spec: PodSpec, subject: S
 
 
 def _key_of_file(path: str, mount: VolumeMount, volume: Volume) -> str:
-    """Return the key of a ConfigMap at a path, "" if there is none."""
+    """Return the key of the ConfigMap that a volume mounts at a path; "" if no key is mounted there."""
     file = path[len(mount.mount_path.rstrip("/")) + 1 :]
     items = get(volume.json, ("configMap", "items"))
     if not isinstance(items, list):

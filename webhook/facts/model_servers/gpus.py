@@ -29,9 +29,9 @@ class ContainerGpus:
     Args:
         count: the number of GPUs; None if the number is not known.
         vendor: `nvidia`, `amd` or "".
-        requested_zero: the resource with a request of 0; "" without such a resource.
-        slices: the numbers of MIG slices, by the name of the resource.
-        has_other: whether the container has devices of another kind.
+        requested_zero: the GPU resource with a request of 0; "" if no request is 0.
+        slices: the requested resources of MIG slices, with their amounts.
+        has_other: whether the container requests other devices, or GPUs in an amount that cannot be read.
         by_claims: whether claims give the container devices.
     """
 
@@ -81,14 +81,14 @@ def gpus_of_container(container: Container, pod_set: str, subject: Subject) -> C
 
 
 def _has_open_resources(container: Container) -> bool:
-    """Return whether resources have placeholders."""
+    """Return whether a placeholder of a template may add resources."""
     return any(container.resources.is_omitted(name) for name in ("limits", "requests")) or container.is_omitted(
         "resources"
     )
 
 
 def _gpus_of_claims(container: Container, pod_set: str, subject: Subject) -> int | None:
-    """Count the GPUs of the claims of a container; None if the number of one claim is not known."""
+    """Count the GPUs of the claims of a container; None if the number of GPUs in any claim is not known."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)

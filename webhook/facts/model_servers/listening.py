@@ -45,7 +45,7 @@ from webhook.text.caches import IdentityKey
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
-    title="A probe asks a port where the model server does not listen",
+    title="A probe connects to a port where the model server does not listen",
     why="The probe never succeeds, so the pod is never ready, or the kubelet kills the container again and again.",
     refused_by="nothing; the pod is never ready",
     source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
@@ -80,7 +80,7 @@ LOOPBACK: Final = MODEL_SERVER.rule(
 )
 HEADLESS: Final = MODEL_SERVER.rule(
     "model-server/headless-probe",
-    title="A probe or a Service asks a headless node of vLLM",
+    title="A probe or a Service connects to vLLM that runs with --headless",
     why="With --headless vLLM answers no HTTP requests.",
     refused_by="nothing; the pod is never ready",
     source="vllm-project/vllm vllm/entrypoints/cli/serve.py@00a5fdd2",
@@ -88,8 +88,8 @@ HEADLESS: Final = MODEL_SERVER.rule(
 )
 PORT_TWICE: Final = MODEL_SERVER.rule(
     "model-server/port-twice",
-    title="Two model servers of a pod listen on one port",
-    why="The containers of a pod share its address, so the second server finds the port in use and ends.",
+    title="Two model servers of a pod listen on the same port",
+    why="The containers of a pod share one address, so the second server finds the port in use and exits.",
     refused_by="the server, when it starts",
     source="https://kubernetes.io/docs/concepts/workloads/pods/#pod-networking",
 )
@@ -97,8 +97,8 @@ SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
     "model-server/service-variable",
     title="A Service named vllm sets VLLM_PORT",
     why=(
-        "Kubernetes gives pods the variable VLLM_PORT=tcp://… for a Service vllm that exists before them, and vLLM "
-        "refuses a VLLM_PORT that is not a number."
+        "If a Service named vllm exists when a pod starts, Kubernetes sets VLLM_PORT=tcp://… in the pod. vLLM refuses "
+        "a VLLM_PORT that is not a number."
     ),
     refused_by="vLLM, when it starts",
     source="vllm-project/vllm vllm/envs.py",
@@ -108,7 +108,7 @@ SERVICE_VARIABLE: Final = MODEL_SERVER.rule(
 API_PORT_VARIABLE: Final = MODEL_SERVER.rule(
     "model-server/api-port-variable",
     title="VLLM_PORT is set to the port of the API",
-    why="VLLM_PORT is the first port between processes of vLLM. The port of the API is --port.",
+    why="VLLM_PORT is the first of the ports between processes of vLLM. --port sets the port of the API.",
     source="vllm-project/vllm vllm/envs.py",
     function="get_vllm_port",
     level="advice",
@@ -181,7 +181,7 @@ _OF_KSERVE: Final = "kserve-container"
 _PORT_OF_KSERVE: Final = 8080
 _WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/"
 _OTHER_PORT: Final = re.compile(r"(?::|-port[= ]+)([0-9]{2,5})(?![0-9])")
-"""A port in an address or of a flag in a command."""
+"""A port in a command: in an address, or the value of a flag for a port."""
 _PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
 
@@ -350,16 +350,16 @@ def _wrong_scheme(
         if number != port or not scheme:
             continue
         if (scheme == "HTTPS") != has_tls and not _may_be_elsewhere(member, port):
-            has = "asks by HTTP, but --ssl-certfile makes" if has_tls else "asks by HTTPS, but without --ssl-certfile"
-            speaks = f"{name} speak only TLS" if has_tls else f"{name} speaks no TLS"
+            has = "uses HTTP, but with --ssl-certfile" if has_tls else "uses HTTPS, but without --ssl-certfile"
+            accepts = f"{name} accepts only TLS" if has_tls else f"{name} does not accept TLS"
             fix = "set httpGet.scheme: HTTPS" if has_tls else "remove httpGet.scheme, or add --ssl-certfile"
-            yield probe, f"{has} {speaks}", fix
+            yield probe, f"{has} {accepts}", fix
             return
 
 
 def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
-    """Return whether a flag of the command names a port. vLLM's supervisor and gRPC servers have separate ports, and a
-    script may start a second server.
+    """Return whether a flag of the command sets this port. The flag may be for vLLM's supervisor, for a gRPC server,
+    or for a second server that a script starts.
     """
     text = member.container.command_line
     member.container.charge_search(text)
@@ -367,7 +367,7 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
-    """Return whether another container of the pod may listen on a port: it lists this port, or no ports."""
+    """Return whether another container of the pod lists one of the ports, or lists no ports and may listen on any."""
     names, own = member.spec.names_of_listeners, member.container.name
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
@@ -470,7 +470,7 @@ def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
 
 
 def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
-    """Return the number of a port, which may be given by name."""
+    """Return the number of a port that is given by number or by name; None if no port has the name."""
     if isinstance(port, int):
         return port
     listed = (each.container_port for each in member.container.ports if each.name and each.name == port)
@@ -478,7 +478,7 @@ def _number_of_port(port: JSON, member: ServerContainer) -> int | None:
 
 
 def _labels_of_pods(member: ServerContainer, subject: Subject) -> Mapping[str, JSON]:
-    """Return the labels of a template, with those that the controller gives the first pod of the template."""
+    """Return the labels of a template, and the labels that the controller adds to the first pod of the template."""
     written = get(member.pod_set.template, ("metadata", "labels"))
     labels, name = written if isinstance(written, dict) else {}, subject.metadata.name
     if not name:
@@ -493,7 +493,7 @@ def _labels_of_pods(member: ServerContainer, subject: Subject) -> Mapping[str, J
 
 
 def _services_of_template(member: ServerContainer, labels: Mapping[str, JSON], view: ClusterView) -> Sequence[Service]:
-    """Return the Services of the namespace that select the pods of a server, found once for all servers of a pod."""
+    """Return the Services of the namespace that select the pods of a server; computed once for each template."""
     if not view.has_any(Service.gvk, view.namespace):
         return ()
     key = _services_of_template, IdentityKey(member.pod_set.template)
@@ -501,8 +501,8 @@ def _services_of_template(member: ServerContainer, labels: Mapping[str, JSON], v
 
 
 def _is_for_requests(service: Service, member: ServerContainer) -> bool:
-    """Return whether a Service may be for requests, not only for ports that the command has for other uses, such as
-    Ray, or the address where the nodes of a server meet.
+    """Return whether a Service may carry requests. If the command uses all ports of the Service for something else,
+    it carries none: for example ports of Ray, or the port where the nodes of a server meet.
     """
     numbers = [each.target_port if each.target_port is not None else each.port for each in service.spec.ports]
     text = member.container.command_line
@@ -561,7 +561,7 @@ def _check_pools(
 
 
 def _is_misspelt(wanted: str, held: JSON) -> bool:
-    """Return whether a value is probably another value with a letter too many or too few."""
+    """Return whether a value is probably the other value with a letter too many or too few."""
     if not isinstance(held, str) or max(len(wanted), len(held)) > _LONGEST_LABEL or len(wanted) == len(held):
         return False
     has_other_digits = [each for each in wanted if each.isdigit()] != [each for each in held if each.isdigit()]

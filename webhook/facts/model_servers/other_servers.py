@@ -1,11 +1,12 @@
-"""TGI, TensorRT-LLM, LMDeploy, NIM and Triton: the processes that each starts, and the arguments that each refuses.
+"""The processes that TGI, TensorRT-LLM, LMDeploy, NIM and Triton start, and arguments that TGI and TensorRT-LLM
+refuse.
 
-- TGI starts a shard, a process with its own GPU, for every GPU that it sees, unless a number is set. A variable can
-  set each option of the launcher. `--sharded true` without a number counts the visible devices, and refuses a single
-  device.
-- TensorRT-LLM: `--config` names a file that overrides the flags of trtllm-serve. Devices are compared with the ranks of
-  one node. By default a node has the visible GPUs, so more ranks mean several nodes.
-- LMDeploy: with too few GPUs, the engine TurboMind finds no layout, and the PyTorch engine waits for Ray.
+- TGI starts shards, each a process with its own GPU. If no number is set, TGI starts a shard for every visible GPU. A
+  variable can set each option of the launcher. `--sharded true` without a number fails with a single visible GPU.
+- TensorRT-LLM: `--config` names a file that overrides the flags of trtllm-serve. The GPUs of the container are
+  compared with the ranks of one node. By default TensorRT-LLM counts the visible GPUs as one node, so more ranks need
+  several nodes.
+- LMDeploy: with too few GPUs, the engine TurboMind fails, and the PyTorch engine waits for Ray.
 - NIM: variables choose a profile with a number of GPUs. Without these variables, NIM chooses a profile for the
   available GPUs.
 - Triton: mpirun, or a script that calls mpirun, starts one rank of the server for each GPU that the engine was built
@@ -43,7 +44,7 @@ _TRITON_SERVER: Final = re.compile(r"\btritonserver\b")
 
 
 def processes_of_tgi(server: StartedServer) -> ServerProcesses:
-    """Return the shards that TGI starts; their number is not known if nothing sets it."""
+    """Return the shards that TGI starts; unknown if no flag and no variable sets their number."""
     shards = _shards_of_tgi(server)
     is_single = (server.arguments.text("sharded") or server.variables.get("SHARDED", "")).lower() == "false"
     if shards is None:
@@ -67,16 +68,16 @@ def _shards_of_tgi(server: StartedServer) -> int | None:
 
 
 def refusals_of_tgi(server: StartedServer, gpus: int | None) -> Iterator[tuple[str, str]]:
-    """Yield the refusals of a flag that is given twice, and of `--sharded true` without a number, on one GPU."""
+    """Yield the refusals of a flag that is given twice, and of `--sharded true` without a number on one GPU."""
     for flag in server.arguments.repeated[:1]:
-        yield f"TGI refuses {flag} because it is given twice", "keep one of them"
+        yield f"TGI refuses {flag} because it is given twice", f"give {flag} once"
     by_flag = server.arguments.text("sharded")
     sharded, name = (by_flag, "--sharded true") if by_flag else (server.variables.get("SHARDED", ""), "SHARDED=true")
     visible = server.variables.get("CUDA_VISIBLE_DEVICES", "")
     counted = len(visible.split(",")) if visible else gpus
     if sharded.lower() == "true" and _shards_of_tgi(server) is None and counted == 1 and not server.arguments.is_open:
         has = f"the one GPU of CUDA_VISIBLE_DEVICES={visible[:40]}" if visible else "1 GPU"
-        message = f"TGI refuses {name} with {has} because sharding needs more than one"
+        message = f"TGI refuses {name} with {has} because sharding needs several GPUs"
         lower = "remove --sharded" if by_flag else "remove SHARDED"
         yield message, "remove CUDA_VISIBLE_DEVICES" if visible else f"{lower}, or request more GPUs"
 
@@ -98,13 +99,15 @@ def processes_of_tensorrt_llm(server: StartedServer) -> ServerProcesses:
         plural="ranks",
         sizes=" times ".join(f"{name} {size}" for name, size in named.items() if name == "tensor" or size > 1),
         lower="set sizes whose product is {}",
-        outcome="exits at start" if per_node else "treats them as processes of several nodes, or fails",
+        outcome="exits at start" if per_node else "expects several nodes, or fails",
         is_advice=not per_node,
     )
 
 
 def refusals_of_tensorrt_llm(server: StartedServer) -> Iterator[tuple[str, str]]:
-    """Yield arguments that TensorRT-LLM refuses, with the fix; a configuration file overrides them."""
+    """Yield an argument that TensorRT-LLM refuses, with the fix; nothing with a configuration file, which may
+    override the argument.
+    """
     memory = "" if server.arguments.has("config") else server.arguments.refused_fraction("memory")
     if memory and memory.strip("0."):
         flag = server.arguments.spelling("memory", "--kv_cache_free_gpu_memory_fraction")
@@ -125,7 +128,7 @@ def processes_of_lmdeploy(server: StartedServer) -> ServerProcesses:
         total=tensor,
         sizes=f"tensor {tensor}",
         lower="set --tp {}",
-        outcome="finds no layout or waits, depending on the engine",
+        outcome="fails or waits, depending on the engine",
         is_advice=True,
     )
 
@@ -139,7 +142,7 @@ def processes_of_nim(server: StartedServer) -> ServerProcesses:
     sizes = [variables.get(name, "") for name in (NIM_TENSOR, NIM_PIPELINE)]
     if profile is not None:
         tensor, pipeline, written = profile[1], profile[2] or "1", f"{NIM_PROFILE} {profile[0]}"
-        lower = "choose a profile of {}"
+        lower = "choose a profile with sizes whose product is {}"
     elif any(sizes) and all(_SIZE.fullmatch(size or "1") for size in sizes):
         tensor, pipeline = (size or "1" for size in sizes)
         written = " times ".join(
@@ -150,7 +153,7 @@ def processes_of_nim(server: StartedServer) -> ServerProcesses:
         return ServerProcesses()
     total = int(tensor) * int(pipeline)
     return ServerProcesses(
-        here=total, total=total, sizes=written, lower=lower, outcome="has no profile for them and exits", is_advice=True
+        here=total, total=total, sizes=written, lower=lower, outcome="finds no profile and exits", is_advice=True
     )
 
 

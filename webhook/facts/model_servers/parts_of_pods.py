@@ -1,7 +1,7 @@
 """Model servers in kinds with a controller that builds the container from several parts.
 
-Only the part in the object is read, because the additions of a controller are not known. Dynamo and NIM build a
-container from their own fields. KServe appends the arguments of `model` to the arguments of the chosen runtime, in
+Only what objects contain is read, because the additions of the controllers are not known. Dynamo and NIM build a
+container from fields of their own kinds. KServe appends the arguments of `model` to the arguments of the runtime, in
 one container with the resources of both.
 
 Source: ai-dynamo/dynamo deploy/operator/api/v1alpha1/common.go@015d780b; kserve/kserve@aaac4e294
@@ -43,7 +43,7 @@ NIM_REQUESTS: Final = MODEL_SERVER.rule(
     "model-server/nim-requests",
     title="A NIMService over several nodes has limits without requests",
     why="The operator writes the GPUs into requests, and fails if resources has only limits.",
-    refused_by="the NIM operator, when it makes the pods",
+    refused_by="the NIM operator, when it creates the pods",
     source="NVIDIA/k8s-nim-operator@f63f74d7 internal/controller/nimservice_controller.go addGPUResources",
     level="advice",
     fails="controller",
@@ -51,7 +51,7 @@ NIM_REQUESTS: Final = MODEL_SERVER.rule(
 DYNAMO_TAG: Final = MODEL_SERVER.rule(
     "model-server/dynamo-tag",
     title="The tag of a Dynamo image names no version",
-    why="The admission of Dynamo reads the version of its runtime from the tag, and refuses a tag without a version.",
+    why="Dynamo's webhook reads the version of Dynamo's runtime from the tag, and refuses a tag without a version.",
     refused_by="Dynamo's webhook",
     source="ai-dynamo/dynamo deploy/operator/api/v1beta1/dynamocomponentdeployment_types.go@006b6e10",
     level="advice",
@@ -64,7 +64,7 @@ _ADDED_ARGUMENTS: Final = "VLLM_ADDITIONAL_ARGS"
 """The variable with arguments that KServe's presets pass to vLLM."""
 _LONGEST: Final = 4096
 _NIM_IMAGE: Final = "nvcr.io/nim/model"
-"""A name that stands in for the image of a NIMService, which is always an image of NIM."""
+"""The image that is assumed for every NIMService, because a NIMService always runs an image of NIM."""
 _SHIPPED_RUNTIME: Final = "kserve-huggingfaceserver"
 _VERSION: Final = "0123456789"
 
@@ -72,8 +72,9 @@ _VERSION: Final = "0123456789"
 def check_parts_of_inference_service(subject: Subject) -> Iterator[Problem]:
     """Check the server that an InferenceService and its runtime start together.
 
-    The runtime is a known object, or KServe's shipped runtime for Hugging Face. If the runtime is not named or not
-    known, the format of the model decides which runtime is assumed.
+    The model names the runtime, or exactly one known runtime selects the format of the model. If that runtime is not
+    known, `vllm serve` is assumed for KServe's shipped runtime for Hugging Face, and for formats that vLLM usually
+    serves.
     """
     predictor = subject.typed(InferenceService).spec.predictor
     model = predictor.model
@@ -183,7 +184,7 @@ def _problems_of_part(
 
 
 def check_dynamo_graph(subject: Subject) -> Iterator[Problem]:
-    """Check the servers of a DynamoGraphDeployment, in both versions of its API, and of a single component."""
+    """Check the servers of a DynamoGraphDeployment, in both versions of the API, or of a DynamoComponentDeployment."""
     if subject.group_kind[1] == "DynamoComponentDeployment":
         component = _map(subject.object.get("spec"))
         container = get(component, ("extraPodSpec", "mainContainer"))
@@ -221,7 +222,7 @@ def _nodes(service: Any) -> int:
 
 
 def _with_gpus_of_service(main: Mapping[str, Any], service: Any) -> Mapping[str, Any]:
-    """Return a container with the GPUs of Dynamo's own field."""
+    """Return a container with the GPUs of the service's own field `resources` (Dynamo v1alpha1)."""
     limits = {**_map(get(service, ("resources", "requests"))), **_map(get(service, ("resources", "limits")))}
     gpus, kind = limits.get("gpu"), limits.get("gpuType") or "nvidia.com/gpu"
     own = _map(main.get("resources"))
@@ -257,7 +258,7 @@ def check_nim_service(subject: Subject) -> Iterator[Problem]:
         if 0 < (count := read_count(gpus) or 0) < tensor:
             has = f"but the pod has {counted(count, 'GPU')}"
             message = f"NIM starts {tensor} workers in each pod (tensor {tensor}), {has}"
-            fix = f"set parallelism.tensor {gpus}, or leave out the GPUs, which the operator sets"
+            fix = f"set parallelism.tensor {gpus}, or remove the GPUs from resources; the operator sets them"
             yield problem_of_parallel_size(("spec", "multiNode", "parallelism", "tensor"), message, fix)
         if resources.get("limits") and resources.get("requests") is None and not gpus:
             message = "has limits without requests, but the operator writes the GPUs of each pod into requests"
@@ -273,4 +274,3 @@ CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[Subject], Iterator[Probl
     ("nvidia.com", "DynamoComponentDeployment"): check_dynamo_graph,
     ("apps.nvidia.com", "NIMService"): check_nim_service,
 }
-"""The check of each kind."""

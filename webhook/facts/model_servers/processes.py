@@ -30,8 +30,8 @@ PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
 )
 DATA_PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
     "model-server/data-parallel-size-above-gpus",
-    title="All data parallel ranks start in one pod with fewer GPUs",
-    why="Without a local size, vLLM starts all data parallel ranks in this pod. A rank without a GPU ends the server.",
+    title="All data parallel ranks start in one pod that has too few GPUs",
+    why="Without --data-parallel-size-local, vLLM starts all ranks in this pod, and exits if a rank has no GPU.",
     refused_by="the server, when it starts",
     source="vllm-project/vllm vllm/engine/arg_utils.py",
     function="EngineArgs.create_engine_config",
@@ -40,8 +40,8 @@ PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-may-exceed-gpus",
     title="The parallel sizes of a server are above the GPUs of the pod",
     why=(
-        "The server starts a process for each rank. Depending on its engine, its release and the image, it runs "
-        "several processes on one GPU, waits, or ends."
+        "The server starts a process for each rank. Depending on engine, release and image, the server runs several "
+        "processes on one GPU, waits, or exits."
     ),
     source="NVIDIA/TensorRT-LLM@00209af1 tensorrt_llm/commands/serve.py",
     level="advice",
@@ -85,11 +85,12 @@ class ServerProcesses:
         here: the number of processes in this container; None if the number is not known.
         total: the number of processes of all nodes; None if the number is not known.
         nodes: the number of nodes that share the processes.
-        noun: the name of one process; plural: the name of several processes.
-        sizes: the factors of the number, such as `tensor 4 times pipeline 2`.
-        data_ranks: data parallel ranks in this container.
+        noun: the name of one process in messages.
+        plural: the name of several processes in messages.
+        sizes: the sizes that multiply to the number, such as `tensor 4 times pipeline 2`.
+        data_ranks: the number of data parallel ranks in this container.
         lower: the settings for fewer processes; `{}` is the number of GPUs of the container.
-        outcome: the effect on the server without enough GPUs.
+        outcome: what the server does without enough GPUs.
         is_advice: whether the server may run without enough GPUs.
         is_anywhere: whether Ray places the processes in any pod of the Ray cluster.
         unknown: why the number is not known; "" for a known number.

@@ -1,4 +1,4 @@
-"""Arguments that a server refuses, alone or together with others, and images that lack Ray."""
+"""Arguments that a server refuses, single or combined, and images of vLLM without Ray."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from webhook.typed.pods import Container
 REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
     "model-server/refused-arguments",
     title="A model server refuses its arguments",
-    why="The server ends before it loads a model, and the container restarts for ever.",
+    why="The server exits before it loads a model, and the container restarts for ever.",
     refused_by="the server, when it starts",
     source="vllm-project/vllm vllm/config/parallel.py@00193b82; PyPI sglang 0.5.23 sglang/srt/arg_groups",
     function="ParallelConfig.__post_init__",
@@ -33,7 +33,7 @@ REFUSED_ARGUMENTS: Final = MODEL_SERVER.rule(
 GPU_NUMBER: Final = MODEL_SERVER.rule(
     "model-server/gpu-number",
     title="base-gpu-id is above the GPUs of the container",
-    why="SGLang counts the GPUs of its processes from --base-gpu-id, and a process without a GPU ends the server.",
+    why="SGLang numbers the GPUs of its processes from --base-gpu-id, and exits if the container has no such GPU.",
     refused_by="the server, when it starts",
     source="PyPI sglang 0.5.23 sglang/srt/managers",
     function="Engine._launch_subprocesses",
@@ -86,7 +86,7 @@ def check_refused_arguments(member: ServerContainer) -> Iterator[Problem]:
 def check_ray_in_image(
     container: Container, server: StartedServer | None, path: FieldPath, *, is_ray_node: bool = False
 ) -> Iterator[Problem]:
-    """Report an image of vLLM without the Ray that its command, or KubeRay, needs."""
+    """Report an image of vLLM without Ray, if the command of the container or KubeRay needs Ray."""
     release = release_of_vllm(container)
     if release is None or release < _WITHOUT_RAY or container.runs(_INSTALLS):
         return
@@ -98,7 +98,7 @@ def check_ray_in_image(
         message = f"is a node of Ray, but the image {tag} of vLLM has no Ray, so KubeRay's `ray start` is not found"
         yield RAY_NOT_IN_IMAGE.problem(path, message, "use an image with Ray, such as rayproject/ray-llm")
     elif server is not None and "ray" in (server.arguments.text("backend"), server.arguments.text("data-backend")):
-        message = f"asks for the executor ray, but the image {tag} of vLLM has no Ray, so vLLM exits at start"
+        message = f"sets the executor ray, but the image {tag} of vLLM has no Ray, so vLLM exits at start"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
 
 
@@ -114,7 +114,7 @@ def advise_naming_ray(member: ServerContainer) -> Iterator[Problem]:
     if arguments.has("backend", "nodes", "data") or tensor is None or pipeline is None or tensor * pipeline <= gpus:
         return
     message = (
-        f"vLLM needs {tensor * pipeline} GPUs and the pod has {gpus}, and since 0.11.1 vLLM uses Ray only where "
-        "--distributed-executor-backend names it"
+        f"vLLM needs {tensor * pipeline} GPUs and the pod has {gpus}, and since 0.11.1 vLLM uses Ray only if "
+        "--distributed-executor-backend names Ray"
     )
     yield RAY_NOT_NAMED.problem(member.path, message, "add --distributed-executor-backend ray", words=member.size_flags)

@@ -1,7 +1,7 @@
 """The group of rules about model servers, and the containers that may start a model server.
 
 Words in the image and the command show whether a container may start a server. Few containers have one of these
-words. All other modules of model servers are about these containers.
+words. The other modules of model servers read only these containers.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ HIDDEN_GPUS: Final = MODEL_SERVER.rule(
     title="CUDA_VISIBLE_DEVICES hides GPUs that the server needs",
     why=(
         "CUDA numbers the GPUs of a container from 0, not by their numbers on the node. It ignores a number that does "
-        "not exist, and all numbers after it. A process without a GPU then ends the server."
+        "not exist, and all numbers after it. The server exits if one of its processes has no GPU."
     ),
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars",
 )
@@ -54,8 +54,8 @@ ALL_GPUS_VISIBLE: Final = MODEL_SERVER.rule(
     "model-server/all-gpus-visible",
     title="A model server may see the GPUs of other pods",
     why=(
-        "With NVIDIA_VISIBLE_DEVICES or privileged, a container sees GPUs of the node that it does not request, so "
-        "that two pods compute on one GPU."
+        "With NVIDIA_VISIBLE_DEVICES or privileged, a container sees GPUs of the node that it does not request. Two "
+        "pods may then compute on one GPU."
     ),
     source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
     level="advice",
@@ -76,14 +76,14 @@ SHARED_MEMORY: Final = MODEL_SERVER.rule(
 SHUTDOWN: Final = MODEL_SERVER.rule(
     "model-server/shutdown",
     title="shutdown-timeout is above the grace period of the pod",
-    why="vLLM finishes requests until its timeout, but the kubelet kills it at the end of the grace period.",
+    why="vLLM finishes requests until this timeout, but the kubelet kills vLLM at the end of the grace period.",
     source="vllm-project/vllm vllm/entrypoints/openai/cli_args.py",
     fails="disruption",
     issues=("https://github.com/llm-d/llm-d/issues/927",),
 )
 OFFLINE_MODEL: Final = MODEL_SERVER.rule(
     "model-server/offline-model",
-    title="The server needs a model of the hub, but HF_HUB_OFFLINE is set",
+    title="The server needs a model of the Hugging Face Hub, but HF_HUB_OFFLINE is set",
     why="With HF_HUB_OFFLINE the server finds a model only in its cache, which a new pod does not have.",
     source="https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables",
     level="advice",
@@ -91,14 +91,14 @@ OFFLINE_MODEL: Final = MODEL_SERVER.rule(
 GATED_MODEL: Final = MODEL_SERVER.rule(
     "model-server/gated-model",
     title="A gated model is used without a token",
-    why="The hub allows the download only with the token of an account that has accepted the licence of the model.",
+    why="The Hugging Face Hub allows the download only with the token of an account that accepted the model's licence.",
     source="https://huggingface.co/docs/hub/models-gated",
     level="advice",
 )
 IMAGE_OF_OTHER_VENDOR: Final = MODEL_SERVER.rule(
     "model-server/image-of-other-vendor",
     title="The image of a model server is for GPUs of another vendor",
-    why="An image has either the libraries of CUDA or those of ROCm. Without them the server finds no GPU and ends.",
+    why="An image has the libraries of either CUDA or ROCm. Without the right libraries the server finds no GPU.",
     refused_by="the server, when it starts",
     source="vllm-project/vllm docker/Dockerfile and docker/Dockerfile.rocm",
 )
@@ -185,7 +185,7 @@ _MIRRORS: Final = frozenset(("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE"))
 
 
 def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
-    """Report GPUs that the server hides from itself. Advise on GPUs of other pods that it may see."""
+    """Report GPUs that the server hides from itself. Advise on GPUs of other pods that the server may see."""
     yield from _check_hidden_gpus(member)
     path, values = member.path, member.container.environment.by_name()
     if member.gpus.vendor != "nvidia" and not member.gpus.by_claims:

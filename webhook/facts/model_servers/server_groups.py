@@ -38,10 +38,10 @@ GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
     "model-server/group-too-small",
     title="The pods of a model server have too few GPUs for its parallel sizes",
     why=(
-        "Ray and torch.distributed wait for GPUs and nodes that the group never has, for ten minutes to half an hour, "
-        "and then the server ends."
+        "Ray and torch.distributed wait ten to thirty minutes for GPUs and nodes that the group never has. Then the "
+        "server exits."
     ),
-    refused_by="nothing; the server waits and ends",
+    refused_by="nothing; the server waits and exits",
     fails="start",
     issues=(
         "https://github.com/vllm-project/vllm/issues/13909",
@@ -51,34 +51,34 @@ GROUP_TOO_SMALL: Final = MODEL_SERVER.rule(
 MORE_NODES_THAN_PODS: Final = MODEL_SERVER.rule(
     "model-server/more-nodes-than-pods",
     title="A model server waits for more nodes than there are pods",
-    why="The missing nodes never come, so the server waits about ten minutes and ends.",
-    refused_by="nothing; the server waits and ends",
+    why="The missing nodes never join, so the server waits about ten minutes and exits.",
+    refused_by="nothing; the server waits and exits",
 )
 NO_ADDRESS: Final = MODEL_SERVER.rule(
     "model-server/no-address",
     title="The nodes of a model server lack the address of the first node",
     why="Without an address every node looks for the first node on its own loopback address, and finds only itself.",
-    refused_by="nothing; the server waits and ends",
+    refused_by="nothing; the server waits and exits",
 )
 SAME_NODE_RANK: Final = MODEL_SERVER.rule(
     "model-server/same-node-rank",
-    title="Several pods of a model server have one node rank",
+    title="Several pods of a model server have the same node rank",
     why="All pods of a template have the same arguments, so every node has the same rank.",
-    refused_by="nothing; the server waits and ends",
+    refused_by="nothing; the server waits and exits",
 )
 LEADER_WITHOUT_GPU: Final = MODEL_SERVER.rule(
     "model-server/leader-without-gpu",
     title="vLLM starts on Ray in a pod without a GPU",
-    why="vLLM wants a GPU of the Ray node where it is started, and ends at once without a GPU.",
+    why="vLLM needs a GPU on the Ray node where vLLM starts, and exits at once without a GPU.",
     source="vllm-project/vllm vllm/v1/executor/ray_utils.py@0057add1",
     issues=("https://github.com/vllm-project/vllm/issues/29265", "https://github.com/ray-project/kuberay/issues/3436"),
 )
 WAITS_FOR_ITSELF: Final = MODEL_SERVER.rule(
     "model-server/waits-for-itself",
-    title="Pods of a model server are made one after the other, but start only together",
+    title="Pods of a model server are created one after the other, but start only together",
     why=(
-        "The next pod is created when the previous pod is ready, and that pod becomes ready only when all pods have "
-        "joined. No pod ever becomes ready."
+        "The next pod is created when the previous pod is ready. But a pod becomes ready only when all pods have "
+        "joined, so no pod ever becomes ready."
     ),
     refused_by="nothing; the pods wait",
     source="kubernetes-sigs/lws@060ab4d pkg/controllers/pod_controller.go",
@@ -99,7 +99,7 @@ _WITH_ALL_PODS: Final = BATCH | {_STATEFUL_SET}
 _ADDRESS: Final = {VLLM: "--master-addr", SGLANG: "--dist-init-addr"}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "::1")
 _WITH_LEADER: Final = ("leader", "main")
-"""Pod sets of a LeaderWorkerSet with the leader: the leader's own, or the pod set of all pods."""
+"""Names of the pod sets of a LeaderWorkerSet that contain the leader: only the leader, or all pods."""
 _HEAD_GROUP: Final = "headGroupSpec"
 _MOST_NAMED: Final = 4
 _LEADER_ADDRESS: Final = "$(LWS_LEADER_ADDRESS)"
@@ -110,9 +110,9 @@ class PodsOfServer:
     """The pods that may form one server.
 
     Args:
-        pods: the number; None if it is not known.
-        gpus: the GPUs of all pods together; None if it is not known.
-        written: pods and GPUs in words, such as `2 pods of 4 GPUs`.
+        pods: the number of pods; None if the number is not known.
+        gpus: the number of GPUs of all pods together; None if the number is not known.
+        written: pods and GPUs in words, such as `2 pods with 4 GPUs`.
     """
 
     pods: int | None = None
@@ -121,8 +121,8 @@ class PodsOfServer:
 
 
 def pods_of_worker_set_groups(subject: Subject) -> Mapping[FieldPath, PodsOfServer]:
-    """Return the pods of a group for each LeaderWorkerSet in an object, by the path of its template; call it through
-    `Subject.once`.
+    """Return the pods of one group of each LeaderWorkerSet in an object, by the path of its `leaderWorkerTemplate`;
+    call it through `Subject.once`.
     """
     templates: dict[FieldPath, list[PodSet]] = {}
     for podset in subject.once(pod_sets).all:
@@ -199,7 +199,7 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
         (is_by_ray or is_joined)
         and group.gpus is not None
         and (processes.total or 0) > group.gpus
-        and (nodes or 1) <= (group.pods or 1)  # a group with too few pods is reported as nodes that never join
+        and (nodes or 1) <= (group.pods or 1)  # MORE_NODES_THAN_PODS reports a group with too few pods
     ):
         yield _problem_of_group(member, group)
 
@@ -285,8 +285,8 @@ def _check_published_addresses(member: ServerContainer, subject: Subject) -> Ite
     held = subject.cluster_view().get_without_noting(Service.gvk, subject.namespace, name)
     service = Service.of(held)
     if service and service.spec.cluster_ip == "None" and not service.spec.publish_not_ready_addresses:
-        message = f"meets at {address[:80]}, which Service `{name}` names once pod 0 is ready, but pod 0 is ready once "
-        message += "the others have joined"
+        message = f"the pods meet at {address[:80]}, which Service `{name}` publishes only when pod 0 is ready, but "
+        message += "pod 0 waits for the other pods"
         fix = f"set publishNotReadyAddresses: true in Service `{name}`"
         yield _problem_of_waiting(member.path, message, fix)
 
@@ -302,7 +302,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
     if rank is None or arguments.has("config") or member.server.is_of_dynamo or pods < 2:
         return
     if arguments.has("node-rank"):
-        message = f"--node-rank {rank} gives all {pods} pods one of the ranks of --nnodes {nodes}, so they never meet"
+        message = f"--node-rank {rank} gives all {pods} pods the same rank of --nnodes {nodes}, so they never meet"
     else:
         message = f"has no --node-rank, so all {pods} pods are rank 0 of --nnodes {nodes} and never meet"
     is_of_worker_set = _group_of_worker_set(member, subject) is not None
@@ -311,7 +311,7 @@ def _check_node_rank(member: ServerContainer, nodes: int, subject: Subject) -> I
 
 
 def _pods_of_kind(member: ServerContainer, subject: Subject) -> int | None:
-    """Return how many pods may join a server; None for an unknown number, or if pods of other objects may join."""
+    """Return how many pods may join a server; None if the number is not known, or if pods of other objects may join."""
     if subject.group_kind not in _WITH_ALL_PODS:
         return None
     counts = [each.pods for each in subject.once(pod_sets).all]

@@ -88,12 +88,14 @@ class ServerContainer:
         return self.server.arguments.written(*_SIZES)
 
     def locate(self, path: FieldPath) -> FieldPath:
-        """Return the path in the object of a field of the template."""
+        """Return the path in the object for a path in the template."""
         return self.pod_set.locate(path)
 
 
 def pods_of_template_in_group(podset: PodSet, subject: Subject) -> int | None:
-    """Return how many pods of a template run together: the pods of one group of a LeaderWorkerSet, or all pods."""
+    """Return how many pods of a template run together; None if the number is not known. In a LeaderWorkerSet, these
+    are the pods of one group; elsewhere, all pods of the template.
+    """
     if podset.path[-2:-1] != WORKER_SET_TEMPLATE:
         return podset.count
     group = _group_of_template(podset, subject)
@@ -190,7 +192,9 @@ def server_container(
 
 
 def processes_of_server(server: StartedServer, vendor: str = "", *, joins_ray: bool) -> ServerProcesses:
-    """Return the processes that a server starts; their number is not known if a server spreads layers over all GPUs."""
+    """Return the processes that a server starts. For llama-server, which spreads layers over all GPUs, and for
+    servers without sizes in the manifest, the number is not known.
+    """
     if server.arguments.has_unknown_words:
         return ServerProcesses(unknown=f"{server.name} refuses a word of its command")
     match server.name:
@@ -216,7 +220,7 @@ def refusals_of_server(member: ServerContainer) -> Sequence[tuple[str, str]]:
     if not (member.server.arguments.is_open or member.server.arguments.has("config")):
         mistyped = [
             (
-                f"{member.server.name} refuses {flag} {written or 'without a value'} because it must be a whole number",
+                f"{member.server.name} refuses {flag} {written or 'without a value'} because it needs a whole number",
                 f"write {flag} with a number such as 1",
             )
             for flag, written in member.server.arguments.mistyped_numbers()

@@ -85,7 +85,7 @@ class AlphaPoolSpec(Typed):
 
 
 class AlphaInferencePool(Object):
-    """inference.networking.x-k8s.io InferencePool, of the releases before v1."""
+    """inference.networking.x-k8s.io InferencePool, the API before v1."""
 
     gvk = GroupVersionKind("inference.networking.x-k8s.io", "v1alpha2", "InferencePool")
     spec = Part(AlphaPoolSpec)
@@ -112,7 +112,7 @@ BY_TARGET: Final = Index("the object that it scales", _scaled_object)
 
 
 def _label_of_selector(service: JSON) -> Sequence[str]:
-    """Return one label that a Service's selector requires, "" if it has none."""
+    """Return one label that the selector of a Service requires; "" for a Service without a selector."""
     return (min(("=".join(each) for each in Service.of(service).spec.selector.items()), default=""),)
 
 

@@ -1,7 +1,7 @@
 """SGLang: the processes that its arguments start, and the arguments that it refuses.
 
-There are data times tensor times pipeline processes; attention data parallelism adds no processes. Several nodes share
-the tensor and pipeline processes.
+The number of processes is data times tensor times pipeline. Attention data parallelism adds no processes. Several
+nodes share the tensor and pipeline processes.
 
 Source: PyPI sglang 0.5.23 sglang/srt/server_args.py compute_world_size and arg_groups/validation_hook.py.
 """
@@ -79,7 +79,7 @@ def refusals_of_sglang(server: StartedServer) -> Iterator[tuple[str, str]]:
 
 
 def last_gpu_of_sglang(server: StartedServer, here: int) -> int | None:
-    """Return the index of the last GPU that SGLang uses; None if SGLang uses the first GPUs, which is usual."""
+    """Return the index of the last GPU that SGLang uses; None if the index is not known, or if no flag shifts it."""
     first, step = server.arguments.number("first-gpu", 0), server.arguments.number("gpu-step", 1)
     if first is None or step is None or (first == 0 and step == 1):
         return None

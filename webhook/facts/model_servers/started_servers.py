@@ -1,7 +1,7 @@
 """Which model server a container starts, with its arguments.
 
-The command or the entrypoint of a well-known image shows the server. If a command starts several servers, or a shell
-cannot parse it, the server is not known. A server that another program runs counts as started.
+The command or the entrypoint of a well-known image shows the server. If a command starts several servers, or is not a
+valid shell script, the server is not known. A server that a wrapper program starts counts too.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _RAY_SCRIPT: Final = re.compile(r"\bmulti-node-serving\.sh\b")
 """The script in vLLM's images that starts Ray; examples of LeaderWorkerSet and KServe run it."""
 _DYNAMO: Final = re.compile(r"\bdynamo\.(vllm|sglang|trtllm)\b")
 _OTHER_COMMANDS: Final = frozenset(("disaggregated", "disaggregated_mpi_worker", "grpc", "mm_embedding_serve"))
-"""The commands of trtllm-serve besides the server: a router, a server for gRPC, and a server for embeddings."""
+"""Commands of trtllm-serve that do not start the HTTP server of one language model."""
 _NIM_IMAGE: Final = re.compile(r"nvcr\.io/nim/.+")
 _LLAMA_IMAGE: Final = re.compile(r"ghcr\.io/(ggml-org|ggerganov)/llama\.cpp:server.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCatalogue:
-    """All of servers.yaml: how servers are found, their flags, and the images that start them."""
+    """The content of servers.yaml: the programs, the flags and the images of each server."""
 
     programs: LauncherCatalogue
     flags: Mapping[str, FlagTable]
@@ -112,12 +112,12 @@ class StartedServer:
     """A server that a container starts.
 
     Args:
-        name: the name of the server, as people write it.
+        name: the name of the server in messages, such as `vLLM`.
         arguments: the arguments of the server.
         variables: the container's variables with known values.
         is_in_script: whether a shell reads the command.
         by_image: whether the entrypoint of the image starts the server.
-        is_of_dynamo: whether Dynamo starts the engine, which answers no requests itself.
+        is_of_dynamo: whether Dynamo starts the server, which then answers no HTTP requests itself.
     """
 
     name: str
@@ -205,7 +205,7 @@ def _has_parameters_of_script(words: Sequence[str]) -> bool:
 
 
 def _runs_its_parameters(words: Sequence[str], container: Container) -> bool:
-    """Return whether the last command of a script of `sh -c` is the words after the script, as in `exec "$@"`."""
+    """Return whether a script of `sh -c` ends by running the words after the script, as `exec "$@"` does."""
     if len(words) < 5 or not _has_parameters_of_script(words):
         return False
     container.charge_search(words[2])
@@ -226,7 +226,7 @@ def starts_ray(container: Container) -> bool:
 def may_start_ray(container: Container, *, is_of_group: bool) -> bool:
     """Return whether a container names a Ray cluster, starts Ray, or runs a script that may start Ray.
 
-    In a pod of a group, any script that runs before the server may join the pods.
+    In a pod of a group, any script file may join the pods to a Ray cluster.
     """
     if _RAY_ADDRESS in container.environment.names:
         return True
@@ -258,7 +258,7 @@ def release_of_image(image: str) -> tuple[int, int, int] | None:
 
 
 def release_of_vllm(container: Container) -> tuple[int, int, int] | None:
-    """Return the release of vLLM in one of the project's own images; None if the release is not known."""
+    """Return the release of vLLM in an image that the vLLM project publishes; None if the release is not known."""
     container.charge_search(container.image)
     return release_of_image(container.image) if _VLLM_IMAGES.fullmatch(image_name(container.image)) else None
 

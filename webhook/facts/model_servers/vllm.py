@@ -1,8 +1,8 @@
 """vLLM: the processes that its arguments start, and the arguments that it refuses.
 
-Each data parallel rank has tensor times pipeline times prefill context parallel workers, with a GPU each. Without a
-local size all data parallel ranks start in one pod. Ray places workers in any pod of the Ray cluster. If the command
-line names a configuration file and no sizes, the sizes are not known.
+Each data parallel rank has tensor times pipeline times prefill context parallel workers, with a GPU each. Without
+--data-parallel-size-local, all data parallel ranks start in one pod. Ray places workers in any pod of the Ray
+cluster. If the command line names a configuration file and no sizes, the sizes are not known.
 
 Source: vllm-project/vllm vllm/config/parallel.py@00193b82 __post_init__; vllm/engine/arg_utils.py create_engine_config;
 vllm/v1/executor/ray_utils.py@0057add1.
@@ -27,7 +27,7 @@ _EXCLUDING: Final = (
 """The meanings of flags that vLLM refuses together with some other flags."""
 _Release: TypeAlias = tuple[int, int, int]
 _PREFILL_WITH_DATA: Final[_Release] = (0, 32, 0)
-"""A release that accepts prefill context ranks beside data parallel ranks; earlier ones refuse them."""
+"""Releases before this one refuse prefill context ranks together with data parallel ranks."""
 _LOCAL_BACKENDS: Final = frozenset(("", "mp", "uni"))
 _CPU: Final = re.compile(r"(?i)(^|[-/:_])cpu([-/:_.]|$)")
 _REMOVE: Final = "remove it"
@@ -40,8 +40,8 @@ def processes_of_vllm(server: StartedServer, *, joins_ray: bool = False, vendor:
 
     Args:
         server: the started server.
-        joins_ray: whether its pod is part of a Ray cluster of several pods.
-        vendor: of its GPUs.
+        joins_ray: whether the pod of the server is part of a Ray cluster of several pods.
+        vendor: the vendor of the container's GPUs: `nvidia`, `amd` or "".
     """
     arguments = server.arguments
     if arguments.has("omni"):
@@ -99,11 +99,11 @@ def _words_for_sizes(tensor: int, pipeline: int, context: int) -> str:
 
 
 def _processes_by_ray(server: StartedServer, world: int, *, joins_ray: bool, is_named: bool) -> ServerProcesses:
-    """Return the workers that Ray places, on the GPUs of this container if no other pod joins."""
+    """Return the workers that Ray places: on GPUs of this container if no other pod joins the Ray cluster."""
     arguments = server.arguments
     is_alone = (
         is_named and not joins_ray and not arguments.has("data") and "RAY_ADDRESS" not in server.variables
-    )  # the variables of a script count too
+    )  # server.variables includes variables that a script sets
     return ServerProcesses(
         here=world if is_alone else None,
         total=world if is_named and not arguments.has("data") else None,
@@ -126,7 +126,7 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
 
     Args:
         server: the started server.
-        release: of vLLM, None if it is not known.
+        release: the release of vLLM; None if the release is not known.
     """
     arguments = server.arguments
     if arguments.is_open or arguments.has("config"):
@@ -134,7 +134,7 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
     number, text = arguments.number, arguments.text
     for name, option in (("tensor", "--tensor-parallel-size"), ("pipeline", "--pipeline-parallel-size")):
         if number(name) == 0:
-            yield f"vLLM refuses {option} 0 because it starts at least one worker", f"set {option} 1 or more"
+            yield f"vLLM refuses {option} 0 because vLLM starts at least one worker", f"set {option} 1 or more"
     if memory := arguments.refused_fraction("memory"):
         yield (
             f"vLLM refuses --gpu-memory-utilization {memory} because the value must be above 0 and at most 1",
@@ -228,7 +228,7 @@ def _refusals_of_several_nodes(
     if None not in sizes:
         tensor, pipeline, data, context = (size or 0 for size in sizes)
         total = tensor * pipeline * data
-        if total % nodes and (total * context) % nodes:  # older releases leave prefill context ranks out
+        if total % nodes and (total * context) % nodes:  # older releases do not count prefill context ranks
             product = f"tensor {tensor} times pipeline {pipeline} times data {data}"
             message = f"vLLM refuses --nnodes {nodes} because {nodes} does not divide its {total} workers ({product})"
             yield message, f"set sizes whose product is a multiple of {nodes}"

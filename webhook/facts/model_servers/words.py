@@ -28,7 +28,7 @@ JOINED_FLAG: Final = MODEL_SERVER.rule(
 NOT_EXPANDED: Final = MODEL_SERVER.rule(
     "model-server/not-expanded",
     title="A variable is written where nothing expands it",
-    why="Kubernetes expands only $(NAME) of a variable that the container has. The server gets the text itself.",
+    why="Kubernetes expands only $(NAME), if the container has the variable. Other text reaches the server unchanged.",
     refused_by="the server, when it starts",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
 )
@@ -56,7 +56,7 @@ COMMAND_TWICE: Final = MODEL_SERVER.rule(
 UNKNOWN_FLAG: Final = MODEL_SERVER.rule(
     "model-server/unknown-flag",
     title="A model server does not know a flag",
-    why="The server ends with the list of its flags, before it loads a model.",
+    why="The server prints its flags and exits before it loads a model.",
     source="vllm-project/vllm vllm/engine/arg_utils.py; PyPI sglang 0.5.23 sglang/srt/server_args.py",
     level="advice",
     fails="start",
@@ -118,7 +118,7 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
         items = f"two items, {flag} and {_cut(value.strip().lstrip('= '))}, or use ="
         fix = "write each flag and each value as a separate item" if has_more else f"write {items}"
         yield _problem_of_joined_words(path, message, fix, flag)
-    if not (server.is_in_script or "$" in container.image):
+    if not (server.is_in_script or "$" in container.image):  # with `$` in the image the file is a template
         yield from _check_unexpanded(container, path)
     for name, meant in server.arguments.mistaken.items():
         message = f"{server.name} does not know the flag {name}"
@@ -184,9 +184,7 @@ def _check_repeated_entrypoint(container: Container, server: StartedServer, path
 
 
 def _check_unexpanded(container: Container, path: FieldPath) -> Iterator[Problem]:
-    """Report the first shell variable that the server would get as text, and the number of further variables. If an
-    image contains `$`, the file is a template, so its variables are not reported.
-    """
+    """Report the first shell variable that the server would get as text, and the number of further variables."""
     if not (container.mentions("$") or container.mentions("`")):
         return
     unexpanded: list[tuple[str, str]] = []
