@@ -32,7 +32,7 @@ WORDS = {
     "cannot be set for an Ephemeral Container": ("an ephemeral container cannot", "because an ephemeral container"),
     "must be a standard resource": "must be a resource of Kubernetes",
     "must be equal to": "must equal the limit",
-    "Limit must be set": "has no limit, and Kubernetes requires one",
+    "Limit must be set": "has no limit, and Kubernetes requires a limit",
     "must be an integer": "must be a whole number",
     "doesn't follow extended resource name standard": "cannot be the name of a resource because it",
     "qualified name": "cannot be the name of a resource because it",

@@ -1,5 +1,4 @@
-"""The offers of nodes for pods with devices: resources, labels, taints, shares of GPUs, and nodes that Karpenter may
-add.
+"""What nodes offer to pods with devices: resources, labels, taints, shares of GPUs, and nodes that Karpenter may add.
 
 The package does not look at queues or quota.
 """

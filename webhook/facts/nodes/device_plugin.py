@@ -1,9 +1,9 @@
 """The configuration and the release of NVIDIA's device plugin, and node labels that name an absent configuration.
 
-A label of a node names the configuration of the plugin on this node, which is a key of a ConfigMap. No object shows
-which ConfigMap the plugin reads. Another label names the MIG profile of the node. From release 26.3 of the GPU
-operator on, the MIG manager makes the profiles from the hardware unless a ClusterPolicy names a ConfigMap. So a
-profile is reported only if a ClusterPolicy names a ConfigMap and the ConfigMap lacks the profile.
+A label of a node names a key of a ConfigMap: the configuration of the plugin on this node. No object shows which
+ConfigMap the plugin reads. Another label names the MIG profile of the node. From release 26.3 of the GPU operator on,
+the MIG manager derives the profiles from the hardware unless a ClusterPolicy names a ConfigMap. So a profile is
+reported only if a ClusterPolicy names a ConfigMap and the ConfigMap lacks the profile.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and cmd/config-manager/main.go; NVIDIA/gpu-operator@a22dbf671
 values.yaml for the releases of the operator, and assets/state-mig-manager.
@@ -31,7 +31,7 @@ from webhook.yamltext import yamlfile
 CONFIG: Final = DEVICE_PLUGIN.rule(
     "device-plugin/config",
     title="A node names a configuration of the device plugin that does not exist",
-    why="The config-manager ends with an error, so the plugin keeps its configuration or offers no GPUs.",
+    why="The config-manager exits with an error, so the plugin keeps its old configuration or offers no GPUs.",
     level="advice",
 )
 MIG_CONFIG: Final = DEVICE_PLUGIN.rule(
@@ -41,7 +41,8 @@ MIG_CONFIG: Final = DEVICE_PLUGIN.rule(
     source="NVIDIA/gpu-operator@a22dbf671 assets/state-mig-manager",
 )
 CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"
-MPS_RELAXED: Final[Release] = (0, 20)  # failRequestsGreaterThanOne: false is honoured for MPS
+MPS_RELAXED: Final[Release] = (0, 20)
+"""The first release of the device plugin that honours `failRequestsGreaterThanOne: false` for MPS."""
 _IMAGE: Final = "k8s-device-plugin"
 _OPERATOR: Final = "gpu-operator"
 _OF_OPERATOR: Final[Mapping[Release, Release]] = {
@@ -52,17 +53,19 @@ _OF_OPERATOR: Final[Mapping[Release, Release]] = {
     (26, 7): (0, 20),
 }
 _SECONDS_A_CHARACTER: Final = 1e-5
-"""The time that YAML needs for a character."""
+"""Seconds to parse a character of YAML."""
 _MIG_LABEL: Final = "nvidia.com/mig.config"
 _MIG_KEY: Final = "config.yaml"
 _GENERATED: Final = ("", "default-mig-parted-config")
 _VERSION: Final = "version: v1"
 _MARKS: Final = frozenset(("sharing", "flags", "resources"))
-"""The keys of a configuration of the device plugin; it has at least one of them."""
+"""A configuration of the device plugin has at least one of these keys."""
 
 
 def plugin_release(view: ClusterView) -> Release | None:
-    """Return the release of the device plugin, from the image of its DaemonSet or of the GPU operator."""
+    """Return the release of the device plugin, from the image of its DaemonSet or of the GPU operator; None if the
+    release is not known.
+    """
     return view.once(plugin_release, lambda: _plugin_release(view))
 
 
@@ -89,7 +92,7 @@ def _images_of_daemon_sets(view: ClusterView) -> Iterator[str]:
 
 
 def plugin_configuration(offer: NodeOffer, view: ClusterView) -> PluginConfiguration | None:
-    """Return the configuration of the plugin on a node, None if it is not known."""
+    """Return the configuration of the plugin on a node; None if the configuration is not known."""
     name = offer.labels.get(CONFIG_LABEL, "")
     texts = [each.data[name] for each in all_config_maps(view) if name in each.data] if name else []
     return parse_configuration(texts[0], view) if len(texts) == 1 else None
@@ -101,7 +104,7 @@ def all_config_maps(view: ClusterView) -> Items[ConfigMap]:
 
 
 def parse_configuration(text: str, view: ClusterView) -> PluginConfiguration | None:
-    """Return a configuration in YAML, None if it cannot be read."""
+    """Return a configuration that is written in YAML; None for invalid YAML."""
     view.deadline.require_time_for_call(len(text) * _SECONDS_A_CHARACTER)
     try:
         documents = yamlfile.load(text)
@@ -122,18 +125,16 @@ def check_node_labels(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[Problem]:
-    """Report a name that is not a key of the only ConfigMap with configurations of the plugin."""
+    """Report a name that is not a key of the ConfigMap with configurations of the plugin, if only one exists."""
     known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
     if len(known) == 1 and name not in known[0].data:
         message = f"is not a key of ConfigMap `{known[0].name}`, whose keys are {either(known[0].data)}"
         path = node.metadata.path("labels", CONFIG_LABEL)
-        yield CONFIG.problem(path, message, "name one of its keys, or add the key", name)
+        yield CONFIG.problem(path, message, "name one of these keys, or add the key", name)
 
 
 def _has_plugin_configurations(config_map: ConfigMap) -> bool:
-    """Return whether the values of a ConfigMap are configurations of the device plugin: each has version v1 and a key
-    of _MARKS.
-    """
+    """Return whether all values of a ConfigMap look like configurations of the device plugin."""
     texts = config_map.data.values()
     is_known = (_VERSION in text and any(f"{key}:" in text for key in _MARKS) for text in texts)
     return bool(texts) and all(is_known)
@@ -148,4 +149,4 @@ def _check_mig_config(node: Node, name: str, view: ClusterView) -> Iterator[Prob
         if parsed is not None and parsed.mig_configs and name not in parsed.mig_configs:
             message = f"is not a profile of ConfigMap `{own}`, whose profiles are {either(parsed.mig_configs)}"
             path = node.metadata.path("labels", _MIG_LABEL)
-            yield MIG_CONFIG.problem(path, message, "name one of its profiles, or add the profile", name)
+            yield MIG_CONFIG.problem(path, message, "name one of these profiles, or add the profile", name)

@@ -1,9 +1,10 @@
-"""Finds pods that no node can take: no node has their devices, labels, CPUs and memory, or they do not tolerate taints.
+"""Finds pods that fit no node. The nodes lack devices, labels, CPUs or memory, or have taints that the pods do not
+tolerate.
 
 The devices of nodes are known only in a view of a whole cluster. If an autoscaler may add nodes, it is not known
-whether a pod that fits no current node waits for ever; NodePools of Karpenter are judged one by one (node_pools.py).
-Nodes count as empty. Taints about a node's health and cordons are temporary, so they are left out. Nodes may offer
-the requested device under another name, because of sharing, MIG, partitions or a changed name.
+whether a pod that fits no current node waits for ever; node_pools.py compares the pod with each NodePool of Karpenter.
+Nodes count as empty. Cordons and taints about the health of a node are temporary and are not counted. With sharing, MIG
+or partitions, or after a change of names, nodes may offer the requested device under another name.
 
 Sources of the names: NVIDIA/k8s-device-plugin@1b826acc6 api/config/v1 and internal/lm; ROCm/k8s-device-plugin@ed764684;
 https://docs.aws.amazon.com/eks/latest/userguide/eks-neuron.html.
@@ -33,7 +34,7 @@ from webhook.typed.cluster_objects import Node
 OFFERED: Final = NODE_DEVICES.rule(
     "node-devices/offered",
     title="No node has the device that the pod requests",
-    why="The pods stay Pending until a node with such devices joins.",
+    why="The pods stay Pending until a node with these devices joins.",
     function="fitsRequest",
 )
 LARGEST_NODE: Final = NODE_DEVICES.rule(
@@ -62,19 +63,19 @@ LABELS: Final = NODE_DEVICES.rule(
 )
 TAINTS: Final = NODE_DEVICES.rule(
     "node-devices/taints",
-    title="A pod does not tolerate the taints of the nodes with its devices",
+    title="A pod does not tolerate the taints of the nodes with the devices that it requests",
     why="The scheduler places no pod on a node with a taint that the pod does not tolerate.",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go",
     function="Filter",
 )
 TOGETHER: Final = NODE_DEVICES.rule(
     "node-devices/together",
-    title="No node has the labels and the devices of a pod together",
-    why="The nodes that a pod may run on have less than the pod requests, so the pod stays Pending.",
+    title="No node has both the labels and the devices that a pod requires",
+    why="The nodes with the labels have fewer devices than the pod requests, so the pod stays Pending.",
     function="fitsRequest",
 )
 SHARED_SUFFIX: Final = "-SHARED"
-"""The suffix of GPU Feature Discovery in the product of GPUs that are shared under their own resource name."""
+"""GPU Feature Discovery appends this to the product of GPUs that are shared under their usual resource name."""
 _MOST_VALUES: Final = 4
 _WITH_DEVICES: Final = {
     "cpu-and-memory": " with the CPUs and memory of a pod",
@@ -82,7 +83,7 @@ _WITH_DEVICES: Final = {
     "taints": " with taints that a pod tolerates",
     "together": " with the labels that a pod requires",
 }
-"""The part of a message about the demand, other than devices, that no node meets; by the name of the rule."""
+"""By the name of the rule: what no node has besides the devices, for messages."""
 _GPU: Final = "nvidia.com/gpu"
 _SLICE: Final = "nvidia.com/mig-"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
@@ -94,11 +95,13 @@ _SHARED: Final = ".shared"
 _MONITOR: Final = "monitor"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _INVALID: Final = "-MIG-INVALID"
-"""The suffix of GPU Feature Discovery if the strategy is single, but the node has no slices or has different slices."""
+"""GPU Feature Discovery appends this to the product if the MIG strategy is single, but the node has no slices or slices
+of several profiles.
+"""
 
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems that keep pods from all nodes of a whole cluster; node_pools.py compares with NodePools."""
+    """Yield the problems that keep pods from all nodes of a cluster; node_pools.py compares pods with NodePools."""
     for each in subject.once(pods_and_nodes):
         if not each.fits_a_node:
             problems: Iterable[Problem] = _problems_of_pods(each)
@@ -110,7 +113,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
 
 
 def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) -> Problem:
-    """Return the problem as not checked, because nodes may be added."""
+    """Return the problem as not checked, because the cluster may get nodes that fit."""
     amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
     suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
     missing = MissingObject(
@@ -120,8 +123,8 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
 
 
 def _problems_of_pods(each: PodsAndNodes) -> Iterator[Problem]:
-    """Yield why no node fits one of the pods: first resources that all nodes lack, then requirements that no node
-    meets together.
+    """Yield why no node fits the pods: resources that all nodes lack, or otherwise requirements that no node meets
+    together.
     """
     lacking = [*_check_devices(each)]
     if lacking:
@@ -150,11 +153,11 @@ def _check_devices(each: PodsAndNodes) -> Iterator[Problem]:
 
 
 def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
-    """Return the problem of CPUs or memory that no node with the pod's devices has."""
+    """Return the problem of pods that request more CPUs or memory than the nodes with the devices have."""
     wanted, needs = each.needs.ordinary, each.needs
     fitting = [offer for offer in each.offers if needs.has_devices(offer)]
     if not fitting:
-        message = f"requests {_devices_as_text(needs)} for one pod, and no node has them together, so no node fits"
+        message = f"requests {_devices_as_text(needs)} for one pod, but no node has all of these, so no node fits"
         return _together_problem(each, message)
     most = {name: max((offer.amounts.get(name, 0) for offer in fitting), default=0) for name in wanted}
     above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
@@ -176,7 +179,7 @@ def _devices_as_text(needs: PodNeeds) -> str:
 
 
 def _placement_problem(each: PodsAndNodes) -> Problem:
-    """Return the problem of labels, of taints, or of devices that only other nodes have."""
+    """Return the problem of labels, of taints, or of devices that the selected nodes lack."""
     needs, files = each.needs, _files_of_nodes(each.view)
     selected = [offer for offer in each.offers if needs.has_labels(offer)]
     if not selected:
@@ -195,14 +198,14 @@ def _placement_problem(each: PodsAndNodes) -> Problem:
     offer = (tolerated or selected)[0]
     had = " and ".join(f"{offer.amounts.get(name, 0)} `{name}`" for name in needs.devices)
     message = (
-        f"requests {_devices_as_text(needs)} for one pod, but the nodes that it may run on have less{files}: node "
+        f"requests {_devices_as_text(needs)} for one pod, but the nodes that it selects have less{files}: node "
         f"{offer.name} has {had}"
     )
     return _together_problem(each, message)
 
 
 def _together_problem(each: PodsAndNodes, message: str) -> Problem:
-    fix = "select nodes that have what a pod requests, or request what the selected nodes have"
+    fix = "select nodes with the requested devices, or request what the selected nodes have"
     return TOGETHER.problem(path_as_text(each.pods.podset.path), message, fix)
 
 
@@ -260,7 +263,7 @@ def _unmet_requirement(each: PodsAndNodes) -> Requirement | None:
 
 
 def _shared_product_of_affinity(each: PodsAndNodes) -> tuple[str, str] | None:
-    """Return a label of required affinity with a value that nodes have only with the suffix for shared GPUs."""
+    """Return a label and a value of required affinity that nodes have only with the suffix for shared GPUs."""
     for term in each.needs.spec.required_node_terms():
         for wanted in term.match_expressions:
             known = {offer.labels.get(wanted.key, "") for offer in each.offers}
@@ -276,17 +279,19 @@ def _first_values(values: Iterable[str]) -> str:
 
 
 def _files_of_nodes(view: ClusterView) -> str:
-    """Return the files of the nodes that are counted, if they come from files."""
+    """Return the files with the counted nodes, for messages; "" for nodes of a live cluster."""
     origins = view.files_of_objects_as_text(view.list_visible_json(Node.gvk))
     return f" (nodes{origins})" if origins else ""
 
 
 def fix_for_resource(name: str, offers: Sequence[NodeOffer]) -> str:
-    """Return the fix for a resource that no node has: the name by which a node offers the device, if it is known."""
+    """Return the fix for a resource that no node has. If a node offers the device under another name, the fix has this
+    name.
+    """
     offered = next(_names_offered_instead(name, offers), None)
     invalid = next((offer for offer in offers if offer.labels.get(_PRODUCT, "").endswith(_INVALID)), None)
     if offered is None and name == _GPU and invalid is not None:
-        return f"cut the GPUs of node {invalid.name} into slices of one profile, because its MIG strategy is single"
+        return f"divide the GPUs of node {invalid.name} into slices of one profile, because its MIG strategy is single"
     if offered is None:
         return "add nodes with this resource, or request a resource that the cluster has"
     offer, instead, reason = offered
@@ -294,11 +299,11 @@ def fix_for_resource(name: str, offers: Sequence[NodeOffer]) -> str:
 
 
 def _names_offered_instead(name: str, offers: Sequence[NodeOffer]) -> Iterator[tuple[NodeOffer, str, str]]:
-    """Yield nodes with the name under which they offer a device, and why."""
+    """Yield nodes that offer a device under another name, with this name and the reason."""
     for offer in offers:
         strategy = offer.labels.get(_STRATEGY, "")
         if offer.amounts.get(f"{name}{_SHARED}"):
-            yield offer, f"{name}{_SHARED}", " because its shares are renamed"
+            yield offer, f"{name}{_SHARED}", " because it shares GPUs under this name"
         elif name.endswith(_SHARED) and offer.amounts.get(name.removesuffix(_SHARED)):
             yield offer, name.removesuffix(_SHARED), ""
         elif name == _GPU and (slices := _offered(offer, _SLICE)):

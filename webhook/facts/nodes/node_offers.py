@@ -1,6 +1,6 @@
-"""The offers of each node, the needs of one pod, and the pods of a workload together with the nodes of a cluster.
+"""What each node offers, what one pod needs, and whether the pods of a workload fit the nodes of a cluster.
 
-Offers are read from labels, taints, annotations and allocatable.
+Offers are read from the labels, taints, annotations and `status.allocatable` of nodes.
 
 Source: k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins (noderesources, nodeaffinity, tainttoleration).
 """
@@ -53,12 +53,12 @@ NODE_LOOKUPS: Final = (
 HUGE_PAGES: Final = ("hugepages-2Mi", "hugepages-1Gi")
 ORDINARY: Final = ("cpu", "memory", "ephemeral-storage", *HUGE_PAGES)
 _OF_TODAY: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
-"""Prefixes of temporary taints, which controllers add and remove."""
+"""Prefixes of the keys of temporary taints, which controllers add and remove."""
 _KEPT_STATES: Final = 4
 _HAMI_NODE: Final = "hami.io/node-"
 _HAMI_IMAGE: Final = "projecthami/hami"
 _OFFER_AMOUNTS: Final = frozenset(("volcano.sh", "koordinator.sh", "aliyun.com", "tencent.com", "gpu.intel.com"))
-"""Domains of device plugins that make nodes offer amounts of memory and cores."""
+"""Domains of device plugins with which nodes offer memory and cores of cards as resources."""
 _TRANSLATED: Final = frozenset(("koordinator.sh/gpu",))
 """Resources that a webhook replaces by other resources."""
 _HOST_NAME: Final = "kubernetes.io/hostname"
@@ -66,15 +66,15 @@ _HOST_NAME: Final = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeOffer:
-    """The offers of one node.
+    """What one node offers.
 
     Args:
         name: the name of the node.
-        labels: its labels; the host name is the name of the node unless the labels set another host name.
-        annotations: its annotations.
-        taints: its taints, without temporary ones.
-        amounts: what is allocatable, in Kueue's units.
-        is_closed_today: whether it is cordoned, or has a temporary taint.
+        labels: the labels of the node; the label for the host name defaults to the name of the node.
+        annotations: the annotations of the node.
+        taints: the taints of the node, without temporary taints.
+        amounts: the allocatable amounts by resource, in Kueue's units.
+        is_closed_today: whether the node is cordoned or has a temporary taint.
     """
 
     name: str
@@ -103,7 +103,7 @@ def _offer_of_node(node: Node) -> NodeOffer:
 
 @lru_cache(maxsize=_KEPT_STATES)
 def largest_amounts(nodes: IdentityKey) -> Mapping[str, int]:
-    """Return the largest amounts of all nodes, computed once for each state of the cluster."""
+    """Return the largest amount of each resource on any node, computed once for each state of the cluster."""
     amounts: dict[str, int] = {}
     for offer in offers_of_nodes(nodes):
         for name, count in offer.amounts.items():
@@ -134,9 +134,7 @@ class PodNeeds:
 
     def tolerates_taints(self, offer: NodeOffer) -> bool:
         """Return whether the pod tolerates the taints of a node. A taint with the key of a requested resource counts
-        as tolerated.
-
-        If the admission plugin ExtendedResourceToleration is on, it adds a toleration of this taint.
+        as tolerated, because the admission plugin ExtendedResourceToleration may add the toleration.
         """
         return self.first_taint(offer) is None
 
@@ -156,11 +154,11 @@ class PodNeeds:
         )
 
     def pods_on(self, offer: NodeOffer) -> int:
-        """Return how many such pods an empty node has devices for."""
+        """Return for how many of these pods an empty node has devices."""
         return min((offer.amounts.get(name, 0) // count for name, count in self.devices.items()), default=0)
 
     def fits_today(self, offer: NodeOffer) -> bool:
-        """Return whether the pod may run on a node that is ready now, even if no admission plugin adds a toleration."""
+        """Return whether the pod fits a node that accepts pods now, if no admission plugin adds a toleration."""
         tolerates_all = first_untolerated(offer.taints, self.spec.tolerations) is None
         return not offer.is_closed_today and tolerates_all and self.fits(offer)
 
@@ -180,7 +178,7 @@ def term_matches(term: NodeSelectorTerm, offer: NodeOffer) -> bool:
 
 
 def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
-    """Return what one pod needs of its node; overhead is left out."""
+    """Return what one pod needs of a node, without overhead."""
     requests = quota_requests_of_pod(spec, requests_of_containers(spec, NamespaceLimits()), {})
     amounts = {name: thousandths_to_kueue_units(name, value) for name, value in requests.items() if value > 0}
     hidden = {name for name in amounts if hides_resource(name)} if has_hami(view) else set()
@@ -196,8 +194,8 @@ def needs_of_pod(spec: PodSpec, view: ClusterView) -> PodNeeds:
 
 
 def hides_resource(name: str) -> bool:
-    """Return whether a resource is memory, cores or percents of cards. Only HAMi's scheduler counts such a resource,
-    and no node offers it.
+    """Return whether a resource is an amount of memory, cores or percents of cards that only HAMi's scheduler counts
+    and no node offers.
     """
     domain = name.partition("/")[0]
     return domain not in _OFFER_AMOUNTS and device_of_resource_name(name).kind == "amount"
@@ -215,7 +213,7 @@ def _has_hami(view: ClusterView) -> bool:
 
 
 def images_of_deployments(view: ClusterView) -> tuple[str, ...]:
-    """Return the images of all Deployments of files; a live view does not hold these."""
+    """Return the images of all Deployments in files; a live view has no Deployments."""
     return view.once(images_of_deployments, lambda: tuple(_images_of_deployments(view)))
 
 
@@ -225,9 +223,7 @@ def _images_of_deployments(view: ClusterView) -> Iterator[str]:
 
 
 def is_offered_by_device_plugin(name: str, view: ClusterView) -> bool:
-    """Return whether a device plugin must offer a resource: it is neither a resource of Kubernetes nor of a
-    DeviceClass.
-    """
+    """Return whether a device plugin must offer a resource. Kubernetes and DeviceClasses offer the other resources."""
     domain = name.rpartition("/")[0]
     if (
         name in _TRANSLATED
@@ -241,12 +237,12 @@ def is_offered_by_device_plugin(name: str, view: ClusterView) -> bool:
 
 
 def _names_of_device_classes(view: ClusterView) -> frozenset[str]:
-    """Return the extended resources of DeviceClasses (KEP-5004)."""
+    """Return the names of the extended resources of DeviceClasses (KEP-5004)."""
     return frozenset(each.spec.extended_resource_name for each in view.list_visible(DeviceClass))
 
 
 def known_offers(view: ClusterView) -> Items[NodeOffer]:
-    """Return the offers of the nodes that a message may name and that are known."""
+    """Return what the known nodes offer that messages may name."""
     return Items(offers_of_nodes(IdentityKey(view.list_visible_json(Node.gvk))), view.deadline)
 
 
@@ -256,8 +252,8 @@ class PodsAndNodes:
 
     Args:
         pods: the pods.
-        needs: what one of them needs of its node.
-        offers: what all nodes offer.
+        needs: what one of the pods needs of a node.
+        offers: what each node offers.
         view: the cluster.
     """
 
@@ -273,7 +269,7 @@ class PodsAndNodes:
 
     @cached_property
     def fits_a_node_today(self) -> bool:
-        """Return whether one of the pods fits a node that is ready now, when the node is empty."""
+        """Return whether one of the pods fits a node that accepts pods now, when the node is empty."""
         return any(map(self.needs.fits_today, self.offers))
 
     @cached_property
@@ -283,13 +279,13 @@ class PodsAndNodes:
 
 
 def pods_and_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
-    """Return the pods with extended resources, () if not all nodes are known; call it through `Subject.once`."""
+    """Return the pods with extended resources; () if not all nodes are known. Call it through `Subject.once`."""
     return subject.once(pods_and_listed_nodes) if subject.cluster_view().is_whole(Node.gvk) else ()
 
 
 def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
-    """Return the pods with extended resources, and the listed nodes; () if the amounts of a pod are unknown; call it
-    through `Subject.once`.
+    """Return the pods with extended resources, with the listed nodes; () without nodes, or if the resources of a node
+    are unknown. Call it through `Subject.once`.
     """
     view = subject.cluster_view()
     using = tuple(pods_with_extended_resources(subject))
@@ -301,7 +297,9 @@ def pods_and_listed_nodes(subject: Subject) -> tuple[PodsAndNodes, ...]:
 
 
 def _has_only_node_pools(view: ClusterView) -> bool:
-    """Return whether a whole cluster has NodePools and no node. Without both, its nodes were probably left out."""
+    """Return whether a view of a whole cluster has NodePools. A view with neither nodes nor NodePools probably lacks
+    the nodes of the cluster.
+    """
     return view.is_whole(Node.gvk) and bool(view.list_visible_json(NodePool.gvk))
 
 

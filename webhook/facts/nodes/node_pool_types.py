@@ -1,7 +1,7 @@
 """The instance types that a NodePool of AWS allows for a pod, by the requirements of the NodePool and of the pod.
 
 Numbers in requirements limit the resources of a node of any type: a node with instance-gpu-count below 8 has at most
-7 GPUs. A requirement that lists instance types counts only if the table has all of them.
+7 GPUs. A requirement that lists instance types or families counts only if aws_instances.yaml has all of these.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirement.go; aws/karpenter-provider-aws@1d927085d
 pkg/providers/instancetype/types.go for the labels of AWS.
@@ -32,7 +32,9 @@ _NUMBERS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
     f"{AWS}/instance-cpu": (("cpu",), 1000),
     f"{AWS}/instance-memory": (("memory",), 1 << 20),
 }
-"""Labels with an amount of a node: the resources that the amount bounds, and the size of its unit in Kueue's units."""
+"""By label: the resources that a number in a requirement of the label limits, and the unit of the number in Kueue's
+units.
+"""
 _CLOSED: Final = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 """Operators that only Karpenter has, with the equivalent operator of Kubernetes and the change of the number."""
 _TYPES: Final = Path(__file__).with_name("aws_instances.yaml")
@@ -40,7 +42,7 @@ _TYPES: Final = Path(__file__).with_name("aws_instances.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A requirement of a label, of a pod or of a NodePool."""
+    """What a pod or a NodePool requires of one label."""
 
     key: str
     operator: str
@@ -59,7 +61,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The most, or the least, that a node has of some resources, by one requirement."""
+    """The largest or smallest amount that one requirement allows a node to have of some resources."""
 
     names: tuple[str, ...]
     amount: int
@@ -68,7 +70,7 @@ class Bound:
 
 
 def single_value(key: str, value: str) -> Requirement:
-    """Return the requirement of a nodeSelector."""
+    """Return the requirement of one label of a nodeSelector."""
     return Requirement(key, "In", (value,))
 
 
@@ -88,7 +90,7 @@ def meets(value: str, requirement: Requirement) -> bool:
 
 
 def requirements_of_pod(needs: PodNeeds) -> Iterator[list[Requirement]]:
-    """Yield the requirements of a pod on labels: nodeSelector, together with each term of required affinity."""
+    """Yield what a pod requires of labels, once for each term of required affinity; nodeSelector is a part of each."""
     selected = [single_value(key, value) for key, value in needs.spec.node_selector.items()]
     terms = [[read_requirement(each) for each in term.match_expressions] for term in needs.spec.required_node_terms()]
     yield from ([*selected, *term] for term in terms or ([],))
@@ -100,12 +102,12 @@ def requirements_of_pool(pool: NodePool) -> list[Requirement]:
 
 
 def is_of_aws(pool: NodePool) -> bool:
-    """Return whether the provider of AWS makes the nodes of a NodePool."""
+    """Return whether Karpenter's provider for AWS creates the nodes of a NodePool."""
     return pool.spec.template.spec.node_class_ref.group == AWS
 
 
 def bounds_of_requirements(requirements: Iterable[Requirement]) -> Iterator[Bound]:
-    """Yield how much a node has at most and at least, by requirements with numbers."""
+    """Yield the largest and smallest amounts of a node that requirements with numbers allow."""
     for each in requirements:
         if each.key not in _NUMBERS or not each.values or not all(map(_is_number, each.values)):
             continue
@@ -121,7 +123,7 @@ def _is_number(text: str) -> bool:
 
 
 def known_types(pool: NodePool, of_pod: Sequence[Requirement]) -> tuple[NodeOffer, ...] | None:
-    """Return the instance types that a NodePool and a pod allow, None if the table may lack an allowed type."""
+    """Return the instance types that a NodePool and a pod allow; None if the table of types may lack one of these."""
     if not is_of_aws(pool):
         return None
     known, requirements = aws_instance_types(), [*requirements_of_pool(pool), *of_pod]

@@ -1,8 +1,8 @@
-"""Whether Karpenter may add a node for a pod: its NodePools with their labels, taints, instance types and limits.
+"""Whether Karpenter may add a node for a pod: NodePools with their labels, taints, instance types and limits.
 
-A pod that fits no current node waits for ever only if NodePools are the only source of nodes, and each excludes the
-pod. Unknown properties of a NodePool count as matching. Karpenter relaxes the preferences of pods, so preferences
-rule nothing out.
+A pod that fits no current node waits for ever only if NodePools are the only source of nodes, and every NodePool
+excludes the pod. Unknown properties of a NodePool count as matching. Preferences of pods are not compared, because
+Karpenter drops preferences that it cannot meet.
 
 Source: kubernetes-sigs/karpenter@226646810 pkg/scheduling/requirements.go Compatible, nodeclaim.go CanAdd,
 scheduler.go filterByRemainingResources; aws/karpenter-provider-aws@1d927085d for the labels and types of AWS.
@@ -47,7 +47,7 @@ from webhook.typed.pods import SelectorRequirement
 
 LABELS: Final = NODE_POOL.rule(
     "node-pool/labels",
-    title="No node and no NodePool has the labels that a pod requires",
+    title="Neither a node nor a NodePool has the labels that a pod requires",
     why="Karpenter adds no node for the pod, so the pod stays Pending.",
     function="Compatible",
 )
@@ -74,7 +74,7 @@ LIMITS: Final = NODE_POOL.rule(
 CLASS: Final = NODE_POOL.rule(
     "node-pool/node-class",
     title="A NodePool names a node class that does not exist",
-    why="Karpenter ignores the NodePool, so it adds no node for the pod.",
+    why="Karpenter ignores the NodePool and adds no node for the pod.",
     source="kubernetes-sigs/karpenter@226646810 pkg/controllers/nodepool/readiness/controller.go",
 )
 
@@ -92,12 +92,14 @@ _WELL_KNOWN: Final = frozenset(
 """Labels that a NodePool may leave undefined, because the node gets them from its instance type and zone."""
 _TRAINING_OPERATOR: Final = "kubeflow.org"
 _NODES: Final = "nodes"
-"""A name in `limits` of a NodePool that is not a resource of pods."""
+"""In `limits` of a NodePool, the number of nodes."""
 _MOST_NAMED: Final = 3
 
 
 def known_node_pools(view: ClusterView) -> Items[NodePool] | None:
-    """Return the NodePools of a whole cluster, None if they are not known or a NodeOverlay may change their types."""
+    """Return the NodePools of a whole cluster; None if the NodePools are not known, or if a NodeOverlay may change
+    their instance types.
+    """
     return view.once(known_node_pools, lambda: _known_node_pools(view))
 
 
@@ -110,8 +112,11 @@ def _known_node_pools(view: ClusterView) -> Items[NodePool] | None:
 
 @dataclass(frozen=True, slots=True)
 class NewNodes:
-    """What may add a node for a pod that fits no current node: a source, or else NodePools, each with the reason why
-    it rules the pod out.
+    """What may add a node for a pod that fits no current node.
+
+    Args:
+        source: what may add a node; "" if only NodePools add nodes and all of these exclude the pod.
+        excluded: for each NodePool, why it adds no node for the pod.
     """
 
     source: str = ""
@@ -119,7 +124,7 @@ class NewNodes:
 
 
 def judge_new_nodes(each: PodsAndNodes) -> NewNodes | None:
-    """Return what may add a node for a pod, None if nothing adds any."""
+    """Return what may add a node for a pod; None if nothing adds nodes."""
     pools = known_node_pools(each.view)
     if pools is None and (named := next(iter(each.view.list_visible(NodePool)), None)) is not None:
         return NewNodes(f"NodePool {named.name}")  # a NodeOverlay may change its instance types
@@ -163,7 +168,7 @@ def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Pr
 
 
 def exclusion_of_pod(needs: PodNeeds, pool: NodePool, view: ClusterView) -> Problem | None:
-    """Return the problem of one NodePool that adds no node for a pod, without its path; None if it may add a node."""
+    """Return why a NodePool adds no node for a pod, as a problem without a path; None if the NodePool may add one."""
     checks = (_excluded_by_class(pool, view), _excluded_by_replicas(pool), _excluded_by_labels(needs, pool))
     for excluded in (*checks, _excluded_by_taints(needs, pool), _excluded_by_limits(needs, pool)):
         if excluded is not None:
@@ -179,7 +184,7 @@ def _excluded_by_class(pool: NodePool, view: ClusterView) -> Problem | None:
     try:
         if view.cluster.get(kind, "", reference.name) is not None:
             return None
-    except LookupFailed:  # a live view does not hold classes of nodes
+    except LookupFailed:  # a live view has no node classes
         return None
     name = f"{reference.kind} {reference.name}"
     reason = f"NodePool {pool.name} names {name}, which does not exist (Karpenter ignores the NodePool)"
@@ -194,7 +199,7 @@ def _excluded_by_replicas(pool: NodePool) -> Problem | None:
 
 
 def _excluded_by_labels(needs: PodNeeds, pool: NodePool) -> Problem | None:
-    """Return why the labels of a NodePool rule a pod out: nodeSelector, and each term of required affinity."""
+    """Return why the labels of a NodePool exclude a pod: its nodeSelector and all terms of required affinity fail."""
     first = None
     for requirements in requirements_of_pod(needs):
         problem = next(filter(None, (_excluded_by_requirement(each, pool) for each in requirements)), None)
@@ -239,8 +244,8 @@ def _may_be_undefined(key: str, pool: NodePool) -> bool:
 
 
 def _overlaps(wanted: Requirement, label: str | None, defined: Sequence[SelectorRequirement]) -> bool:
-    """Return whether a value may meet a requirement of the pod and the requirements of a NodePool; True if this is
-    not known.
+    """Return whether some value of a label may meet both the pod's requirement and the requirements of a NodePool; True
+    if this is not known.
     """
     if wanted.operator == "DoesNotExist":
         return False
@@ -267,16 +272,14 @@ def _excluded_by_taints(needs: PodNeeds, pool: NodePool) -> Problem | None:
 def _excluded_by_limits(needs: PodNeeds, pool: NodePool) -> Problem | None:
     limits = pool.spec.limits
     if parse_amount_in_kueue_units(_NODES, limits.get(_NODES)) == 0:
-        reason = f"NodePool {pool.name} may have 0 nodes by its limits"
+        reason = f"the limits of NodePool {pool.name} allow 0 nodes"
         return _limits_problem("", reason, "raise `limits` of the NodePool")
     wanted = {**needs.devices, **needs.ordinary}
     for name, amount in wanted.items():
         most = parse_amount_in_kueue_units(name, limits.get(name))
         if most is not None and amount > most:
             shown, limit = (format_amount_in_kueue_units(name, each) for each in (amount, most))
-            reason = (
-                f"NodePool {pool.name} may have {limit} `{name}` in all by its limits, but one pod requests {shown}"
-            )
+            reason = f"the limits of NodePool {pool.name} allow {limit} `{name}` in all, but one pod requests {shown}"
             return _limits_problem("", reason, f"raise `limits` of the NodePool, or request less `{name}`")
     for bound in bounds_of_requirements(requirements_of_pool(pool)) if is_of_aws(pool) else ():
         for name in bound.names if bound.is_least else ():
@@ -303,7 +306,7 @@ def _excluded_by_types(needs: PodNeeds, pool: NodePool) -> Problem | None:
 
 
 def _excluded_by_bounds(needs: PodNeeds, pool: NodePool, of_pod: Sequence[Requirement]) -> Problem | None:
-    """Return the problem of a requirement with a number: nodes that meet it have less than the pod requests."""
+    """Return the problem of a requirement with a number, if nodes that meet it have less than the pod requests."""
     wanted = {**needs.devices, **needs.ordinary}
     of_pool = requirements_of_pool(pool)
     for requirements, who in ((of_pool, f"NodePool {pool.name} allows"), (of_pod, "the pod selects")):
@@ -363,7 +366,7 @@ def _is_within_limits(offer: NodeOffer, pool: NodePool) -> bool:
 
 def _check_limits_of_all_pods(pods: Sequence[PodsAndNodes]) -> Iterator[Problem]:
     """Report pods that run at the same time but need more than the NodePools and the nodes have together. The pods of
-    each template are checked first, and then all pods, if the same NodePools may add nodes for all of them.
+    each template are checked first. If the same NodePools may add nodes for all templates, all pods are checked too.
     """
     compatible = {each.pods.podset.path: _compatible_pools(each) for each in pods}
     of_templates = [
@@ -381,7 +384,7 @@ def _compatible_pools(each: PodsAndNodes) -> tuple[NodePool, ...]:
 
 
 def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool]) -> Iterator[Problem]:
-    """Report limits of NodePools that are below what pods request together."""
+    """Report NodePools with limits below the sum of what pods request."""
     count, view = sum(each.pods.pod_count for each in pods), pods[0].view
     if count <= 1 or not pools or 0 in (each.pods.pod_count for each in pods):
         return
@@ -389,7 +392,7 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
         return
     own = {offer.name: offer for each in pods for offer in each.fitting if _NODE_POOL not in offer.labels}
     also = f" beside {counted(len(own), 'current node')}" if own else ""
-    which = f"NodePool {', '.join(pool.name for pool in pools[:_MOST_NAMED])}{also}"
+    which = f"NodePool {', '.join(pool.name for pool in pools[:_MOST_NAMED])}"
     at = path_as_text(pods[0].pods.podset.path)
     for name in dict.fromkeys(name for each in pods for name in (*each.needs.devices, *each.needs.ordinary)):
         wanted = sum(each.pods.pod_count * _amount(each.needs, name) for each in pods)
@@ -398,17 +401,17 @@ def _problems_of_limits(pods: Sequence[PodsAndNodes], pools: Sequence[NodePool])
         if None in limits or wanted <= most:
             continue
         shown, limit = (format_amount_in_kueue_units(name, each) for each in (wanted, most))
-        message = f"{which} may have {limit} `{name}` by its limits, and the {count} pods request {shown}"
+        message = f"the limits of {which} allow {limit} `{name}`{also}, but the {count} pods request {shown}"
         fits = most // _amount(pods[0].needs, name) if len(pods) == 1 else 0
         fewer = f", or run {counted(fits, 'pod')}" if fits else ", or request less"
         yield _limits_problem(at, f"{message}, so some pods wait for ever", f"raise `limits` of the NodePool{fewer}")
         return
     if len(pods) == 1 and pods[0].needs.devices:
-        yield from _problems_of_nodes(pods[0], pools, which, own.values())
+        yield from _problems_of_nodes(pods[0], pools, (which, also), own.values())
 
 
 def _problems_of_nodes(
-    each: PodsAndNodes, pools: Sequence[NodePool], which: str, own: Iterable[NodeOffer]
+    each: PodsAndNodes, pools: Sequence[NodePool], which: tuple[str, str], own: Iterable[NodeOffer]
 ) -> Iterator[Problem]:
     """Report more pods than fit on the nodes of all NodePools, if the limits count nodes."""
     limits = [parse_amount_in_kueue_units(_NODES, pool.spec.limits.get(_NODES)) for pool in pools]
@@ -425,7 +428,7 @@ def _problems_of_nodes(
 
 
 def _most_pods_of_node(needs: PodNeeds, pool: NodePool) -> int | None:
-    """Return how many such pods fit on a node of a NodePool at most, None if its types are unknown."""
+    """Return how many of these pods at most fit a node of a NodePool; None if its instance types are unknown."""
     counts: list[int] = []
     for requirements in requirements_of_pod(needs):
         types = known_types(pool, requirements)

@@ -1,8 +1,8 @@
-"""Shares of cards under HAMi, Volcano and Koordinator: how many cards a container needs, and how much of each.
+"""Shares of GPU cards under HAMi, Volcano and Koordinator: how many cards a container needs, and how much of each card.
 
-A container gets each card at most once, and the requested memory is counted on each card. The cards of a node are
-listed in an annotation. Only HAMi's scheduler counts memory and cores of cards, and no node offers them as resources.
-So pods that HAMi's webhook ignores wait for ever.
+A container gets each card at most once, and needs the requested memory on each card. An annotation lists the cards of a
+node. With HAMi, only HAMi's scheduler counts memory and cores of cards, and no node offers these as resources. So
+pods that HAMi's webhook ignores wait for ever.
 
 Source: Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go, pkg/device/nvidia/device.go; volcano-sh/volcano@ed72c7c81
 pkg/scheduler/api/devices/nvidia/vgpu/utils.go; koordinator-sh/koordinator@a7a1b76b deviceshare/utils.go.
@@ -46,21 +46,21 @@ from webhook.typed.view import ReadingContext, Typed
 
 CARDS: Final = SHARED_GPU.rule(
     "shared-gpu/cards",
-    title="A container asks for shares of more cards than a node has",
+    title="A container requests shares of more cards than a node has",
     why="A container gets each card once, so the scheduler finds no node, and the pod stays Pending.",
     source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
     function="Fit",
 )
 CARD_MEMORY: Final = SHARED_GPU.rule(
     "shared-gpu/card-memory",
-    title="A container asks for more memory of a card than a card has",
+    title="A container requests more memory of a card than a card has",
     why="The amount is memory of each card, so no card fits, and the pod stays Pending.",
     source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
     function="Fit",
 )
 NOT_TAKEN: Final = SHARED_GPU.rule(
     "shared-gpu/hami-not-taken",
-    title="A pod asks for a share of a card, but the webhook of HAMi ignores the pod",
+    title="A pod requests a share of a card, but the webhook of HAMi ignores the pod",
     why="The scheduler looks for a resource that no node has, so the pod stays Pending.",
     source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
     function="Handle",
@@ -75,7 +75,7 @@ PRIVILEGED: Final = SHARED_GPU.rule(
 )
 CORES: Final = SHARED_GPU.rule(
     "shared-gpu/cores-above-card",
-    title="A container asks for more than 100 per cent of the cores of a card",
+    title="A container requests more than 100 per cent of the cores of a card",
     why="HAMi counts more than 100 as 100, so no other container can use the card.",
     source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
     level="advice",
@@ -83,14 +83,14 @@ CORES: Final = SHARED_GPU.rule(
 )
 PERCENT: Final = SHARED_GPU.rule(
     "shared-gpu/percent-above-card",
-    title="A container asks for more than 100 per cent of a card",
+    title="A container requests more than 100 per cent of a card",
     why="HAMi from 2.10 on refuses the pod. Earlier releases of HAMi, and Volcano, find no card that fits.",
     source="Project-HAMi/HAMi@4707fb02 pkg/device/nvidia/device.go",
     function="validateMemoryPercentage",
 )
 NODE_NAME: Final = SHARED_GPU.rule(
     "shared-gpu/hami-node-name",
-    title="A pod that names its node asks HAMi for a share of a card",
+    title="A pod with nodeName requests a share of a card from HAMi",
     why="The scheduler of HAMi chooses card and node together, so the webhook of HAMi refuses the pod.",
     source="Project-HAMi/HAMi@4707fb02 pkg/scheduler/webhook.go",
     function="Handle",
@@ -110,20 +110,20 @@ VGPU_NODE_NAME: Final = SHARED_GPU.rule(
 VGPU_SCHEDULER: Final = SHARED_GPU.rule(
     "shared-gpu/vgpu-scheduler",
     title="The default scheduler places a pod with vGPUs of Volcano",
-    why="The default scheduler counts sums of memory and chooses no card, so the pod may fail on its node.",
+    why="The default scheduler chooses no card. It counts only sums of memory, so the pod may fail on the node.",
     source="volcano-sh/volcano@ed72c7c81 pkg/scheduler/api/devices/nvidia/vgpu/utils.go",
     level="advice",
     fails="start",
 )
 KOORDINATOR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-amount",
-    title="A container asks Koordinator for whole GPUs and a part of another GPU",
+    title="A container requests whole GPUs and a part of another GPU from Koordinator",
     why="Koordinator rejects amounts above 100 that are not a multiple of 100, so the pod stays Pending.",
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
 )
 KOORDINATOR_PAIR: Final = SHARED_GPU.rule(
     "shared-gpu/koordinator-combination",
-    title="A container requests resources that Koordinator does not combine",
+    title="A container requests GPU resources that Koordinator does not combine",
     why="Koordinator accepts only some combinations of GPU resources, so the pod stays Pending.",
     source="koordinator-sh/koordinator@a7a1b76b pkg/scheduler/plugins/deviceshare/utils.go",
     function="ValidDeviceResourceCombinations",
@@ -141,7 +141,7 @@ _NAMES_OF_CARDS: Final = (
     (_HAMI_GPU, _HAMI_MEMORY, HAMI_CARDS),
     (_VOLCANO_GPU, _VOLCANO_MEMORY, VOLCANO_CARDS),
 )
-"""The resources for a number of cards and for memory of each, and the annotation with the cards of a node."""
+"""The resource for a number of cards, the resource for memory of each card, and the annotation with a node's cards."""
 _KEPT_STATES: Final = 8
 _WEBHOOK: Final = "hami.io/webhook"
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
@@ -152,13 +152,13 @@ _KOORDINATOR_MEMORY: Final = ("koordinator.sh/gpu-memory-ratio", "koordinator.sh
 _KOORDINATOR_SCHEDULER: Final = "koord-scheduler"
 _WHOLE: Final = 100
 _SHARES: Final = frozenset((_HAMI_CORES, _HAMI_PERCENT, _VOLCANO_CORES, _VOLCANO_GPU, *_KOORDINATOR))
-"""Resources that are shares of cards, or are counted by one scheduler alone."""
+"""Resources that are shares of cards, or that only one scheduler counts."""
 _MIG: Final = "mig"
 _BY_HOST_NAME: Final = "select the node by nodeSelector `kubernetes.io/hostname`"
 
 
 class RegisteredCard(Typed):
-    """A card as HAMi registers it from 2.8 on."""
+    """A card in the annotation that HAMi writes from 2.8 on."""
 
     devmem = Number()
     mode = Text()
@@ -166,7 +166,7 @@ class RegisteredCard(Typed):
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card of a node: its memory in MiB, and whether a container may have several parts of it."""
+    """A card of a node: memory in MiB, and whether a container may have several parts of the card (MIG)."""
 
     memory: int
     has_parts: bool
@@ -174,7 +174,15 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CardsOfNodes:
-    """The cards of the nodes that fit a pod, with at least one card on each node; summed up once for all containers."""
+    """The cards of the nodes that fit a pod. Each node has at least one card.
+
+    Args:
+        by_node: the cards, by the name of the node.
+        most: the largest number of cards on a node.
+        node_with_most: the name of a node with this number of cards.
+        largest: the memory of the largest card in MiB.
+        have_parts: whether a container may have several parts of some card.
+    """
 
     by_node: Mapping[str, tuple[Card, ...]]
     most: int
@@ -184,7 +192,7 @@ class CardsOfNodes:
 
     @classmethod
     def of(cls, by_node: Mapping[str, tuple[Card, ...]]) -> CardsOfNodes:
-        """Sum up the cards of nodes."""
+        """Return the cards of nodes with their largest values."""
         node, most = max(((name, len(listed)) for name, listed in by_node.items()), key=lambda pair: pair[1])
         cards = [card for listed in by_node.values() for card in listed]
         largest = max(card.memory for card in cards)
@@ -200,10 +208,16 @@ class CardsOfNodes:
 
 @dataclass(frozen=True, slots=True)
 class CardsAsked:
-    """How many cards a container asks for, how much memory of each in MiB, and the names of the resources and of the
-    annotation.
+    """The cards that a container requests.
 
-    is_counted: whether the container states the number of cards.
+    Args:
+        container: the container.
+        number: the resource for the number of cards.
+        memory_name: the resource for the memory of each card.
+        annotation: the annotation with the cards of a node.
+        count: the number of cards.
+        memory: the memory of each card in MiB; 0 without a request.
+        is_counted: whether the container requests a number of cards; otherwise the number is 1.
     """
 
     container: Container
@@ -216,7 +230,7 @@ class CardsAsked:
 
 
 def check_cards(subject: Subject) -> Iterator[Problem]:
-    """Report containers that ask for more cards, or more memory of a card, than the nodes that fit the pod have."""
+    """Report containers that request more cards, or more memory of a card, than the nodes that fit the pod have."""
     for each in subject.once(pods_and_nodes):
         is_of_volcano = _is_placed_by_volcano(each.pods.template, subject)
         asking = [asked for container in each.pods.template.spec.all_containers() for asked in _cards_asked(container)]
@@ -236,8 +250,8 @@ def check_cards(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
-    """Report pods that ask HAMi for a share but that HAMi's webhook ignores or refuses, and GPUs that HAMi does not
-    share.
+    """Report pods that request a share from HAMi but that HAMi's webhook ignores or refuses, and privileged containers
+    with GPUs, which HAMi does not share.
     """
     pods = subject.once(pods_and_nodes)
     if not pods or not has_hami(subject.cluster_view()):
@@ -250,7 +264,7 @@ def check_pods_of_hami(subject: Subject) -> Iterator[Problem]:
 
 
 def check_amounts(subject: Subject) -> Iterator[Problem]:
-    """Report amounts that a scheduler refuses or reads as another amount, whatever the nodes offer."""
+    """Report amounts that a scheduler refuses or counts as another amount; nodes are not compared."""
     for pods in pods_with_extended_resources(subject):
         yield from without_repeated_problems(_check_node_of_vgpu(pods), subject)
         for container in pods.template.spec.all_containers():
@@ -258,11 +272,11 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
             for name, amount in amounts.items() if not _SHARES.isdisjoint(amounts) else ():
                 is_of_volcano = _is_placed_by_volcano(pods.template, subject)
                 path = pods.locate(path_of_amount(container, name))
-                above_one = "ask for at most 100, or for more cards"
+                above_one = "request at most 100, or more cards"
                 if name in _KOORDINATOR and amount > _WHOLE and amount % _WHOLE:
                     message = "must be a multiple of 100 because more than 100 per cent are whole GPUs"
                     below = amount // _WHOLE * _WHOLE
-                    fix = f"ask for {below} or {below + _WHOLE}, or for at most 100"
+                    fix = f"request {below} or {below + _WHOLE}, or at most 100"
                     problem = KOORDINATOR.problem(path, message, fix, amount)
                 elif name == _HAMI_CORES and amount > _WHOLE:
                     message = "is more than the 100 per cent of one card, so it counts as 100 for gpucores"
@@ -273,7 +287,7 @@ def check_amounts(subject: Subject) -> Iterator[Problem]:
                     message = "is more than the 100 per cent of one card, so no card fits"
                     problem = PERCENT.problem(path, message, above_one, amount)
                 elif name == _VOLCANO_GPU and not is_of_volcano and _is_placed_by_default(pods.template):
-                    message = "is counted by Volcano alone, and the default scheduler places the pods"
+                    message = "is a resource that only Volcano counts, but the default scheduler places the pods"
                     problem = VGPU_SCHEDULER.problem(path, message, "set schedulerName volcano")
                 else:
                     continue
@@ -299,7 +313,7 @@ def _check_combination(container: Container, names: AbstractSet[str], pods: Devi
     message = ""
     if len(whole) > 1 or (whole and parts):
         message = f"requests {' and '.join((*whole, *parts))}, which Koordinator does not combine"
-        fix = "request only one of them"
+        fix = "request only one of these"
     elif parts == [_KOORDINATOR_CORES] and not any(name.startswith("koordinator.sh/gpu") for name in names - {*parts}):
         message = f"requests {_KOORDINATOR_CORES} without an amount of memory, which Koordinator rejects"
         fix = f"add {_KOORDINATOR_MEMORY[0]}"
@@ -309,7 +323,7 @@ def _check_combination(container: Container, names: AbstractSet[str], pods: Devi
 
 
 def _cards_asked(container: Container) -> Iterator[CardsAsked]:
-    """Yield the cards that a container asks for; few containers ask for any."""
+    """Yield the cards that a container requests from HAMi or Volcano."""
     amounts = _amounts(container)
     for number, memory_name, annotation in _NAMES_OF_CARDS:
         memory = amounts.get(memory_name, 0)
@@ -321,18 +335,18 @@ def _check_container(asked: CardsAsked, cards: CardsOfNodes, each: PodsAndNodes)
     count, memory = asked.count, asked.memory
     if cards.most < count and not cards.have_parts:
         message = (
-            f"asks for shares of {count} different cards, but no node has more than {counted(cards.most, 'card')}: "
+            f"requests shares of {count} different cards, but no node has more than {counted(cards.most, 'card')}: "
             f"node {cards.node_with_most} shares {counted(cards.most, 'card')}"
         )
         path = each.pods.locate(path_of_amount(asked.container, asked.number))
-        yield CARDS.problem(path, message, f"ask for {cards.most}", count if asked.is_counted else None)
+        yield CARDS.problem(path, message, f"request {cards.most}", count if asked.is_counted else None)
     elif memory and not cards.have_memory(memory, count, each.view.deadline):
         path = each.pods.locate(path_of_amount(asked.container, asked.memory_name))
         has = f"the largest card has {cards.largest} MiB"
         if cards.largest >= memory:
-            has = f"no node has {count} cards with as much"
-        message = f"is memory of one card in MiB, and {has}, so no card fits"
-        yield CARD_MEMORY.problem(path, message, "ask for less, or for more cards", memory)
+            has = f"no node has {count} cards with this memory"
+        message = f"is memory of one card in MiB, but {has}, so no card fits"
+        yield CARD_MEMORY.problem(path, message, "request less, or more cards", memory)
 
 
 def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
@@ -347,13 +361,13 @@ def _check_container_of_hami(container: Container, each: PodsAndNodes, subject: 
         path = each.pods.locate(path_of_amount(container, hidden))
         yield NOT_TAKEN.problem(path, message, f"{fix}, or request `{_HAMI_GPU}` alone")
     elif _HAMI_GPU in amounts and _is_privileged(container):
-        message = "a privileged container sees every GPU of the node, and HAMi does not count its GPU"
+        message = "a privileged container sees every GPU of the node, and HAMi does not count the GPU that it uses"
         path = each.pods.locate(container.path("securityContext", "privileged"))
-        yield PRIVILEGED.problem(path, message, "drop `privileged`")
+        yield PRIVILEGED.problem(path, message, "remove `privileged`")
 
 
 def _check_node_name(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Yield nodeName of pods that the webhook of HAMi changes."""
+    """Report nodeName in pods with a share of HAMi that HAMi's webhook does not ignore."""
     spec = each.pods.template.spec
     taken = (
         container
@@ -370,21 +384,21 @@ def _is_of_hami(name: str) -> bool:
 
 
 def why_hami_leaves_alone(container: Container, each: PodsAndNodes, subject: Subject) -> tuple[str, str] | None:
-    """Return why the webhook of HAMi ignores a pod, and the fix; None if it changes the pod."""
+    """Return why the webhook of HAMi ignores a pod, and the fix; None if the webhook changes the pod."""
     template = each.pods.template
     if labels_of_namespace(subject).get(_WEBHOOK) == "ignore":
         return f"namespace {subject.namespace} is labelled `{_WEBHOOK}: ignore`", "remove this label"
     if template.metadata.labels.get(_WEBHOOK) == "ignore":
         return f"the pod is labelled `{_WEBHOOK}: ignore`", "remove this label"
     if _is_privileged(container):
-        return "HAMi leaves privileged containers alone", "drop `privileged`"
+        return "HAMi ignores privileged containers", "remove `privileged`"
     if template.spec.scheduler_name not in _SCHEDULERS_OF_HAMI:
-        return f"HAMi leaves pods of scheduler `{template.spec.scheduler_name}` alone", "remove schedulerName"
+        return f"HAMi ignores pods of scheduler `{template.spec.scheduler_name}`", "remove schedulerName"
     return None
 
 
 def labels_of_namespace(subject: Subject) -> Mapping[str, str]:
-    """Return the labels of the request's namespace, none if it is not known."""
+    """Return the labels of the request's namespace; no labels if the namespace is not known."""
     view = subject.cluster_view()
     namespace = view.get_without_noting(NAMESPACE, "", subject.namespace)
     return Object.of(namespace, (), ReadingContext(subject.deadline)).metadata.labels
@@ -395,7 +409,9 @@ def _is_privileged(container: Container) -> bool:
 
 
 def _have_memory(cards: tuple[Card, ...], memory: int, count: int) -> bool:
-    """Return whether a node has `count` cards with at least `memory` MiB; a card with several parts is enough."""
+    """Return whether a node has `count` cards with at least `memory` MiB. One card that may be given in parts is
+    enough.
+    """
     fitting = [card for card in cards if card.memory >= memory]
     return len(fitting) >= count or any(card.has_parts for card in fitting)
 
@@ -409,7 +425,7 @@ def _is_placed_by_default(template: PodTemplate) -> bool:
 
 
 def _cards_of_nodes(each: PodsAndNodes, annotation: str) -> CardsOfNodes | None:
-    """Return the cards of the nodes that fit a pod, None if the annotation of a node cannot be read."""
+    """Return the cards of the nodes that fit a pod; None if no node fits, or if a node lists no cards."""
     of_all = read_cards(IdentityKey(each.view.list_visible_json(Node.gvk)), annotation)
     cards = {offer.name: of_all.get(offer.name, ()) for offer in each.fitting}
     return CardsOfNodes.of(cards) if cards and all(cards.values()) else None
@@ -422,7 +438,7 @@ def read_cards(nodes: IdentityKey, annotation: str) -> Mapping[str, tuple[Card, 
 
 
 def cards_of_node(offer: NodeOffer, annotation: str) -> tuple[Card, ...]:
-    """Return the cards that a node registers: a list in JSON from HAMi 2.8 on, or items that each end with a colon."""
+    """Return the cards in an annotation of a node: a list in JSON from HAMi 2.8 on, or items that end with a colon."""
     text = offer.annotations.get(annotation, "")
     if not text.startswith("["):
         return tuple(filter(None, (_card_of_item(item.split(","), annotation) for item in text.split(":"))))

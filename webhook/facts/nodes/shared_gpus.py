@@ -1,7 +1,7 @@
-"""Containers that ask for several shares of GPUs if a share is not a GPU: MPS, time slices, MIG slices, Intel's shares.
+"""Containers that request several shares of a GPU instead of several GPUs: by MPS, time slices, MIG slices or Intel.
 
-NVIDIA's device plugin refuses such a request after scheduling, when the kubelet allocates the devices: the pod fails,
-and its controller creates another pod. The labels of GPU Feature Discovery say what nodes share.
+With MPS, NVIDIA's device plugin refuses several shares after scheduling, when the kubelet allocates the devices. Then
+the pod fails, and its controller creates another pod. The labels of GPU Feature Discovery show how a node shares GPUs.
 
 Source: NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go ValidateRequest and internal/lm/resource.go;
 intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin.
@@ -34,7 +34,7 @@ from webhook.typed.pods import Container
 
 MPS: Final = SHARED_GPU.rule(
     "shared-gpu/mps-more-than-one",
-    title="A container asks for several shares of GPUs that MPS shares",
+    title="A container requests several shares of GPUs that MPS shares",
     why="The device plugin refuses more than one share, so each pod fails on the node (UnexpectedAdmissionError).",
     function="ValidateRequest",
     fails="start",
@@ -42,22 +42,22 @@ MPS: Final = SHARED_GPU.rule(
 )
 REFUSED: Final = SHARED_GPU.rule(
     "shared-gpu/time-slices-refused",
-    title="A container asks for several time slices, but the device plugin allows only one",
+    title="A container requests several time slices, but the device plugin allows only one",
     why="With failRequestsGreaterThanOne each pod fails on the node (UnexpectedAdmissionError).",
     function="ValidateRequest",
     fails="start",
 )
 ONE_CARD: Final = SHARED_GPU.rule(
     "shared-gpu/time-slices-of-one-card",
-    title="A container asks for several time slices of one GPU",
-    why="Time slices of one GPU are the same GPU, so the container sees one GPU and gets no more of it.",
+    title="A container requests several time slices of one GPU",
+    why="All time slices are the same GPU, so the container sees one GPU and gets no larger share.",
     level="advice",
     fails="silent",
 )
 PROCESSES: Final = SHARED_GPU.rule(
     "shared-gpu/processes-of-one-card",
     title="A launcher starts several processes on the time slices of one GPU",
-    why="The container sees one GPU, so all processes but the first find no device.",
+    why="The container sees one GPU, so only the first process finds a GPU.",
     fails="start",
 )
 MIG_PROCESSES: Final = SHARED_GPU.rule(
@@ -70,7 +70,7 @@ MIG_PROCESSES: Final = SHARED_GPU.rule(
 )
 INTEL: Final = SHARED_GPU.rule(
     "shared-gpu/intel-shares",
-    title="A container asks for several shares of GPUs of Intel",
+    title="A container requests several shares of Intel GPUs",
     why="With sharedDevNum above 1 several devices of a container may be shares of the same GPU.",
     source="intel/intel-device-plugins-for-kubernetes@94a91bc9 cmd/gpu_plugin/README.md",
     level="advice",
@@ -83,7 +83,7 @@ _INTEL: Final = ("gpu.intel.com/i915", "gpu.intel.com/xe")
 
 
 def check_shared_gpus(subject: Subject) -> Iterator[Problem]:
-    """Yield requests for several shares that get one GPU or fail."""
+    """Report requests for several shares that fail, or that give the container only one GPU."""
     for each in subject.once(pods_and_nodes):
         for container in each.pods.containers:
             for name, count in count_devices_of_container(container).items():
@@ -93,7 +93,7 @@ def check_shared_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_mig_processes(subject: Subject) -> Iterator[Problem]:
-    """Yield launchers that start several processes on MIG slices, and several slices that look like GPUs."""
+    """Advise on training containers with several MIG slices, and on MIG slices that nodes offer as GPUs."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers if any(name.startswith(_SLICE) for name in pods.devices) else ():
             slices = [(n, c) for n, c in count_devices_of_container(container).items() if n.startswith(_SLICE)]
@@ -148,13 +148,13 @@ def _check_mps(path: FieldPath, name: str, offers: Sequence[NodeOffer], view: Cl
     early = ""
     if relaxed and release is not None:
         early = (
-            f"; it honours failRequestsGreaterThanOne for mps from v0.20, and v{release_as_text(release)} is installed"
+            f" (v{release_as_text(release)}; only from v0.20 on the plugin honours failRequestsGreaterThanOne for mps)"
         )
     message = (
         f"node {offers[0].name} shares its GPUs by MPS, whose device plugin refuses more than 1 share for a container"
         f"{early}, so each pod fails on the node"
     )
-    yield MPS.problem(path, message, f"ask for `{name}: 1`, or use nodes with GPUs that are not shared")
+    yield MPS.problem(path, message, f"request `{name}: 1`, or use nodes with GPUs that are not shared")
 
 
 def _is_refusal_off(offer: NodeOffer, view: ClusterView) -> bool:
@@ -169,7 +169,7 @@ def _is_refusal_on(offer: NodeOffer, view: ClusterView) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _SeveralSlices:
-    """A container that asks for several time slices: its place, the resource, and the number."""
+    """A container that requests several time slices: the path of the amount, the resource, and the amount."""
 
     path: FieldPath
     base: str
@@ -185,21 +185,21 @@ def _check_time_slices(asked: _SeveralSlices, each: PodsAndNodes, subject: Subje
             f"node {name} shares its GPUs by time slices, and failRequestsGreaterThanOne refuses more than 1 share for "
             "a container, so each pod fails on the node"
         )
-        yield REFUSED.problem(path, message, "ask for 1, or use nodes with GPUs that are not shared")
+        yield REFUSED.problem(path, message, "request 1, or use nodes with GPUs that are not shared")
     elif all(offer.labels.get(f"{asked.base}.count") == "1" for offer in offers):
         message = f"the GPUs that node {name} offers are time slices of one card, so {asked.count} shares are 1 GPU"
         launch = cached_launch_of_container(asked.container, subject)
         if launch.by in LAUNCHERS:
             problem = f"{message}, and the processes of {launch.by} find no second GPU"
-            yield PROCESSES.problem(path, problem, "ask for 1, and start one process")
+            yield PROCESSES.problem(path, problem, "request 1, and start one process")
         else:
-            yield ONE_CARD.problem(path, message, "ask for 1 share")
+            yield ONE_CARD.problem(path, message, "request 1 share")
 
 
 def _check_intel_shares(path: FieldPath, name: str, count: int, view: ClusterView) -> Iterator[Problem]:
     for plugin in view.copy_without_missing_objects().list_typed(GpuDevicePlugin):
         shares = plugin.spec.shared_dev_num
         if shares > 1:
-            message = f"asks for {count}, but with sharedDevNum {shares} they may be shares of the same GPU"
-            yield INTEL.problem(path, message, f"ask for `{name}: 1`, or set sharedDevNum 1")
+            message = f"requests {count}, but with sharedDevNum {shares} these may be shares of the same GPU"
+            yield INTEL.problem(path, message, f"request `{name}: 1`, or set sharedDevNum 1")
             return

@@ -20,12 +20,12 @@ from webhook.rules.problem import Problem
 DIMENSIONS: Final = TPU.rule(
     "tpu/topology-dimensions",
     title="A TPU topology has the wrong number of dimensions for its accelerator",
-    why="GKE makes no node with such a topology, so the pods stay Pending.",
+    why="GKE creates no node with this topology, so the pods stay Pending.",
 )
 TOPOLOGY: Final = TPU.rule(
     "tpu/topology",
     title="A TPU topology does not exist for its accelerator",
-    why="GKE makes nodes only with the topologies of its table, so the pods stay Pending.",
+    why="GKE creates nodes only with the topologies that it lists, so the pods stay Pending.",
 )
 PODS: Final = TPU.rule(
     "tpu/pods-of-slice",
@@ -37,7 +37,7 @@ PODS: Final = TPU.rule(
 CHIPS: Final = TPU.rule(
     "tpu/chips-of-host",
     title="A pod requests more TPU chips than a host of its topology has",
-    why="A pod runs on one host, so the pod stays Pending.",
+    why="A pod runs on one host. No host has enough chips, so the pod stays Pending.",
 )
 _ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 _TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
@@ -49,7 +49,7 @@ _TWO_DIMENSIONS: Final = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x
 """All topologies of v5e and v6e. 2x4 is one host with 8 chips, or two hosts with 4 chips each."""
 _SMALL: Final = (1, 2)
 _FLAT: Final = "2x2x1"
-"""The only topology of three dimensions with sizes that are not in rising order."""
+"""The only three-dimensional topology with sizes that do not rise."""
 _GENERATIONS: Final[Mapping[str, int]] = {
     "tpu-v4-podslice": 3,
     "tpu-v5p-slice": 3,
@@ -61,7 +61,9 @@ _GENERATIONS: Final[Mapping[str, int]] = {
 
 
 def check_tpu_slices(subject: Subject) -> Iterator[Problem]:
-    """Yield topologies that no node has, chips that no host has, and slices with fewer pods than hosts."""
+    """Report topologies that no node has, requests for more chips than a host has, and slices with fewer pods than
+    hosts.
+    """
     using = [each for each in subject.once(read_device_workload).device_pods if each.devices.get(_RESOURCE)]
     counts = dict[tuple[str, str], list[int]]()
     for pods in using:
@@ -72,14 +74,14 @@ def check_tpu_slices(subject: Subject) -> Iterator[Problem]:
 
 
 def _selected_slice(pods: DevicePods) -> tuple[str, str]:
-    """Return the accelerator and the topology that pods select; a slice may have pods of several templates."""
+    """Return the accelerator and the topology that pods select. The pods of a slice may have several templates."""
     selector = pods.spec.node_selector
     return selector.get(_ACCELERATOR, ""), selector.get(_TOPOLOGY, "")
 
 
 def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
-    """Yield the problems of one template. `pod_count` is the number of pods of all templates that select the slice, 0
-    if it is not known.
+    """Yield the problems of one template. `pod_count` is the number of pods of all templates that select the slice; 0
+    if the number is not known.
     """
     accelerator, topology = _selected_slice(pods)
     dimensions = _GENERATIONS.get(accelerator)
@@ -89,10 +91,10 @@ def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
     if len(sizes) != dimensions:
         example = "2x2x2" if dimensions == 3 else "2x4"
         message = f"topology {topology} has {len(sizes)} dimensions, but {accelerator} has {dimensions}, so no "
-        message += "node has it"
+        message += "node has this topology"
         yield DIMENSIONS.problem(path, message, f"write a topology such as {example}")
     elif not _exists(topology, sizes):
-        message = f"topology {topology} does not exist for {accelerator}, so no node has it"
+        message = f"topology {topology} does not exist for {accelerator}, so no node has this topology"
         rising = "sizes in rising order, each 1, 2 or a multiple of 4"
         others = rising if dimensions > 2 else f"one of {', '.join(_TWO_DIMENSIONS)}"
         yield TOPOLOGY.problem(path, message, f"write {others}")
@@ -101,8 +103,8 @@ def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
 
 
 def _exists(topology: str, sizes: Sequence[int]) -> bool:
-    """Return whether GKE has a topology. With two dimensions, it is in a list; with three, the sizes are in rising
-    order.
+    """Return whether GKE has a topology. Two-dimensional topologies are listed above; the sizes of three-dimensional
+    topologies rise.
     """
     if len(sizes) == 2:
         return topology in _TWO_DIMENSIONS
@@ -111,7 +113,7 @@ def _exists(topology: str, sizes: Sequence[int]) -> bool:
 
 
 def _check_hosts(pods: DevicePods, topology: str, chips: int, pod_count: int, path: FieldPath) -> Iterator[Problem]:
-    """Yield more chips for one pod than a host has, and fewer pods than the hosts of a slice."""
+    """Report more chips for one pod than a host has, and fewer pods than hosts of the slice."""
     may_be_one_host = topology in _TWO_DIMENSIONS and chips <= _MOST_CHIPS_OF_ONE_HOST
     of_host = chips if may_be_one_host else min(chips, _CHIPS_OF_HOST)
     wanted, hosts = pods.devices[_RESOURCE], chips // _CHIPS_OF_HOST

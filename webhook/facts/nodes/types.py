@@ -1,4 +1,4 @@
-"""The groups of rules of this package, and objects of Karpenter and of device plugins with the fields that are read."""
+"""The groups of rules of this package, and the objects of Karpenter and of device plugins that the rules read."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ NODE_DEVICES: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""The devices of all nodes of a cluster, if nothing is known to add nodes."""
+"""The devices of all nodes of a cluster, if there is no sign of an autoscaler."""
 NODE_POOL: Final = RuleGroup(
     "node-pool",
     source="kubernetes-sigs/karpenter@226646810 pkg/controllers/provisioning/scheduling/nodeclaim.go",
     level="warn",
     fails="pending",
 )
-"""Nodes that Karpenter would add, if only its NodePools add nodes."""
+"""Nodes that Karpenter would add, if only NodePools add nodes."""
 SHARED_GPU: Final = RuleGroup(
     "shared-gpu",
     source="NVIDIA/k8s-device-plugin@1b826acc6 internal/rm/rm.go",
     level="warn",
     fails="pending",
 )
-"""Shares of GPUs, which are not whole GPUs."""
+"""Requests for shares of GPUs."""
 TPU: Final = RuleGroup(
     "tpu",
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/tpus",

@@ -1,1 +1,1 @@
-"""The pods that an object creates: its pod sets, their containers, and rules of the API server for pod templates."""
+"""The pods that an object creates: pod sets, containers, and the API server's rules for pod templates."""

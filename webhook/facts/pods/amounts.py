@@ -22,13 +22,13 @@ STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """The resources that every node has."""
 HUGE: Final = "hugepages-"
 LARGEST: Final = 9 * 10**15
-"""Amounts from here on are not compared, because their thousandths exceed the API server's 64 bits."""
+"""Amounts of at least this value are not compared, because their thousandths exceed the API server's 64 bits."""
 _LONGEST_PREFIX: Final = 244
-"""The most characters of a domain. A quota adds `requests.` in front, and a subdomain has at most 253."""
+"""The most characters of a domain. A quota adds `requests.` in front, and a subdomain has at most 253 characters."""
 
 
 class ResourceName(Struct, frozen=True):
-    """A resource's name. `page`: for hugepages, the page size in bytes, 0 if it is invalid; otherwise None."""
+    """The name of a resource. `page` is the page size of hugepages in bytes, 0 for an invalid size; otherwise None."""
 
     text: str
     is_qualified: bool
@@ -68,7 +68,7 @@ def amount_as_string(value: JSON) -> str:
 
 
 def amount_for_message(value: JSON) -> str:
-    """Return an amount as messages show it."""
+    """Return an amount in the form that messages show."""
     if value is None:
         return "null, which counts as 0,"
     return f"`{wording.shown(value) if isinstance(value, list | dict) else amount_as_string(value)}`"
@@ -76,7 +76,7 @@ def amount_for_message(value: JSON) -> str:
 
 @cache_for_short_texts(1 << 20)
 def read_quantity(text: str) -> Quantity | None:
-    """Return the quantity in a text, None if it is invalid."""
+    """Return the quantity in a text; None for an invalid text."""
     try:
         return quantity.parse_quantity(text)
     except ValueError:

@@ -57,22 +57,22 @@ def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
 
 
 def check_generated_pod_templates(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems, other than resources, that Kubernetes would report about the pods that Trainer creates."""
+    """Yield the problems that Kubernetes would report about the pods of Trainer, except those of resources."""
     from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 
     yield from run_check_on_virtual_pods(subject, template_problems)
 
 
 def validate_pod_template(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of a pod template, other than resources, if Kubernetes does not check templates of this
-    kind.
+    """Yield the problems of a pod template, except those of resources, if the API server does not check the templates
+    of the object's kind.
     """
     if subject.template_of is not None and not is_builtin(subject.template_of):
         yield from template_problems(subject)
 
 
 def template_problems(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems, other than resources, that Kubernetes would report about a pod."""
+    """Yield the problems that Kubernetes would report about a pod, except those of resources."""
     template = subject.typed(Pod)
     pod, metadata = template.spec, template.metadata
     yield from pod_template.validate_host_users(pod)
@@ -93,9 +93,7 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_of_cloud_run(subject: Subject, pod: PodSpec) -> bool:
-    """Return whether a Service of Knative is for Cloud Run. The service account of such a Service is an account of
-    Google.
-    """
+    """Return whether a Service of Knative is for Cloud Run: its service account has the address of a Google account."""
     is_of_knative = subject.template_of is not None and subject.template_of.group == "serving.knative.dev"
     return is_of_knative and pod.service_account_name.endswith(".gserviceaccount.com")
 

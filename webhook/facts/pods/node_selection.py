@@ -28,7 +28,7 @@ NODE_POOLS: Final = frozenset(
         "karpenter.sh/provisioner-name",
     )
 )
-"""The labels by which clouds and Karpenter name the pool of a node."""
+"""Labels of nodes with the name of a node pool, as clouds and Karpenter set them."""
 
 
 def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:
@@ -67,7 +67,7 @@ def _meets_number_comparison(operator: str, given: JSON, values: Sequence[JSON])
 
 
 def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """Return the first taint that keeps pods with these tolerations off a node; None if there is no such taint."""
+    """Return the first taint that keeps pods with these tolerations off a node; None if no taint does."""
     return next((taint for taint in taints if taint.effect in KEEPS_OUT and not is_tolerated(taint, tolerations)), None)
 
 

@@ -1,8 +1,8 @@
-"""Finds signs that a cluster may get new nodes.
+"""Finds signs that a cluster may get new nodes: labels of nodes, NodePools, or a Deployment of Cluster Autoscaler.
 
-If an autoscaler may add a node, the absence of a resource on all current nodes proves nothing. Node groups of Cluster
-Autoscaler, GKE and EKS Auto Mode are not objects of the cluster, so a sign is enough. Without an autoscaler, the
-current nodes are all nodes. Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810,
+If an autoscaler may add a node, the pod may fit the new node although it fits no current node. The node groups of
+Cluster Autoscaler, GKE and EKS Auto Mode are not objects of the cluster, so nothing shows which nodes they may add, and
+one sign of an autoscaler is enough. Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810,
 documentation of GKE and EKS.
 """
 
@@ -26,8 +26,9 @@ _NODE_POOL: Final = GroupVersionKind("karpenter.sh", "v1", "NodePool")
 _AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
 _IMAGE: Final = "cluster-autoscaler"
 _CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/")
+"""Domains of labels of clouds that may create a node for a pod that selects the label."""
 _OF_KARPENTER: Final = ("karpenter.sh/", "karpenter.k8s.aws/")
-"""Domains of labels. The owner of such a label may create a node for a pod that selects the label."""
+"""Domains of Karpenter's labels."""
 
 
 def source_of_new_nodes(view: ClusterView) -> str:
@@ -39,9 +40,10 @@ def source_of_new_nodes(view: ClusterView) -> str:
 
 
 def other_source_of_nodes(spec: PodSpec, view: ClusterView, *, has_node_pools: bool) -> str:
-    """Return what may add a node for a pod, apart from the known NodePools; "" if nothing may.
+    """Return what may add a node for a pod, apart from the known NodePools; "" if nothing may add a node.
 
-    A nodeSelector alone may make a cloud add a node. For Karpenter's labels, the NodePools decide.
+    A nodeSelector with a label of a cloud may make the cloud add a node. If NodePools are known, Karpenter's labels
+    are no sign, because the NodePools decide.
     """
     clouds = _CLOUDS if has_node_pools else (*_CLOUDS, *_OF_KARPENTER)
     key = next((key for key in spec.node_selector if isinstance(key, str) and key.startswith(clouds)), "")
@@ -56,7 +58,7 @@ def _source_of_new_nodes(view: ClusterView) -> str:
     try:
         for pool in view.deadline.charge_for_items(view.cluster.list(_NODE_POOL, None)):
             return f"NodePool {namespace_and_name(pool)[1]}"
-    except LookupFailed:  # a live view lacks these kinds unless a rule looks them up
+    except LookupFailed:  # a live view has NodePools only if a rule looks them up
         pass
     return _cluster_autoscaler(view)
 
@@ -75,14 +77,14 @@ def _cluster_autoscaler(view: ClusterView) -> str:
             containers = Deployment.of(deployment).spec.template.spec.containers
             if any(_IMAGE in container.image for container in containers):
                 return f"Deployment {namespace_and_name(deployment)[1]}"
-    except LookupFailed:  # a live view lacks this kind
+    except LookupFailed:  # a live view has no Deployments
         return ""
     return ""
 
 
 @lru_cache(maxsize=4)
 def first_node_without_amounts(nodes: IdentityKey) -> str:
-    """Return the name of a node with unknown resources, such as a node in a file; "" if there is none."""
+    """Return the name of a node with unknown resources, such as a node in a file; "" if all resources are known."""
     for node in nodes.held:
         if not Node.of(node).status.allocatable:
             return namespace_and_name(node)[1]
@@ -91,6 +93,6 @@ def first_node_without_amounts(nodes: IdentityKey) -> str:
 
 @lru_cache(maxsize=4)
 def _labels_of_node_pools(nodes: IdentityKey) -> tuple[str, ...]:
-    """Return the labels of nodes by which a cloud or Karpenter names their pools."""
+    """Return the labels of these nodes that show a pool of a cloud or of Karpenter."""
     seen = {key for node in nodes.held for key in Node.of(node).metadata.labels}
     return tuple(key for key in sorted((*NODE_POOLS, _AUTO_MODE)) if key in seen)

@@ -1,9 +1,11 @@
-"""Computes what one pod requests, as Kueue counts it: overhead, defaults of LimitRanges, limits in place of requests.
+"""Computes what one pod requests, as Kueue counts it. Amounts are in thousandths.
+
+The request of a pod is the larger of two sums: all containers and sidecars, or one init container and the sidecars
+before it. Requests of the pod as a whole replace this sum. Overhead is added. Defaults of LimitRanges apply, and a
+limit counts as a missing request.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go AdjustResources and pkg/util/limitrange, and
-k8s.io/component-helpers v0.36 resource/helpers.go PodRequests: the larger of the sum of containers and sidecars, and of
-one init container with the sidecars before it. Requests of the pod as a whole replace this sum. Amounts are in
-thousandths.
+k8s.io/component-helpers v0.36 resource/helpers.go PodRequests.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ class NamespaceLimits(Struct, frozen=True):
 
 
 def combine_limit_ranges(ranges: Iterable[LimitRange]) -> NamespaceLimits:
-    """Combine several LimitRanges into one."""
+    """Combine the LimitRanges of a namespace: the strictest bounds, and the first default of each resource."""
     together = NamespaceLimits()
     for limit_range in ranges:
         for limit in limit_range.spec.limits:
@@ -57,7 +59,7 @@ def _add_bounds(limit: LimitRangeItem, together: NamespaceLimits) -> None:
 
 
 def _add_defaults(limit: LimitRangeItem, together: NamespaceLimits) -> None:
-    """Add the defaults of one limit. The API server uses the maximum as a missing default."""
+    """Add the defaults of one item of a LimitRange. The API server uses `max` as a missing default."""
     default = {**amounts_in_thousandths(limit.max), **amounts_in_thousandths(limit.default)}
     request = {**amounts_in_thousandths(limit.min), **default, **amounts_in_thousandths(limit.default_request)}
     together.default.update({**default, **together.default})
@@ -71,7 +73,7 @@ def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
 
 
 class RequestsOfContainer(Struct, frozen=True):
-    """The requests of one container with the defaults of its namespace; an unset request equals the limit."""
+    """The requests and limits of a container with the defaults of the namespace; an unset request equals the limit."""
 
     container: Container
     requests: Amounts
@@ -98,7 +100,7 @@ def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContai
         if not listed.container.is_init:
             running.update(listed.requests)
             continue
-        # a resource that only sidecars request is summed below
+        # resources that only sidecars request are summed after the loop
         for name, value in listed.requests.items():
             peak[name] = max(peak.get(name, 0), sidecars[name] + value)
         if listed.container.is_sidecar:

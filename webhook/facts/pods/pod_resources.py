@@ -2,8 +2,8 @@
 
 Functions have the names of Kubernetes' functions. Only the first rule that an amount breaks is reported. A name with
 `kubernetes.io/` is not validated; an amount or a name with `$` or `{{` is a placeholder. The resources of a pod as a
-whole are compared with the larger of two sums: containers and sidecars, or one init container and the sidecars before
-it.
+whole are compared with the larger of two sums: containers and sidecars, or one init container and the sidecars that
+start before this init container.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, validatePodResourceConsistency for a pod as a
 whole, after the defaults of pkg/apis/core/v1/defaults.go; the API server applies defaultPodRequests and
@@ -98,7 +98,7 @@ NOT_NEGATIVE: Final = POD_RESOURCES.rule(
 WHOLE_NUMBER: Final = POD_RESOURCES.rule(
     "pod-resources/whole-number",
     title="The number of devices is not a whole number",
-    why="A device plugin gives only whole devices. Parts of a GPU, such as MIG slices, have their own resource names.",
+    why="A device plugin allocates whole devices. Parts of a GPU, such as MIG slices, have their own resource names.",
     function="ValidateResourceQuantityValue",
 )
 WHOLE_PAGES: Final = POD_RESOURCES.rule(
@@ -121,8 +121,8 @@ LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
     "pod-resources/limit-left-to-autopilot",
     title="The device has no limit outside GKE Autopilot",
     why=(
-        "GKE Autopilot sets missing limits to the requests before the API server checks a pod. All other clusters "
-        "refuse the pods."
+        "GKE Autopilot sets missing limits to the requests before the API server checks a pod. In all other clusters "
+        "the API server refuses the pods."
     ),
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests",
     level="advice",
@@ -158,13 +158,13 @@ EPHEMERAL_CONTAINER: Final = POD_RESOURCES.rule(
 POD_LEVEL_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-name",
     title="The resource cannot be set for the pod as a whole",
-    why="Kubernetes gives devices to containers, not to a pod as a whole.",
+    why="Kubernetes allocates devices to containers, not to a pod as a whole.",
     function="validatePodResources",
 )
 OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
     "pod-resources/overhead-without-class",
     title="The pod sets overhead without a RuntimeClass",
-    why="The RuntimeClass sets the overhead, so the API server refuses an overhead without a RuntimeClass.",
+    why="Only a RuntimeClass may set the overhead. The API server refuses an overhead without a RuntimeClass.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
     function="validateOverhead",
 )
@@ -194,8 +194,8 @@ SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
 class ResourcesOfPart(NamedTuple):
-    """The resources of a container or of the pod as a whole, or the overhead of the pod, which has the rules of
-    limits.
+    """The resources of a container or of the pod as a whole, or the overhead of the pod. The rules for limits apply to
+    overhead.
     """
 
     part: Part
@@ -211,7 +211,7 @@ class ResourcesOfPart(NamedTuple):
 
 
 def resources_in_pod(pod: PodSpec) -> Items[ResourcesOfPart]:
-    """Return every place in the spec of a pod where resources may be set."""
+    """Return the resources of all containers, of the pod as a whole, and the overhead, in a PodSpec."""
     containers = pod.containers
     lists: list[tuple[Part, Items[Container]]] = [("containers", containers)]
     if pod.has("initContainers"):
@@ -232,7 +232,7 @@ def resources_in_pod(pod: PodSpec) -> Items[ResourcesOfPart]:
 
 
 def resources_in_json_spec(spec: Mapping[str, JSON], deadline: Deadline) -> Items[ResourcesOfPart]:
-    """Return every place in the JSON of a spec where resources may be set."""
+    """Return the result of `resources_in_pod` for a PodSpec in JSON."""
     return resources_in_pod(PodSpec.of(spec, ("spec",), ReadingContext(deadline)))
 
 
@@ -242,7 +242,7 @@ def _resources_of_part(part: Part, holder: Container | PodSpec) -> ResourcesOfPa
 
 
 def may_be_for_autopilot(pod: PodSpec) -> bool:
-    """Return whether a template selects nodes of GKE, where a webhook of Autopilot may complete its pods."""
+    """Return whether a template selects nodes of GKE. There, Autopilot's webhook may set limits in the pods."""
     return any(key.startswith(_OF_GKE) for key in pod.node_selector)
 
 
@@ -263,7 +263,7 @@ def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool
                 place, name, value
             )
             if broken and broken.rule is LIMIT_REQUIRED and is_completed:
-                message = "has no limit, and only GKE Autopilot adds one itself"
+                message = "has no limit, and only GKE Autopilot adds the limit"
                 broken = replace(broken, rule=LIMIT_LEFT_TO_AUTOPILOT, message=message)
             if broken:
                 yield broken.problem_at((*place.path, "requests", name), value)
@@ -285,7 +285,7 @@ class BrokenRule(Struct, frozen=True):
 
 
 def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | None:
-    """Return the first rule that an amount breaks by itself; None for a valid amount."""
+    """Return the first rule that an amount breaks without regard to other amounts; None for a valid amount."""
     text = amounts.amount_as_string(value)
     return (_broken_pod_level_rule(name, text) if is_pod else None) or _broken_rule_of_amount(name, text)
 
@@ -325,7 +325,6 @@ def validate_resource_name(name: ResourceName) -> BrokenRule | None:
 
 
 def _fault_of_resource_name(name: str) -> str:
-    """Return the fault of an extended resource's name."""
     if qualified_name_errors(name):
         return qualified_name_fault(name)
     return "it begins with `requests.`" if name.startswith("requests.") else "the part before the slash is too long"
@@ -363,7 +362,7 @@ def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: 
     if name not in place.limits:
         if known.may_be_overcommitted:
             return None
-        message = "has no limit, and Kubernetes requires one for an extended resource"
+        message = "has no limit, and Kubernetes requires a limit for an extended resource"
         return BrokenRule(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
     shown = amounts.amount_as_string(place.limits[name])
     request, limit = amounts.read_quantity(text), amounts.read_quantity(shown)
@@ -380,7 +379,7 @@ def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: 
 
 
 def validate_amounts(resources: Resources) -> Iterator[Problem]:
-    """Yield the problems of each amount by itself, because a controller may add other amounts."""
+    """Yield the problems of each single amount. Amounts are not compared, because a controller may add some."""
     for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
         for name, value in listed.items():
             if broken := _first_broken_rule(name, value, is_pod=False):
@@ -388,7 +387,7 @@ def validate_amounts(resources: Resources) -> Iterator[Problem]:
 
 
 def validate_hugepages_are_not_alone(place: ResourcesOfPart) -> Iterator[Problem]:
-    """Yield hugepages without cpu or memory (the end of ValidateContainerResourceRequirements)."""
+    """Yield the problem of hugepages without cpu or memory (end of ValidateContainerResourceRequirements)."""
     limits, requests = place.limits, place.requests
     if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
         return
@@ -405,14 +404,14 @@ def validate_no_ephemeral_resources(place: ResourcesOfPart) -> Iterator[Problem]
 
 
 def validate_overhead(pod: PodSpec) -> Iterator[Problem]:
-    """Yield overhead that does not come from a RuntimeClass (plugin/pkg/admission/runtimeclass/admission.go)."""
+    """Yield the problem of an overhead without a RuntimeClass (plugin/pkg/admission/runtimeclass/admission.go)."""
     if pod.overhead and not pod.has("runtimeClassName"):
         message = "must not be set without runtimeClassName because only a RuntimeClass may set it"
         yield OVERHEAD_WITHOUT_CLASS.problem(("spec", "overhead"), message, "remove the overhead")
 
 
 def validate_pod_resource_consistency(places: Items[ResourcesOfPart]) -> Iterator[Problem]:
-    """Yield the problems of the containers together, and of each limit, compared with the pod as a whole."""
+    """Compare the sums of the containers, and each limit of a container, with the resources of the pod as a whole."""
     pod = next((place for place in places if place.part == "pod"), None)
     if pod is None:
         return
@@ -428,7 +427,7 @@ def validate_pod_resource_consistency(places: Items[ResourcesOfPart]) -> Iterato
 
 
 def _validate_sums(pod: ResourcesOfPart, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
-    """Yield sums of the containers' requests above the requests of the pod; for hugepages, also sums of limits."""
+    """Report requests of the containers that exceed the request of the pod together; for hugepages, also limits."""
     limit, request = _amount_in_thousandths(pod.limits, name), _amount_in_thousandths(pod.requests, name)
     is_huge = name.startswith(HUGE)
     pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]
@@ -456,7 +455,7 @@ def _validate_limits(pod: ResourcesOfPart, place: ResourcesOfPart) -> Iterator[P
 
 
 def requested_sums(containers: Iterable[ResourcesOfPart], names: Collection[str], side: Side) -> Mapping[str, int]:
-    """Return the sums of what containers request, in thousandths."""
+    """Return the sums of the requests or limits of containers, in thousandths, by the name of the resource."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
     peak: dict[str, int] = {}
@@ -475,18 +474,18 @@ def requested_sums(containers: Iterable[ResourcesOfPart], names: Collection[str]
 def sum_requests_of_containers(
     containers: Sequence[ResourcesOfPart], names: Collection[str], side: Side, deadline: Deadline
 ) -> Mapping[str, int]:
-    """Return what containers request together, charged to a deadline."""
+    """Return the result of `requested_sums`, charged to a deadline."""
     return requested_sums(Items(containers, deadline), names, side)
 
 
 def _limit_or_request(place: ResourcesOfPart, name: str, side: Side) -> int:
-    """Return the limit of a container, or its request, which is the limit by default."""
+    """Return the limit of a container, or the request; a request that is not set equals the limit."""
     amount = _amount_in_thousandths(place.requests, name) if side == "requests" else None
     return (_amount_in_thousandths(place.limits, name) or 0) if amount is None else amount
 
 
 def _amount_in_thousandths(given: Mapping[str, JSON], name: str) -> int | None:
-    """Return an amount in thousandths; None if it is not set, invalid or negative."""
+    """Return an amount in thousandths; None for an amount that is not set, invalid or negative."""
     value = given.get(name)
     amount = (
         None if value is None or isinstance(value, bool) else amounts.read_quantity(amounts.amount_as_string(value))
@@ -495,7 +494,7 @@ def _amount_in_thousandths(given: Mapping[str, JSON], name: str) -> int | None:
 
 
 def check_no_pod_resources_on_windows(pod: PodSpec) -> Iterator[Problem]:
-    """Yield resources of a Windows pod as a whole, which validateWindows refuses."""
+    """Report resources of a Windows pod as a whole, which validateWindows refuses."""
     if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"
         yield POD_LEVEL_WINDOWS.problem(("spec", "resources"), message, "request the resources in the containers")

@@ -1,7 +1,7 @@
 """The pod sets of an object, and the fact `podSets`: pod templates, numbers of pods, and the effect of an update.
 
-The workload table knows the templates in an object. A TrainJob has no templates, even inside another object: its pods
-come from its merged runtime, which may be missing.
+The workload table has the paths of the templates in an object. A TrainJob has no templates, also if it is inside
+another object. The pods of a TrainJob come from its runtime, merged with the TrainJob; the runtime may be missing.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ POD_SET: Final = declare_structure(
 
 
 class PodSets(Struct, frozen=True):
-    """Pod sets, and the missing runtimes that may add more."""
+    """Pod sets, and the missing runtimes that may add more pod sets."""
 
     all: Items[PodSet]
     missing: tuple[MissingObject, ...] = ()
 
     def build_fact_result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
-        """Return a fact whose fields, except `others`, depend on the pod sets. `missing` are objects that other
-        lookups missed.
+        """Return a fact with the fields of `value`. All fields except `others` depend on the pod sets. `missing` are
+        the objects that other lookups did not find, by field.
         """
         if not self.missing:
             return FactResult(value, missing)
@@ -98,7 +98,9 @@ def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
 
 
 def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
-    """Return a problem of a merged pod set as a problem of its TrainJob; other problems are returned unchanged."""
+    """Return a problem of a pod set from a merged runtime as a problem of the TrainJob; return other problems
+    unchanged.
+    """
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem
@@ -128,7 +130,7 @@ def _pod_sets_of_train_job(subject: Subject) -> PodSets:
 
 
 def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
-    """Yield the pod sets of the TrainJobs inside an object, with the number of them that run at the same time."""
+    """Yield the pod sets of the TrainJobs inside an object. `groups` counts how many run at the same time."""
     for place in subject.deadline.items_with_clock_checks(
         embedded_objects(subject.object, subject.table, subject.deadline)
     ):

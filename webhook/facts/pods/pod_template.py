@@ -60,7 +60,7 @@ IMAGE: Final = POD_TEMPLATE.rule(
 MOUNT_PATH: Final = POD_TEMPLATE.rule(
     "pod-template/mount-path",
     title="The mount path is missing or used twice",
-    why="Two volumes cannot be mounted at one path, and a mount needs a path.",
+    why="Two volumes cannot be mounted at the same path, and a mount needs a path.",
     function="ValidateVolumeMounts",
 )
 NAME: Final = POD_TEMPLATE.rule(
@@ -108,7 +108,7 @@ _LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 
 
 def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
-    """Yield the problems of validateHostUsers; UserNamespacesHostNetworkSupport is off by default."""
+    """Yield the problems of validateHostUsers if UserNamespacesHostNetworkSupport is off, which is the default."""
     if pod.host_users is not False:
         return
     fix = "remove hostUsers, or this field"
@@ -186,7 +186,6 @@ def _is_env_name(name: str) -> bool:
 
 
 def _env_name_fault(name: str) -> tuple[str, str]:
-    """Return the fault of a variable's name, and the fix."""
     if not name:
         return "is not set, so no program can read the variable", "set the name of the variable"
     fix = "use only letters, digits and underscores"
@@ -203,7 +202,7 @@ def validate_volume_mounts(container: Container) -> Iterator[Problem]:
         if not target:
             yield MOUNT_PATH.problem(path, "must be set", "name the directory where the volume appears")
         elif target in seen:
-            message = "is also the path of a mount before this one in the container"
+            message = "is also the path of an earlier mount in the container"
             yield MOUNT_PATH.problem(path, message, "mount each volume at a different path", target)
         seen.add(target)
 

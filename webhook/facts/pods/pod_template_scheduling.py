@@ -41,7 +41,7 @@ from webhook.yamltext.placeholders import is_placeholder
 NODE_SELECTOR: Final = POD_TEMPLATE.rule(
     "pod-template/node-selector",
     title="The nodeSelector is not a valid label",
-    why="No node can have such a label.",
+    why="No node can have this label.",
     function="ValidateLabels",
 )
 LABEL: Final = POD_TEMPLATE.rule(
@@ -55,8 +55,8 @@ AFFINITY: Final = POD_TEMPLATE.rule(
     "pod-template/affinity",
     title="The affinity term is invalid",
     why=(
-        "The API server refuses a term without a topologyKey, with a weight outside 1 to 100, or with an unknown "
-        "operator."
+        "The API server refuses a term without a topologyKey, with a weight outside 1 to 100, with an unknown "
+        "operator, or with a wrong number of values."
     ),
     function="validateAffinity",
 )
@@ -103,7 +103,7 @@ def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[Fi
 
 
 def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
-    """Yield the problems of ValidateAnnotations, which ignores case."""
+    """Yield the problems of ValidateAnnotations, which accepts keys in any case."""
     for key in metadata.annotations:
         if qualified_name_errors(key.lower()) and not is_placeholder(key):
             fault = f"cannot be the key of an annotation because {qualified_name_fault(key)}"
@@ -159,7 +159,7 @@ def _validate_topology(term: PodAffinityTerm) -> Iterator[Problem]:
     key, path = term.topology_key, term.path("topologyKey")
     if not key:
         fix = "name a label of nodes such as kubernetes.io/hostname"
-        yield _affinity_problem(path, "is not set, but the key says which nodes are compared", fix)
+        yield _affinity_problem(path, "is not set, but topologyKey decides which nodes form a group", fix)
     else:
         yield from _check_affinity_key(key, path)
 

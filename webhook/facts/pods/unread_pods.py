@@ -1,7 +1,7 @@
-"""Finds the parts of an object that become pods but are not read, so that nothing is known about these pods.
+"""Finds the parts of an object that become pods but are not read.
 
 Some controllers create pods from fields that are not pod templates. Other kinds have no row in the workload table. In
-both cases the pods are not known, which differs from having no pods.
+both cases the pods are unknown; the object does not count as an object without pods.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from webhook.workloads.rows import Row
 from webhook.workloads.table import Table
 
 _QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group != "trainer.kubeflow.org")
-"""API groups of other projects. Their kinds outside the workload table are queues, topologies or reports."""
+"""API groups of other projects. Kinds of these groups that are not in the workload table create no pods: they are
+queues, topologies or reports.
+"""
 
 
 def makes_no_pods(group: str, kind: str, table: Table) -> bool:
-    """Return whether objects of a kind are known to make no pods, such as a ConfigMap or a ClusterQueue."""
+    """Return whether objects of a kind are known to create no pods, such as a ConfigMap or a ClusterQueue."""
     if table.row(group, kind) is not None:
         return False
     is_own = group == "claimgate.dev" or group in _QUEUES
@@ -39,7 +41,7 @@ def makes_no_pods(group: str, kind: str, table: Table) -> bool:
 
 
 def looks_like_pods(obj: JSON) -> bool:
-    """Return whether an object of an unknown kind has a field that objects with pods have, at any depth."""
+    """Return whether an object of an unknown kind has, at any depth, a field that is usual in objects with pods."""
     left, deadline = [obj], Deadline()
     while left:
         deadline.spend(1)
@@ -59,7 +61,7 @@ _FIELDS_OF_PODS: Final = frozenset(("containers", "image", "podSpec", "podTempla
 def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
     """Return the paths of the parts with pods that are not read, "" for the whole object; () if all pods are read.
 
-    The pods of a TrainJob come from its runtime; facts report a missing runtime themselves.
+    The pods of a TrainJob come from its runtime. Other facts report a missing runtime.
     """
     group, kind = group_kind(obj)
     row = table.row(group, kind)
@@ -74,7 +76,7 @@ def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]
 def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[MissingObject]:
     """Yield why pods of the object, or of objects inside it, are not known: one reason for each kind.
 
-    The reasons are: a controller makes pods of parts, a part that becomes pods is not a whole pod template, or a
+    The reasons are: a controller builds pods from parts, a part that becomes pods is not a whole pod template, or a
     patch changes some pods of a template. Kinds of Kubernetes always have whole templates.
     """
     row = table.row(*group_kind(obj))
@@ -109,8 +111,8 @@ _MOST_PLACES: Final = 5
 
 
 def has_pods_in_parts(row: Row) -> bool:
-    """Return whether no whole pod of a kind can be read: its controller makes pods of parts or of other objects, or its
-    objects are templates of such parts, such as a WorkflowTemplate.
+    """Return whether no whole pod of a kind can be read. The controller builds the pods from parts or from other
+    objects, or the objects are templates of such parts, as a WorkflowTemplate is.
     """
     is_merged = bool(row.objects) or any(fragment.of == OF_RUNTIME for fragment in row.fragments)
     return row.pods == "parts" or not (row.podSets or is_merged)

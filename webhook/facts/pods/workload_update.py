@@ -1,9 +1,9 @@
 """Finds updates of pod templates that have no effect, because controllers leave running pods unchanged.
 
 The update is stored and `kubectl apply` says configured, but only pods that are created later use the new template.
-These kinds have `templates: later` in webhook/workloads/kinds.yaml. KubeRay reports such an update only in its log,
-and creates a new RayCluster if upgradeStrategy is Recreate (ray-project/kuberay@feeaf72f rayjob_controller.go,
-raycluster_controller.go); the launcher of an MPIJob is a Job, and its template never changes.
+Kinds with these controllers have `templates: later` in webhook/workloads/kinds.yaml. KubeRay reports the update only in
+its log, and creates new pods only if upgradeStrategy is Recreate (ray-project/kuberay@feeaf72f rayjob_controller.go,
+raycluster_controller.go). The launcher of an MPIJob is a Job, and the template of a Job never changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from webhook.typed.ray import RayCluster
 WORKLOAD_UPDATE: Final = RuleGroup(
     "workload-update",
     refused_by="nothing; the controller ignores the change",
-    source="rows of webhook/workloads/kinds.yaml whose templates change later",
+    source="rows of webhook/workloads/kinds.yaml with `templates: later`",
     level="warn",
     fails="silent",
 )
@@ -31,11 +31,11 @@ TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
     source="https://github.com/ray-project/kuberay/issues/289",
 )
 _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
-"""Kinds that must be created anew, because they cannot be suspended."""
+"""Kinds of jobs that cannot be suspended. A new object is the only fix."""
 
 
 def validate_template_update(subject: Subject) -> Iterator[Problem]:
-    """Yield templates that change while pods of the old template run."""
+    """Report templates that change while pods of the old template may run."""
     if subject.metadata.deletion_timestamp or _are_pods_recreated(subject):
         return
     for podset in Items(subject.fact("podSets"), subject.deadline):
