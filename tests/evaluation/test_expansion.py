@@ -117,7 +117,7 @@ def test_an_unreadable_release_is_an_error_of_the_policy():
     (said,) = validating_decisions(request_context(found, request(patched(resourceClaims=[])), cluster), Phase.VALIDATE)
     assert said.message == (
         "failed to configure policy: the policy cannot be evaluated: data.trainer of ConfigMap `trainer` is `latest`: "
-        "write a release such as 2.3 there"
+        "write a release such as 2.3"
     )
 
 

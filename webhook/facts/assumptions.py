@@ -1,4 +1,4 @@
-"""Settings for what the objects of a cluster do not state: the versions and names that facts assume.
+"""What facts assume about a cluster: releases, feature gates and resource names, from the param of a policy.
 
 The release of an installed controller is read from the image of its Deployment.
 """
@@ -22,7 +22,7 @@ from webhook.typed.cluster_objects import Deployment
 
 KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
-"""The releases that are assumed if the param sets none."""
+"""The releases that are assumed if the param sets no release."""
 _RESOURCES: Final = ("resource.", "vendor.")
 _CONFIGURATION: Final = "controller_manager_config.yaml"
 _WORDS: Final = frozenset(
@@ -34,13 +34,17 @@ _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue":
 class ClusterAssumptions(Struct, frozen=True, kw_only=True):
     """What the param of a policy states about the cluster.
 
-    kubernetes: the release of the API server. trainer: the release of Kubeflow Trainer. device_claims: whether
-    Trainer's feature gate for device claims (KEP-2782) is on. `trainer` and `device_claims` are None if the param
-    does not state them; facts/train_job_pods/releases.py then reads other sources. feature_gates: the feature gates
-    of the device driver that the param switches on. resources: the extended resources that `gpu` means, under the
-    keys `resource`, `resource.<namespace>` and `vendor.<name>`. kueue: the release of Kueue. knows_kueue: whether the
-    param states the release of Kueue. kueue_configuration: the text of Kueue's Configuration; "" to read the
-    Configuration from the cluster.
+    Args:
+        kubernetes: the release of the API server.
+        trainer: the release of Kubeflow Trainer; None if the param does not state it.
+        device_claims: whether Trainer's feature gate for device claims (KEP-2782) is on; None if the param does not
+            state it. facts/train_job_pods/releases.py then reads other sources, as it does for `trainer`.
+        feature_gates: the feature gates of the device driver that the param switches on.
+        resources: the extended resources that `gpu` means, under the keys `resource`, `resource.<namespace>` and
+            `vendor.<name>`.
+        kueue: the release of Kueue.
+        knows_kueue: whether the param states the release of Kueue.
+        kueue_configuration: the text of Kueue's Configuration; "" to read the Configuration from the cluster.
     """
 
     kubernetes: Release = releases.DEFAULT
@@ -54,7 +58,7 @@ class ClusterAssumptions(Struct, frozen=True, kw_only=True):
 
 
 def is_setting(key: str) -> bool:
-    """Return whether facts read a key of a param."""
+    """Return whether facts read this key of a param."""
     return key in _WORDS or ("." in key and key.startswith(_RESOURCES))
 
 
@@ -93,7 +97,7 @@ _READ: Final[TwoGenerationCache[tuple[tuple[tuple[str, str], ...], str], Cluster
 
 
 _EQUAL: Final[TwoGenerationCache[ClusterAssumptions, ClusterAssumptions | None]] = TwoGenerationCache(1 << 20)
-"""One object for equal assumptions, so that policies with equal assumptions share computed facts."""
+"""Maps equal assumptions to the same object, so that policies with equal assumptions share computed facts."""
 
 
 _DEFAULTS: Final = ClusterAssumptions()
@@ -127,14 +131,12 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
     if text and release is None:
         example = releases.release_as_text(_EXAMPLES[of])
         told = f"the policy cannot be evaluated: data.{of} of {name} is `{text}`"
-        raise LookupFailed(f"{told}: write a release such as {example} there")
+        raise LookupFailed(f"{told}: write a release such as {example}")
     return release
 
 
 def installed_release(view: ClusterView, controller: Controller) -> Release | None:
-    """Return the release of a controller; None if its Deployment is missing, or if none of its images has a release
-    as its tag.
-    """
+    """Return the release of a controller; None if its Deployment is missing, or if no tag of an image is a release."""
     held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
     for container in Deployment.of(held).spec.template.spec.containers:
         release = release_of_image(container.image, controller)

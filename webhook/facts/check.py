@@ -1,7 +1,4 @@
-"""Runs the checks of a group that concern a subject, and returns what they report.
-
-subject.py declares checks.
-"""
+"""Runs the checks of a group for an object. subject.py declares the type of checks."""
 
 from __future__ import annotations
 
@@ -22,8 +19,8 @@ from webhook.typed.pods import Pod
 
 
 class CheckResults(Struct, frozen=True):
-    """The results of checks for an object: its problems, and the rules without a result, because another object is
-    missing.
+    """The results of checks for an object: the problems, and the rules that were not evaluated because another object
+    is missing.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -35,7 +32,7 @@ NOTHING: Final = CheckResults()
 
 def problems_of_group(group: str, subject: Subject) -> CheckResults:
     """Return the results of a group's checks for an object, in the order of the checks. Only the first call runs
-    them.
+    the checks.
 
     Raises:
         EvaluationError: the patches of the object cannot be merged.
@@ -66,7 +63,7 @@ def problems_of_group(group: str, subject: Subject) -> CheckResults:
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
             found = iter(each.run(subject))
-            problems.extend(islice(found, STEP))  # nearly always, these are all problems
+            problems.extend(islice(found, STEP))  # nearly always, there are no more
             now = len(problems)
             if now > before:
                 until.spend(now - before)
@@ -90,9 +87,9 @@ def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
 
 
 def is_made_by_controller(subject: Subject) -> bool:
-    """Return whether a controller created the object for another object; a function for `Subject.once`.
+    """Return whether a controller created the object for another object; call it through `Subject.once`.
 
-    Users can write any owner reference. So an owner counts only if the workload table says that its controller
+    Users can write any owner reference. So an owner counts only if the workload table says that the owner's controller
     creates objects of this kind. The owner is not looked up, because a view may not have the owner yet.
     """
     owners = subject.metadata.owner_references
@@ -100,13 +97,13 @@ def is_made_by_controller(subject: Subject) -> bool:
 
 
 def _is_pod_of_no_check(group: str, subject: Subject) -> bool:
-    """Return whether an object is a Pod without any part that the checks of a group need."""
+    """Return whether an object is a Pod that lacks all parts that the checks of a group need."""
     parts = subject.checks.pod_parts_that_group_needs(group)
     return bool(parts) and _is_pod_with_none_of_parts(parts, subject)
 
 
 def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
-    """Return whether an object is a Pod without any of these parts (typed/pod_parts.py)."""
+    """Return whether an object is a Pod that lacks all of these parts (typed/pod_parts.py)."""
     if subject.group_kind != POD:
         return False
     present = subject.pod_parts
@@ -116,8 +113,8 @@ def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
 
 
 def _parts_of_pod(subject: Subject) -> AbstractSet[str]:
-    """Return the parts of a Pod. A virtual Pod of a template also has the part TEMPLATE. If the template is a patch,
-    the Pod has the part PATCH too.
+    """Return the rare parts that a Pod has. The virtual Pod of a template also has the part TEMPLATE, and the virtual
+    Pod of a patch of a template the part PATCH.
     """
     present = subject.typed(Pod).parts.present
     if subject.template_of is None:

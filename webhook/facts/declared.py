@@ -1,6 +1,8 @@
-"""Reads the declarations of checks and facts from declared.json, so that a start does not import the packages.
+"""Reads the declarations of checks and facts from declared.json, so that claimgate starts without an import of the
+packages.
 
-`make docs` writes declared.json from the packages, and tests/facts/test_declared.py compares the file with them.
+`make docs` writes declared.json from the packages, and tests/facts/test_declared.py compares the file with the
+packages.
 """
 
 from __future__ import annotations
@@ -17,13 +19,12 @@ _FILE: Final = Path(__file__).with_name("declared.json")
 
 
 class CheckScope(Struct, frozen=True, kw_only=True):
-    """The objects that a check is about.
+    """The objects for which a check runs.
 
     Args:
         kinds: pairs of group and kind; empty for all kinds.
         other_than: the kinds that are excluded.
-        of_deletions: whether the check is about objects that are being deleted; other checks do not run for such
-            objects.
+        of_deletions: whether the check runs for objects that are being deleted, and only for these.
         of_pods_with: the check runs only for Pods with at least one of these parts (typed/pod_parts.py); empty for
             all Pods.
     """
@@ -34,7 +35,7 @@ class CheckScope(Struct, frozen=True, kw_only=True):
     of_pods_with: frozenset[str] = frozenset()
 
     def is_about(self, kind: GroupKind, *, is_deleted: bool) -> bool:
-        """Return whether the check is about objects of a group and kind."""
+        """Return whether the check runs for objects of a group and kind."""
         is_about = (not self.kinds or kind in self.kinds) and kind not in self.other_than
         return is_about and self.of_deletions is is_deleted
 
@@ -47,10 +48,9 @@ class DeclaredGroup(Struct, frozen=True, kw_only=True):
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """Groups of checks by name, the kinds that each fact looks up, and the ids of rules by the module of their
-    package.
+    """Groups of checks by name, the kinds that each fact looks up, and the ids of rules by the module of the package.
 
-    The ids are in the order of the catalogue. Rows of `packages.py` with the same module have one common list of ids.
+    The ids are in the order of the catalogue. Rows of `packages.py` with the same module share one list of ids.
     """
 
     groups: dict[str, DeclaredGroup]

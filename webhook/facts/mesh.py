@@ -59,12 +59,12 @@ _INJECT: Final = "sidecar.istio.io/inject"
 _NATIVE: Final = "sidecar.istio.io/nativeSidecar"
 _SUBMITTER: Final = "submitter"
 _ENDS_PROXY: Final = "quitquitquit"
-"""A word in commands that request the end of the proxy (istio/istio pilot/cmd/pilot-agent)."""
+"""A word in commands that end the proxy (istio/istio pilot/cmd/pilot-agent)."""
 _SAYS_NO: Final = f'set the label {_INJECT}: "false"'
 
 
 def advise_sidecar(subject: Subject) -> Iterator[Problem]:
-    """Warn of every pod set that gets a sidecar. Of the pods of a RayJob, only the submitter has to end."""
+    """Warn of pod sets that get a sidecar. In a RayJob, only the pod of the submitter must end and is checked."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:
         yield from _warn_of_sidecar_on_default_submitter(subject.typed(RayJob).spec)
@@ -81,8 +81,8 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
 
 
 def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
-    """Warn that the default submitter pod of a RayJob gets a sidecar, because KubeRay's own template does not opt out:
-    ray-operator/controllers/ray/common/job.go.
+    """Warn that the default submitter pod of a RayJob gets a sidecar. KubeRay's default template does not opt out of
+    the injection (ray-operator/controllers/ray/common/job.go).
     """
     if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
         message = (
@@ -94,8 +94,8 @@ def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]
 
 
 def _gets_sidecar(template: PodTemplate) -> bool:
-    """Return whether Istio adds a sidecar to the pods: they have no host network, no setting about sidecars, no proxy
-    of their own, and no command that ends the proxy.
+    """Return whether Istio adds a sidecar that nothing ends: the pods have no host network, no setting about sidecars,
+    no proxy of their own, and no command that ends the proxy.
     """
     spec = template.spec
     if not spec or spec.host_network or _decides_about_sidecar(template.metadata):
@@ -104,8 +104,8 @@ def _gets_sidecar(template: PodTemplate) -> bool:
 
 
 def _decides_about_sidecar(metadata: Metadata) -> bool:
-    """Return whether the pod asks for a native sidecar, or decides about the injection: by a label, or by an
-    annotation if it has no such label. An empty value decides nothing.
+    """Return whether the pod sets a native sidecar, or turns the injection on or off by a label. Without the label, an
+    annotation decides. An empty value decides nothing.
     """
     wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
     return metadata.annotations.get(_NATIVE) == "true" or wanted != ""

@@ -1,6 +1,6 @@
 """The packages of facts, with their modules, facts and checks.
 
-This is the only list of the packages. No package registers itself when it is imported.
+No package registers itself when it is imported.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ class FactPackage(Struct, frozen=True, kw_only=True):
         module: the full name of the package or of the single module.
         facts: the names of the facts that `FACTS` of the module `fact` declares.
         groups: the groups of the checks that `CHECKS` of the module `checks` declares.
-        rules: the modules with the rules of these groups, the most important first: by their names in the package, or
-            by full names if another package has the module.
+        rules: the modules with the rules of these groups, the most important first. A module of another package has its
+            full name.
         fact: the module of the package that has `FACTS`.
         checks: the module of the package that has `CHECKS`.
         is_one_module: whether `module` is a single module, with the facts, the checks and the rules.
-        judges_types: whether the checks are about objects with values of wrong types; other checks do not run for
-            these objects.
+        judges_types: whether the checks also run for objects with values of wrong types.
     """
 
     module: str
@@ -258,4 +257,4 @@ PACKAGES: Final = (
         rules=("restarts", "device_failures", "probes", "nccl"),
     ),
 )
-"""The packages. A package with several modules of checks has a row for each of these modules."""
+"""All packages. A package with several modules of checks has a row for each of these modules."""

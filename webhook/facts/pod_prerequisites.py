@@ -1,5 +1,4 @@
-"""Pods that are never created: an object that they name does not exist, or the namespace's Pod Security forbids a
-field.
+"""Pods that are never created: a RuntimeClass or ServiceAccount does not exist, or Pod Security forbids a field.
 
 Admission plugins refuse each pod, but accept the object that creates the pods.
 
@@ -70,7 +69,7 @@ _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVIC
 
 
 def check_prerequisites(subject: Subject) -> Iterator[Problem]:
-    """Yield why admission refuses the pods of an object."""
+    """Report why admission plugins refuse the pods of an object."""
     view = subject.cluster_view()
     enforced = enforced_level(subject)
     for podset, template in subject.once(located_templates):
@@ -87,7 +86,7 @@ def _check_runtime_class(spec: PodSpec, podset: PodSet, view: ClusterView) -> It
     if not name or is_placeholder(name) or (name in _OF_OPERATORS and view.list_visible_json(_CLUSTER_POLICY)):
         return
     if view.get_without_noting(RUNTIME_CLASS, "", name) is None and view.is_whole(RUNTIME_CLASS):
-        message = "is a RuntimeClass that does not exist, so no pod is made"
+        message = "is a RuntimeClass that does not exist, so no pod is created"
         fix = "create the RuntimeClass, or remove runtimeClassName"
         yield RUNTIME_CLASS_MISSING.problem(podset.locate(spec.path("runtimeClassName")), message, fix, name)
 
@@ -98,7 +97,7 @@ def _check_service_account(spec: PodSpec, podset: PodSet, view: ClusterView) -> 
         return
     known = view.get_without_noting(_SERVICE_ACCOUNT, view.namespace, name)
     if known is None and view.is_whole(_SERVICE_ACCOUNT):
-        message = "is a ServiceAccount that the namespace does not have, so no pod is made"
+        message = "is a ServiceAccount that does not exist in the namespace, so no pod is created"
         fix = "create the ServiceAccount, or remove serviceAccountName"
         yield SERVICE_ACCOUNT_MISSING.problem(podset.locate(spec.path("serviceAccountName")), message, fix, name)
 
@@ -110,12 +109,12 @@ def _check_pod_security(
     if breaches:
         which = f"Pod Security `{enforced.level}` of namespace {subject.namespace}"
         message = f"{which} refuses the pods, because {_demands_as_text(breaches)}"
-        fix = "change these fields, or use a namespace that allows them"
+        fix = "change these fields, or use a namespace that allows the values"
         yield POD_SECURITY.problem(podset.locate(template.spec.at), message, fix)
 
 
 def _demands_as_text(breaches: Iterable[Breach]) -> str:
-    """Return the demands by container and volume: `in container a x must be y, z must not be true; in …`."""
+    """Return the demands as a text, by container and volume: `in container a x must be y, z must not be true; in …`."""
     demands: dict[str, list[str]] = {}
     for each in breaches:
         demands.setdefault(each.of, []).append(each.demand)

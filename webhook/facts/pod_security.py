@@ -1,8 +1,8 @@
-"""Pods that Pod Security refuses: what `baseline` and `restricted` demand of each field, by release.
+"""Pods that Pod Security refuses: what the levels `baseline` and `restricted` demand of each field, by release.
 
-Labels of a Namespace name the level, and perhaps the release. If they name no release, the release of the API server
-counts. That release is not known here, so a demand counts only if both the oldest and the newest supported release
-have it.
+Labels of a Namespace name the level, and perhaps the release. Without a release in the labels, the release of the API
+server counts. This release is not known here, so a demand counts only if both the oldest and the newest supported
+release have the demand.
 
 Source: k8s.io/pod-security-admission v0.36 policy/check_*.go, policy/registry.go and api/helpers.go.
 """
@@ -68,8 +68,8 @@ _SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class Breach(NamedTuple):
-    """What breaks a demand, such as `the pod` or `container a`, and the demand: `securityContext.privileged must not be
-    true`.
+    """A part of a pod that does not meet a demand, such as `the pod` or `container a`, and the demand, such as
+    `securityContext.privileged must not be true`.
     """
 
     of: str
@@ -84,7 +84,7 @@ class Enforced(NamedTuple):
 
 
 def enforced_level(subject: Subject) -> Enforced | None:
-    """Return what the namespace of an object enforces; None if it enforces nothing or is not known."""
+    """Return what the namespace of an object enforces; None if the namespace enforces nothing or is not known."""
     labels = Namespace.of(subject.cluster_view().find_namespace(subject.namespace)).metadata.labels
     level = labels.get(_LABEL)
     if level not in ("baseline", "restricted"):
@@ -97,7 +97,7 @@ def enforced_level(subject: Subject) -> Enforced | None:
 
 
 def breaches_of_pods(template: PodTemplate, enforced: Enforced) -> list[Breach]:
-    """Return the demands that all enforced releases have and that the pods do not meet, without repetitions."""
+    """Return the demands of all enforced releases that the pods do not meet, without repetitions."""
     first, *others = (dict.fromkeys(_breaches(template, enforced.level, each)) for each in enforced.releases)
     return [breach for breach in first if all(breach in other for other in others)]
 
@@ -143,7 +143,7 @@ def _demands_of_pod(template: PodTemplate, minor: int, *, is_restricted: bool) -
 
 
 def _demands_of_old_seccomp(annotations: Entries[str], spec: PodSpec) -> Iterator[str]:
-    """Yield the demands on annotations of old releases, which do not have the field seccompProfile."""
+    """Yield the demands on annotations in old releases. These releases do not have the field seccompProfile."""
     names = (_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{each.name}" for each in _all_containers(spec)))
     profiles = {name: annotations[name] for name in names if name in annotations}
     if wrong := _keys_of_other_profiles(profiles, "runtime/default", "docker/default"):
@@ -216,7 +216,7 @@ def _restricted_of_container(container: Container, spec: PodSpec, minor: int) ->
 
 
 def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
-    """Return the demand that a volume does not meet, "" for none. A volume without a source becomes an emptyDir."""
+    """Return the demand that a volume does not meet, or "". A volume without a source becomes an emptyDir."""
     source = volume.source
     if is_restricted and source and source not in _VOLUMES:
         return f"the type must not be {shown(source)}"
@@ -224,7 +224,7 @@ def _demand_of_volume(volume: Volume, *, is_restricted: bool) -> str:
 
 
 def _may_be_root(spec: PodSpec, minor: int) -> bool:
-    """Return whether the pod has its own user namespace, so that its root user is not root on the node."""
+    """Return whether the pod may run as root: with its own user namespace, root of the pod is not root of the node."""
     return minor >= 35 and spec.host_users is False
 
 

@@ -1,9 +1,9 @@
 """Workloads with devices whose pods are preempted: by a cloud on spot nodes, or by other pods.
 
-Pods on spot nodes need tolerations of the taints of these nodes, and lose their state when a node is reclaimed.
-spot.yaml has the names of the taints and labels. After a preemption a job may need another attempt, fewer workers, or
-time to end. The PriorityClasses of a job must exist. Kueue reads the value of a PriorityClass and not its
-preemptionPolicy.
+Pods on spot nodes need a toleration for the taint of these nodes, and lose their files when the cloud takes back the
+node. spot.yaml has the taints and labels of spot nodes. A job survives a preemption only with another attempt, fewer
+workers, or time to shut down. The PriorityClasses of a job must exist. Kueue reads the value of a PriorityClass, but
+not the preemptionPolicy.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go GetPriorityFromPriorityClass.
 """
@@ -57,7 +57,7 @@ PREEMPTION: Final = RuleGroup(
 SPOT_TOLERATION: Final = PREEMPTION.rule(
     "preemption/spot-toleration",
     title="The pod selects spot nodes but does not tolerate their taint",
-    why="Every spot node has this taint, and no pod is placed on a node with a taint that it does not tolerate.",
+    why="Every spot node has this taint, and a pod without the toleration is never placed there.",
     source="https://learn.microsoft.com/azure/aks/spot-node-pool",
     fails="pending",
 )
@@ -76,7 +76,7 @@ SPOT_SELECTOR: Final = PREEMPTION.rule(
 SPOT_CHECKPOINT: Final = PREEMPTION.rule(
     "preemption/spot-checkpoint",
     title="A job on spot nodes has no lasting volume",
-    why="The cloud takes back a spot node at any time, together with its disks, so the job begins anew.",
+    why="The cloud may take back a spot node and its disks at any time. The job then starts from the beginning.",
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms",
 )
 RESTART: Final = PREEMPTION.rule(
@@ -96,8 +96,8 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
     "preemption/grace-period",
     title="The pod gets no time to shut down",
     why=(
-        "A hook as long as the grace period leaves no time between SIGTERM and SIGKILL. A grace period of 0 sends no "
-        "SIGTERM at all."
+        "If a preStop hook is as long as the grace period, SIGKILL follows SIGTERM at once. With a grace period of 0, "
+        "the kubelet sends no SIGTERM."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",
 )
@@ -105,8 +105,8 @@ NEVER_PREEMPTS: Final = PREEMPTION.rule(
     "preemption/never-preempts",
     title="The workload preempts other workloads although its class says Never",
     why=(
-        "Kueue compares only the values of priority classes. It preempts workloads of lower value even for a class "
-        "with preemptionPolicy Never."
+        "Kueue compares only the values of priority classes. It preempts workloads of lower value even for a workload "
+        "of a class with preemptionPolicy Never."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go",
     function="GetPriorityFromPriorityClass",
@@ -125,7 +125,7 @@ _ON_THE_NODE: Final = frozenset(
     ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
 )
 _OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
-"""Words in labels that a site chose for nodes of different prices."""
+"""Words in a cluster's own labels for nodes of different prices."""
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 LOOKUPS: Final = (
     interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
@@ -159,7 +159,7 @@ class ElasticPolicy(Typed):
 
 
 class TrainingJobSpec(Typed):
-    """Fields of the specs of all kinds of jobs of the Training Operator."""
+    """The spec of any kind of job of the Training Operator."""
 
     elastic_policy = Part(ElasticPolicy)
     run_policy = Part(RunPolicy)
@@ -187,7 +187,7 @@ class TrainingOperatorJob(Object):
 
 
 class SpotNodeRow(Struct, frozen=True):
-    """One row of spot.yaml."""
+    """One row of spot.yaml: the label and the taint of a cloud's spot nodes."""
 
     cloud: str
     key: str
@@ -208,7 +208,7 @@ def read_spot_nodes() -> tuple[SpotNodeRow, ...]:
 
 
 def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodeRow, FieldPath] | None:
-    """Return the spot nodes that pods are bound to, and the selector's path; None if pods may run on other nodes."""
+    """Return the spot nodes that pods require, and the path of the selector; None if pods may run on other nodes."""
     spec = pods.spec
     terms = spec.required_node_terms()
     if not terms and _label_keys_of_spot_nodes().isdisjoint(spec.node_selector):
@@ -229,7 +229,7 @@ def _requires_spot_nodes(term: NodeSelectorTerm, nodes: SpotNodeRow) -> bool:
 
 
 def warn_of_spot_toleration_mismatch(subject: Subject) -> Iterator[Problem]:
-    """Warn of pods that select spot nodes without tolerating their taint, and of pods that only tolerate it."""
+    """Warn of pods that select spot nodes but do not tolerate the taint, and of pods that only tolerate the taint."""
     for pods in subject.once(read_device_workload).device_pods:
         bound = selected_spot_nodes(pods)
         if bound is None:
@@ -254,14 +254,14 @@ def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
 
 
 def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
-    """Return whether all spot nodes of this row have its taint: the cloud always sets the taint, or all such nodes in
-    the view have it.
+    """Return whether all spot nodes of this row have the taint: the cloud always sets the taint, or all spot nodes in
+    the view have the taint.
     """
     return nodes.taint == "always" or nodes in subject.once(_spot_rows_with_all_nodes_tainted)
 
 
 def _spot_rows_with_all_nodes_tainted(subject: Subject) -> frozenset[SpotNodeRow]:
-    """Return the rows whose nodes all have the taint; none if the view does not have all nodes."""
+    """Return the rows for which all nodes in the view have the taint; no rows if the view does not have all nodes."""
     view, tainted, untainted = subject.cluster_view(), set[SpotNodeRow](), set[SpotNodeRow]()
     for node in view.list_visible(Node) if view.is_whole(Node.gvk) else ():
         for row in read_spot_nodes():
@@ -278,8 +278,8 @@ def _has_spot_taint(node: Node, nodes: SpotNodeRow) -> bool:
 
 
 def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Problem]:
-    """Warn of a toleration of spot nodes if the pod selects neither spot nodes nor a pool of nodes. An author who names
-    a pool knows whether its nodes are spot nodes.
+    """Warn of a toleration for spot nodes if the pod selects neither spot nodes nor a node pool. The author of a pod
+    that selects a pool knows whether the nodes of the pool are spot nodes.
     """
     spec = pods.spec
     if not spec.tolerations or _selects_spot_nodes_or_pool(spec):
@@ -289,15 +289,15 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
         nodes = by_taint.get(toleration.key)
         if nodes and toleration.value in ("", nodes.value):
             message = (
-                f"tolerates spot nodes of {nodes.cloud} but does not select them, so the pods may run on other nodes "
-                "as well"
+                f"tolerates spot nodes of {nodes.cloud}, but does not select spot nodes, so the pods may also run on "
+                "other nodes"
             )
             fix = f"select `{nodes.key}={nodes.value}` if the pods should run only on spot nodes"
             yield SPOT_SELECTOR.problem(pods.locate(toleration.at), message, fix)
 
 
 def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
-    """Return whether pods prefer or require some nodes, or select a pool or a price of nodes."""
+    """Return whether pods have node affinity, or select a node pool or nodes by price."""
     selected = {*spec.node_selector}
     keys = {nodes.key for nodes in read_spot_nodes() if nodes.taint != "none"}
     asks = not selected.isdisjoint(keys | NODE_POOLS) or any(
@@ -307,8 +307,8 @@ def _selects_spot_nodes_or_pool(spec: PodSpec) -> bool:
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes that loses all its files with the node. Two kinds of programs are not reported: a
-    program written in the command itself is usually a test, and a program that only sleeps has no progress.
+    """Report a job on spot nodes that loses all files with the node. Two kinds of programs are not reported: a program
+    in the command itself, which is usually a test, and a program that only sleeps, which has no progress.
     """
     is_inline = all(
         cached_launch_of_container(container, subject).is_inline or container.words[:1] == ("sleep",)
@@ -321,8 +321,8 @@ def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> I
 
 
 def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether the pods may keep files off the node: in a volume, or in a bucket. Values that the environment
-    takes from other objects may name a bucket.
+    """Return whether the pods may keep files outside the node: in a volume, or in a bucket. A variable with a value
+    from another object may name a bucket.
     """
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
     if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
@@ -338,7 +338,7 @@ def _may_name_bucket(container: Container) -> bool:
 
 
 def warn_of_progress_lost_on_spot_nodes(subject: Subject) -> Iterator[Problem]:
-    """Warn of progress that a job bound to spot nodes would lose."""
+    """Warn of progress that a job would lose if it runs only on spot nodes."""
     if subject.group_kind not in BATCH:
         return
     on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]
@@ -357,19 +357,19 @@ def _check_restart_policies(subject: Subject) -> Iterator[Problem]:
     for name, role in spec.roles():
         if role.restart_policy == "Never" and name != "Launcher":
             message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
-            fix = "set ExitCode, which restarts pods that a signal ended"
+            fix = "set ExitCode, so that pods restart after a signal"
             yield RESTART.problem(role.path("restartPolicy"), message, fix, "Never")
     if spec.run_policy.backoff_limit == 0:
         message = "ends the job when the first pod is preempted, and the pods run only on spot nodes"
-        fix = "set a number of failures that the job may have"
+        fix = "set the number of failures that the job may have"
         yield RESTART.problem(spec.run_policy.path("backoffLimit"), message, fix, 0)
 
 
 def _check_elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
-    """Warn of an elastic job that cannot become smaller."""
+    """Warn of an elastic job that cannot have fewer workers."""
     least = policy.min_replicas
     if least is not None and least == policy.max_replicas:
-        message = "equals maxReplicas, so the job cannot go on with fewer workers when a spot node is taken back"
+        message = "equals maxReplicas, so the job cannot continue with fewer workers when a spot node is taken back"
         yield ELASTIC_LIMITS.problem(policy.path("minReplicas"), message, "lower minReplicas", least)
 
 
@@ -398,14 +398,14 @@ def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem
 
 
 def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
-    """Return how many seconds a hook sleeps; 0 for another action."""
+    """Return how many seconds a hook sleeps; 0 for a hook with another action."""
     words = " ".join(hook.exec.command)
     hook.charge_search(words)
     return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])
 
 
 def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
-    """Warn of a class with preemptionPolicy Never, in a queue where Kueue preempts anyway."""
+    """Warn of a class with preemptionPolicy Never, if the queue is one in which Kueue preempts workloads."""
     labels, pods = subject.metadata.labels, subject.once(read_device_workload).device_pods
     queue = labels.get(_QUEUE)
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
@@ -460,17 +460,17 @@ _ADVICE: Final = (
     advise_preemption_policy,
 )
 _ADVICE_OF_OTHERS: Final = (advise_grace_periods, check_priority_classes_exist)
-"""The advice for kinds whose controllers choose the nodes and the lifetime of the pods."""
+"""The advice for kinds with controllers that choose the nodes and the lifetime of the pods."""
 _LOOKUPS: Final = (*LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)
 
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about an object; the same advice on several templates is reported once."""
+    """Yield the advice about an object. If several templates get the same advice, report it once."""
     yield from check_advice_without_repetitions(_ADVICE, SPOT_TOLERATION.id, subject)
 
 
 def advise_preemption_of_others(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about an object whose controller chooses the nodes and the lifetime of the pods."""
+    """Yield the advice about an object with a controller that chooses the nodes and the lifetime of the pods."""
     yield from check_advice_without_repetitions(_ADVICE_OF_OTHERS, SPOT_TOLERATION.id, subject)
 
 

@@ -1,7 +1,7 @@
 """The fact `priorities`: the PriorityClasses that an object's pods name, looked up in the cluster.
 
-The API server's plugin Priority refuses a pod whose class does not exist, long after it accepted the object that
-creates the pod. The two classes of the system always exist.
+The API server's plugin Priority refuses a pod with an absent class. By then, the API server has long accepted the
+object that creates the pod. The two classes system-cluster-critical and system-node-critical always exist.
 
 Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority.
 """
@@ -34,8 +34,8 @@ PRIORITY: Final = declare_structure(
     podSet=(STRING, "name of the pod set"),
     path=(STRING, "path of the field that names the class"),
     name=(STRING, "name of the class"),
-    found=(BOOL, "whether it exists"),
-    absent=(BOOL, "whether it is known not to exist"),
+    found=(BOOL, "whether the class exists"),
+    absent=(BOOL, "whether the class is known not to exist"),
     nearest=(STRING, "the class that was probably meant"),
 )
 PRIORITIES: Final = declare_structure(
@@ -58,7 +58,7 @@ def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: C
 
 
 def priority_class_name(template: PodTemplate) -> str:
-    """Return the class that a pod template names; "" for none, and for a placeholder."""
+    """Return the class that a pod template names; "" if it names no class, or for a placeholder."""
     name = template.spec.priority_class_name
     return "" if is_placeholder(name) else name
 

@@ -1,6 +1,6 @@
-"""The queues of all schedulers of a cluster, as a flat list in the order of their trees.
+"""The queues of all schedulers of a cluster, as a flat list with parents before children.
 
-Parents come before their children. The list is flat because trees may be deeper than Python can recurse.
+The list is flat because trees of queues may be deeper than Python can recurse.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from msgspec import Struct
 from webhook.facts.resource_units import format_amount_in_kueue_units
 
 Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue", "Queue"]
-"""The kinds of Kueue, and Volcano's Queue."""
+"""Three kinds of Kueue, and Volcano's Queue."""
 
 
 class QueueResourceAmounts(Struct, frozen=True, kw_only=True):
     """The amounts of a resource in a queue: thousandths of cpu, units of other resources.
 
     Args:
-        flavor, resource: the names; "" for the flavor if the scheduler has no flavors.
+        flavor, resource: the names; the flavor is "" if the scheduler has no flavors.
         nominal: the declared quota; for a Queue of Volcano, the deserved amount.
-        borrowing_limit, lending_limit: the declared limits, None without a limit.
+        borrowing_limit, lending_limit: the declared limits; None without a limit.
         most: the most that the queue could ever use; for a Cohort, what the Cohort and its descendants share.
         used: the amount that is reserved at present.
     """
@@ -44,11 +44,11 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
     Args:
         kind, name, namespace: the identity of the queue.
-        parent: the name of the cohort or queue above this queue; "" for none.
-        depth: the number of its ancestors.
+        parent: the name of the cohort or queue above this queue; "" for a root.
+        depth: the number of ancestors.
         amounts: the quota of the queue. A LocalQueue has the quota of its ClusterQueue if the ClusterQueue admits
             jobs of the LocalQueue.
-        obstacles: why the queue admits nothing.
+        obstacles: why the queue admits nothing; empty if it admits jobs.
     """
 
     kind: Kind
@@ -66,8 +66,8 @@ class QueueOverview(Struct, frozen=True):
     Args:
         rows: the queues.
         unused_flavors: the flavors without quota in any queue.
-        workloads: the number of Workloads with reserved quota, from which the usage is computed; None if the usage is
-            from the status of queues.
+        workloads: the number of Workloads with reserved quota, if the usage is computed from Workloads; None if the
+            usage is read from the status of queues.
     """
 
     rows: tuple[QueueRow, ...]

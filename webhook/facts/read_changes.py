@@ -1,7 +1,7 @@
 """Whether an update changes anything that checks of queues and queued jobs read.
 
-A stored object may break a rule, if it is older than the webhook or the rule. Controllers must still be able to write
-its status, finalizers and labels, and users must be able to delete it.
+An object that is older than the webhook or a rule may break the rule. Controllers must still be able to write the
+object's status, finalizers and labels, and users must be able to delete the object.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webhook.typed.objects import Object
 
 _UNREAD: Final = frozenset(("metadata", "status", "apiVersion"))
 _READ: Final = ("kueue", "volcano")
-"""Parts of the keys of labels and annotations that checks read: kueue.x-k8s.io, scheduling.volcano.sh."""
+"""Checks read labels and annotations with one of these texts in the key: kueue.x-k8s.io, scheduling.volcano.sh."""
 
 
 def changes_fields_that_checks_read(subject: Subject) -> bool:

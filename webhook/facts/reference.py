@@ -1,4 +1,4 @@
-"""Writes docs/facts.md, the reference of all facts, from their declarations. A test compares the two."""
+"""Writes docs/facts.md, the reference of all facts, from the declarations of the facts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ a policy the variables `gpu` and `dra`.
 - claimgate computes a fact when an expression first reads it.
 - A missing text is `""`, and a missing list is empty. A field of type `dyn` is `null` if its value is not known.
 - Paths in a fact are paths in the object that was sent.
-- If a field needs an object that does not exist in the cluster, it is computed without the object. A rule that reads
-  the field is then reported as not evaluated, unless it fails.
+- If a field needs an object that does not exist in the cluster, the field is computed without the object. A rule that
+reads the field is then reported as not evaluated, unless the rule fails.
 
 With `claimgate.dev/expand: pods`, a policy is evaluated once for each pod template, and a fact describes only this
-template, as a Pod. The section of a fact lists the fields that mean something else for a template. To check an object
-as a whole, write a policy without `expand`, and list the kinds of workloads.
+template, as a Pod. The section of a fact lists the fields with another meaning for a template. To check an object as a
+whole, write a policy without `expand`, and list the kinds of workloads.
 """
 
 

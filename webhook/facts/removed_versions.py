@@ -1,8 +1,8 @@
 """The check of objects in a version that no current release serves; removed_versions.yaml lists these versions.
 
-An API server refuses such objects before it calls a webhook, so the webhook is not registered for this policy. Only
-audit, replay and test evaluate it. A cluster may still run an old release, so the check only warns. Objects are not
-reported if the files also define the version, as the files of an operator may do.
+An API server refuses these objects before it calls a webhook, so the webhook is not registered for the policy of this
+check. Only audit, replay and test evaluate the policy. A cluster may still run an old release, so the check only warns.
+An object is not reported if a CustomResourceDefinition in the same files serves the version.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ REMOVED: Final = SERVED_VERSION.rule(
     "served-version/removed",
     title="The API version was removed from Kubernetes",
     why=(
-        "Newer clusters answer `no matches for kind` and create nothing. claimgate checks the pods of the object only "
-        "after the version is changed."
+        "Newer clusters answer `no matches for kind` and create nothing. claimgate does not check the pods of the "
+        "object until the version is changed."
     ),
 )
 
@@ -42,8 +42,11 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 
 
 class RemovedVersion(Struct, frozen=True):
-    """A removed version: a release without the version, and the version to use instead, "" for none; with the new
-    kind if the kind changed.
+    """A removed version.
+
+    Args:
+        release: a release without the version.
+        instead: the version to use instead, with the new kind if the kind changed; "" without a replacement.
     """
 
     release: str
@@ -63,9 +66,9 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
 
 
 def replacements_in_kubernetes() -> Sequence[str]:
-    """Return the kinds of Kubernetes whose old versions were removed, in the version to write instead.
+    """Return the kinds of Kubernetes with removed versions, in the version to use instead.
 
-    Each has the form of helm's capabilities, with group, version and kind: `policy/v1/PodDisruptionBudget`.
+    The form is that of helm's capabilities: group, version and kind, as in `policy/v1/PodDisruptionBudget`.
     """
     return sorted(
         {

@@ -1,4 +1,4 @@
-"""Amounts of resources as schedulers count them, and as people write them: `24 nvidia.com/gpu`, `40Gi memory`."""
+"""Amounts of resources in Kueue's units, and as texts for messages: `24 nvidia.com/gpu`, `40Gi memory`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTES: Final = ("memory", "ephemeral-storage")
 
 
 def parse_amount_in_kueue_units(resource: str, value: JSON) -> int | None:
-    """Return a quantity in Kueue's units: thousandths of cpu, units of other resources, rounded up; None if invalid."""
+    """Return a quantity in Kueue's units, rounded up: thousandths of cpu, units of other resources. None if invalid."""
     read = quantity.read_quantity_or_none(value)
     if read is None:
         return None
@@ -21,7 +21,7 @@ def parse_amount_in_kueue_units(resource: str, value: JSON) -> int | None:
 
 
 def format_amount_in_kueue_units(resource: str, value: int) -> str:
-    """Write an amount of a resource in Kueue's units, without its name: `1500m`, `40Gi`, `24`."""
+    """Return an amount in Kueue's units as a text without the name of the resource: `1500m`, `40Gi`, `24`."""
     if resource == "cpu":
         return str(Quantity(value, -3))
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -30,12 +30,12 @@ def format_amount_in_kueue_units(resource: str, value: int) -> str:
 
 
 def format_amount_with_resource_name(resource: str, value: int) -> str:
-    """Write an amount of a resource in Kueue's units, with its name: `24 nvidia.com/gpu`."""
+    """Return an amount in Kueue's units as a text with the name of the resource: `24 nvidia.com/gpu`."""
     return f"{format_amount_in_kueue_units(resource, value)} {resource}"
 
 
 def cpu_count(resources: JSON) -> int:
-    """Return the number of CPUs in the requests, or in the limits if the requests have none, rounded up."""
+    """Return the number of CPUs in the requests, or in the limits if no CPU is requested; rounded up."""
     for side in ("requests", "limits"):
         cpus = quantity.read_quantity_or_none(get(resources, (side, "cpu")))
         if cpus is not None and cpus.sign() > 0:

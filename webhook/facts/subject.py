@@ -1,16 +1,16 @@
-"""Declarations of facts and checks, the registry with all of them, and the subject: the object that they are about.
+"""Declarations of facts and checks, the registry of facts and checks, and the subject: the object that they read.
 
-- A `Fact` is a CEL name with its type, the objects that it looks up, and the function that computes it. Each package
-  declares its facts as `FACTS`, mostly in `fact.py`.
-- A `Check` is validation code of an API. It says what is wrong with an object and decides nothing. A package lists
+- A `Fact` is a CEL variable with a type, the kinds that it looks up, and the function that computes the value. Each
+  package declares its facts as `FACTS`, mostly in `fact.py`.
+- A `Check` is validation code for an API. It reports what is wrong with an object and decides nothing. A package lists
   its checks as `CHECKS`. The rules of checks are records in the modules that find the problems. Policies name groups
-  of checks and decide what a problem means.
-- The `FactRegistry` has facts, checks and rules by their names, from the packages that packages.py lists. It imports a
-  package only when an object needs one of its checks or a policy reads one of its facts, so that a start is fast.
-  declared.json has the declarations of a package, so that they are known without an import.
-- A `Subject` is one object of one request, and everything that facts and checks may read. All policies with the same
+  of checks and decide what follows from a problem.
+- The `FactRegistry` has the facts, checks and rules of the packages that packages.py lists. It imports a package only
+  when an object needs a check of the package or a policy reads a fact of the package, so that claimgate starts fast.
+  declared.json has the declarations of the packages, so that they are known without an import.
+- A `Subject` is one object of one request, with everything that facts and checks may read. All policies with the same
   assumptions about the cluster share one subject. A fact, or another result that several policies need, is computed
-  once. The object is the object of the request, an object inside it, or a virtual Pod of a template.
+  once. The object is the object of the request, an object inside this object, or a virtual Pod of a template.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from webhook.workloads.table import Table
 
 WORK: Final = 10
 """The charge for a result, in addition to the charge for walked elements. Without this charge, many checks that walk
-nothing would never read the clock.
+no element would never read the clock.
 """
 _MOST_KINDS: Final = 1000
-"""The most kinds whose checks are cached. The number is limited because files may name any kind."""
+"""The most kinds for which checks are cached. The number is limited because files may name any kind."""
 _T = TypeVar("_T")
 Whole = TypeVar("Whole", bound=Object)
 _UNKNOWN: Final = object()
@@ -62,15 +62,15 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     Args:
         name: the CEL name, which a policy declares in `claimgate.dev/facts`.
-        about: its meaning, in one or a few sentences.
-        examples: expressions that read it; the first expression is the most typical.
-        type: the CEL type of its value.
+        about: the meaning of the fact, in one or a few sentences.
+        examples: expressions that read the fact; the first expression is the most typical.
+        type: the CEL type of the value.
         structures: the structures inside the value.
-        compute: computes the fact of one object, and charges what it walks to the subject's deadline.
-        lookups: the objects that it looks up in the cluster, with the fields that it reads. A live view holds nothing
-            else.
-        expanded: fields that mean less for a pod template (`claimgate.dev/expand: pods`) than for the whole object,
-            each with its meaning for a template; the key "" is the whole fact.
+        compute: computes the fact of one object, and charges each walked element to the subject's deadline.
+        lookups: the kinds that the fact looks up in the cluster, with the fields that it reads. A live view has only
+            the kinds and fields that a look-up names.
+        expanded: fields with another meaning for a pod template (`claimgate.dev/expand: pods`) than for the whole
+            object, each with the meaning for a template; the key "" is the whole fact.
     """
 
     name: str
@@ -87,19 +87,20 @@ class Check(CheckScope, frozen=True, kw_only=True):
     """A check of the objects in its scope, as its package declares it.
 
     Args:
-        group: the group of rules that it may report; several checks may share a group.
-        run: walks the object and yields its problems; charges the walk to the subject's deadline.
-        of_made_objects: whether it also runs for an object that a controller created for another object. If not, it
-            runs only for that other object.
+        group: the group of rules that the check may report; several checks may share a group.
+        run: walks the object and yields the problems; charges each walked element to the subject's deadline.
+        of_made_objects: whether the check also runs for an object that a controller created for another object. If not,
+            it runs only for the other object.
         when: returns whether the check may report anything, called with `Subject.once`; None if the check always
             runs.
-        lookups: the objects that it looks up in the cluster, with the fields that it reads. A live view holds nothing
-            else. For every check about TrainJobs, policy/interests.py adds the objects from which Trainer makes the
-            pods.
-        lookups_of_audits: what it looks up for advice that only audits show. A server does not hold these objects.
-        concerns: returns whether the check may concern an object of its kinds, from plain JSON of any shape. An
-            object that no check concerns is not reported if it cannot be read. None if the check concerns all objects
-            of its kinds.
+        lookups: the kinds that the check looks up in the cluster, with the fields that it reads. A live view has only
+            the kinds and fields that a look-up names. For every check of TrainJobs, policy/interests.py adds the kinds
+            from which Trainer creates the pods.
+        lookups_of_audits: the kinds that the check looks up for advice that only audits show. A server does not have
+            objects of these kinds.
+        concerns: returns whether the check may concern an object, given as plain JSON of any shape. If no check
+            concerns an object, an audit does not report that the object cannot be read. None if the check concerns all
+            objects of its kinds.
     """
 
     group: str
@@ -112,7 +113,7 @@ class Check(CheckScope, frozen=True, kw_only=True):
 
 
 def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
-    """Return the kinds of typed objects as a check declares them."""
+    """Return the groups and kinds of typed objects, as `kinds` of a check has them."""
     return frozenset((each.gvk.group, each.gvk.kind) for each in types)
 
 
@@ -142,7 +143,7 @@ class FactRegistry:
         """Return a fact by its CEL name.
 
         Raises:
-            KeyError: it does not exist.
+            KeyError: the fact does not exist.
         """
         known = self._facts.get(name)
         if known is None:
@@ -184,17 +185,17 @@ class FactRegistry:
         return table
 
     def has_checks_of_field_types(self, groups: tuple[str, ...]) -> bool:
-        """Return whether any of these groups has checks of the types of fields."""
+        """Return whether any of these groups has checks for objects with values of wrong types."""
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
     def may_checks_apply_to(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
-        """Return whether some check of these groups may concern an object; True if no check is about its kind."""
+        """Return whether some check of these groups may concern an object; True if no check is for this kind."""
         checks = [check for group in groups for check in self.checks(group) if check.is_about(kind, is_deleted=False)]
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
 
     def import_modules(self, groups: Iterable[str]) -> None:
-        """Import every module of the packages that have these groups. Otherwise each process that a server forks for
-        a review would import the modules again.
+        """Import every module of the packages that have these groups, once before a server forks processes for reviews.
+        Otherwise each process would import the modules.
         """
         for name in dict.fromkeys(package.module for package in _packages_with_groups(self.packages, groups)):
             module = import_module(name)
@@ -202,9 +203,9 @@ class FactRegistry:
                 import_module(each.name)
 
     def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
-        """Return the rules of some groups; their modules are imported when an existing rule is looked up.
+        """Return the rules of some groups. The modules with the rules are imported when an existing rule is looked up.
 
-        The lookup raises InputError for every mistake in the rules, and for an id that several rules have.
+        This look-up raises InputError for mistakes in the rules, and for an id that several rules have.
         """
         asked, declared = _packages_with_groups(self.packages, groups), self.declared().rules
         ids = None
@@ -215,7 +216,7 @@ class FactRegistry:
 
 
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
-    """The checks for objects of one kind, by group. The checks of a group are selected when they are first needed."""
+    """The checks for objects of one kind, by group. The checks of a group are selected when first needed."""
 
     __slots__ = ("_is_deleted", "_kind", "_needed_parts", "_registry")
 
@@ -238,8 +239,8 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
                 yield scope
 
     def pod_parts_that_checks_need(self, groups: Iterable[str]) -> frozenset[str]:
-        """Return parts of a Pod. For a Pod without any of these parts, no check of the groups runs. Empty if a check
-        runs for all Pods.
+        """Return the parts of a Pod that let checks of these groups run. For a Pod that lacks all of these parts, no
+        check of the groups runs. Empty if a check runs for all Pods.
         """
         parts = [scope.of_pods_with for group in groups for scope in self._scopes(group)]
         return frozenset().union(*parts) if all(parts) else frozenset()
@@ -279,7 +280,7 @@ def _import_catalogue(packages: tuple[FactPackage, ...], groups: tuple[str, ...]
 
 @cache
 def rules_of_package(package: FactPackage) -> tuple[Rule, ...]:
-    """Import the modules with a package's rules and return the rules."""
+    """Import the modules with the rules of a package, and return the rules."""
     return rules_of_modules(*map(import_module, package.rule_modules))
 
 
@@ -297,23 +298,23 @@ class Subject:
         written: the object before decoding, with its nulls; null if it is not known.
         attributes: kind, operation and namespace of the request; the kind of a virtual Pod is Pod.
         cluster: the other objects of the cluster, as seen from the request's namespace.
-        table: the kinds that hold pods.
+        table: the workload table: the kinds with pods.
         assumptions: the assumptions about the cluster, from the policy's param.
-        pods: how many pods a virtual Pod represents, None if the number is not known; 1 for other objects.
-        template_of: the kind of the object that holds the template of a virtual Pod; None for other objects.
+        pods: how many pods a virtual Pod represents; None if the number is not known; 1 for other objects.
+        template_of: the kind of the object with the template of a virtual Pod; None for other objects.
         pod_set: the name of the pod set of a virtual Pod, such as its role in a job; "" for other objects.
         is_decoded: whether an API server has decoded the object.
         is_patch: whether a virtual Pod is a part that is merged into a template of another object.
         registry: the existing facts and checks.
-        mismatches: the values of wrong types; if there are any, only checks about types run.
-        deadline: the deadline to which every walk is charged.
+        mismatches: the values of wrong types. If there are any, only checks of types run.
+        deadline: the deadline to which every walked element is charged.
         group_kind: group and kind of the object.
-        checks: the checks of its kind, by group.
-        omitted: the places where `object` lacks a part that the user wrote: a placeholder, or a pod template that
-            cannot be decoded. A check that reports a missing field reads this first.
-        typed_objects: the typed object by its type. The subjects of the same object with other assumptions share this
-            dict.
-        pod_parts: the rare parts of a Pod (typed/pod_parts.py); None before they are read.
+        checks: the checks of the object's kind, by group.
+        omitted: the paths at which `object` lacks a part that the user wrote: a placeholder, or a pod template that
+            cannot be decoded. A check that reports a missing field looks here first.
+        typed_objects: the object with typed fields, by type. The subjects of the same object with other assumptions
+            share this dict.
+        pod_parts: the rare parts of a Pod (typed/pod_parts.py); None before the first read.
         results: the results of `once` by function, and the problems of checks by group.
 
     """
@@ -347,11 +348,11 @@ class Subject:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of the request, "" for cluster-scoped objects."""
+        """Return the namespace of the request; "" for cluster-scoped objects."""
         return self.attributes.namespace
 
     def cluster_view(self) -> ClusterView:
-        """Return the cluster as seen from the object's namespace, in a view that has not noted missing objects yet."""
+        """Return the cluster as seen from the object's namespace, in a view without noted missing objects."""
         return self.cluster.copy_without_missing_objects()
 
     def typed(self, kind: type[Whole]) -> Whole:
@@ -365,12 +366,12 @@ class Subject:
 
     @property
     def reading_context(self) -> ReadingContext:
-        """Return the context in which typed objects read the object: its deadline and its omitted fields."""
+        """Return the context in which typed objects read the object: the deadline and the omitted fields."""
         return ReadingContext(self.deadline, self.omitted)
 
     @property
     def metadata(self) -> Metadata:
-        """Return the object's metadata, read with the type that most checks of its kind use."""
+        """Return the metadata of the object, of the typed object that most checks of the kind use."""
         return self.typed(Pod if self.group_kind == POD else Object).metadata
 
     def typed_old(self, kind: type[Whole]) -> Whole:
@@ -382,7 +383,7 @@ class Subject:
         return self.fact_result(name).value
 
     def fact_result(self, name: str) -> FactResult:
-        """Return a fact of the object, with the objects that were missing for it.
+        """Return a fact of the object, with the objects that were missing for the fact.
 
         Raises:
             KeyError: the fact does not exist.
@@ -390,7 +391,7 @@ class Subject:
         return self.once(self.registry.fact(name).compute)
 
     def once(self, compute: Callable[[Subject], _T]) -> _T:
-        """Return what a function computes from the object; computed at the first call only."""
+        """Return the result of `compute` for this subject. Only the first call computes it."""
         known: Any = self.results.get(compute, _UNKNOWN)
         if known is _UNKNOWN:
             until = self.deadline
@@ -402,7 +403,7 @@ class Subject:
         return result
 
     def subject_of_inner_object(self, obj: JSON) -> Subject:
-        """Return the subject for an object inside this one, decoded as a separate object."""
+        """Return the subject for an object inside this object, decoded as a separate object."""
         group, version, kind = (*str(obj["apiVersion"]).rpartition("/")[::2], str(obj["kind"]))
         return self.subject_of_other_object(
             decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value
@@ -411,7 +412,7 @@ class Subject:
     def subject_of_other_object(
         self, obj: JSON, attributes: Attributes | None = None, template_of: GroupVersionKind | None = None
     ) -> Subject:
-        """Return the subject for another decoded object in the same cluster. By default, it has the attributes of the
+        """Return the subject for another decoded object in the same cluster, by default with the attributes of the
         request.
         """
         return Subject(

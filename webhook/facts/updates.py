@@ -1,9 +1,9 @@
 """What updates, drains and autoscalers need: devices for one more pod, budgets that allow an eviction, enough nodes.
 
 An update that starts a new pod before it removes an old pod never ends if no node has devices for the new pod. Nodes
-count as empty, so other pods only make the problem worse. If an autoscaler may add nodes, nothing is reported. If
-there may be nodes that are not listed, the problem is advice. A budget may forbid every eviction, and an autoscaler
-may ask for more pods than nodes have devices for.
+count as empty, although other pods may also use devices. If an autoscaler may add nodes, nothing is reported. If the
+view may lack nodes, the problem is advice. A PodDisruptionBudget may forbid every eviction, and a pod autoscaler may
+create more pods than the nodes have devices for.
 
 Source: k8s.io/kubernetes v1.36 pkg/controller/deployment/util ResolveFenceposts, pkg/controller/disruption and
 pkg/controller/podautoscaler; kubernetes-sigs/lws@060ab4d pkg/controllers/leaderworkerset_controller.go;
@@ -63,17 +63,17 @@ UPDATE: Final = RuleGroup(
     level="warn",
     fails="disruption",
 )
-"""The needs of an update, a drain or an autoscaler in addition to the current pods."""
+"""What an update, a drain or an autoscaler needs in addition to the current pods."""
 NO_SPARE: Final = UPDATE.rule(
     "update/no-spare-devices",
-    title="A rolling update needs a device that no node has spare",
-    why="The update starts a new pod before it removes an old one, so the new pod waits for ever.",
+    title="A rolling update needs a free device, but the old pods use all devices",
+    why="The update starts a new pod before it removes an old pod, so the new pod waits for ever.",
     function="ResolveFenceposts",
 )
 MAY_LACK_SPARE: Final = UPDATE.rule(
     "update/may-lack-spare-devices",
-    title="A rolling update needs a device that no listed node has spare",
-    why="The update starts a new pod before it removes an old one. Another node may have the device.",
+    title="A rolling update needs a free device, but the old pods use all devices of the listed nodes",
+    why="The update starts a new pod before it removes an old pod. A node that is not listed may have the device.",
     function="ResolveFenceposts",
     level="advice",
 )
@@ -86,7 +86,7 @@ BUDGET: Final = UPDATE.rule(
 )
 SCALING: Final = UPDATE.rule(
     "update/autoscaler-above-nodes",
-    title="An autoscaler asks for more pods than the nodes have devices for",
+    title="An autoscaler may create more pods than the nodes have devices for",
     why="The additional pods stay Pending, and the autoscaler still counts them.",
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/horizontal.go",
     level="advice",
@@ -104,20 +104,22 @@ _NEW_CLUSTER: Final = "NewCluster"
 _NO_UPGRADE: Final = "None"
 _MODE: Final = "serving.kserve.io/deploymentMode"
 _STANDARD_MODES: Final = ("Standard", "RawDeployment")
-"""The mode in which KServe makes a Deployment, and its old name."""
+"""The mode in which KServe creates a Deployment, and the old name of this mode."""
 _KUBERAY: Final = "kuberay/operator"
 _ZERO_DOWNTIME: Final = "ENABLE_ZERO_DOWNTIME"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _DEFAULT: Final = "25%"
 _HUNDRED: Final = 100
 _SCALED: Final = {"Deployment": Deployment.gvk, "StatefulSet": GroupVersionKind("apps", "v1", "StatefulSet")}
-"""Kinds that autoscalers scale; an audit of files keeps these kinds (commands/audit_index.py)."""
+"""The kinds that autoscalers scale and that this module checks (commands/audit_index.py keeps these in audits)."""
 SCALED_LOOKUPS: Final = tuple(interest_in_fields(kind, "spec.replicas", "spec.template") for kind in _SCALED.values())
-"""Kinds that only audits look up, because a cluster has many such objects and a server never shows advice."""
+"""The look-ups of audits. A server does not look these kinds up: a cluster has many objects of these kinds, and a
+server never shows the advice.
+"""
 
 
 def check_updates(subject: Subject) -> Iterator[Problem]:
-    """Report a workload whose next update would never end."""
+    """Report a workload if its next update would never end."""
     compared = [each for each in subject.once(pods_and_listed_nodes) if each.needs.devices]
     if subject.group_kind == (RayService.gvk.group, RayService.gvk.kind):
         yield from _check_ray_service(compared, subject)
@@ -153,7 +155,7 @@ def _check_inference_service(each: PodsAndNodes, subject: Subject) -> Iterator[P
 def _check_strategy(
     each: PodsAndNodes, strategy: DeploymentStrategy, written: int | None, fix: str
 ) -> Iterator[Problem]:
-    """Report a rolling update that would never end. `written` is the number of replicas, None for the default of 1."""
+    """Report a rolling update that would never end. `written` is the number of replicas; None for the default of 1."""
     replicas = 1 if written is None else written
     if strategy.type in ("", "RollingUpdate") and _adds_before_it_removes(strategy.rolling_update, replicas):
         yield from _check_spare(each, replicas, "pod", 1, fix)
@@ -167,8 +169,8 @@ def _adds_before_it_removes(settings: RollingUpdate, replicas: int) -> bool:
 
 
 def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Report a Rollout whose update would never end. A canary without traffic routing updates like a Deployment. With
-    traffic routing, a canary adds pods while all old pods stay. blueGreen adds as many pods as exist.
+    """Report a Rollout if its update would never end. A canary without traffic routing updates like a Deployment. With
+    traffic routing, a canary adds pods while all old pods stay. blueGreen doubles the number of pods.
 
     Source: argoproj/argo-rollouts@03055326 utils/defaults/defaults.go, utils/replicaset/canary.go and
     rollout/bluegreen.go.
@@ -187,8 +189,8 @@ def _check_rollout(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
-    """Report a LeaderWorkerSet whose update would never end: maxSurge adds a group, and maxUnavailable lets no group
-    end.
+    """Report a LeaderWorkerSet if its update would never end: maxSurge adds a group, and maxUnavailable does not let
+    any group end.
     """
     spec = subject.typed(LeaderWorkerSet).spec
     settings, replicas = spec.rollout_strategy.rolling_update_configuration, spec.replicas
@@ -204,7 +206,7 @@ def _check_groups(each: PodsAndNodes, subject: Subject) -> Iterator[Problem]:
 
 def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
     """Report the first group of a RayService that lacks devices during an update. An update starts a second Ray
-    cluster before it stops the first one.
+    cluster before it stops the first cluster.
     """
     spec = subject.typed(RayService).spec
     strategy = spec.upgrade_strategy.type
@@ -218,12 +220,12 @@ def _check_ray_service(compared: Sequence[PodsAndNodes], subject: Subject) -> It
             devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
             starts = f"a changed rayClusterConfig starts a second cluster with {counted(pods, 'pod')} of {devices}"
             fix = f"set upgradeStrategy.type {_NO_UPGRADE}, or add nodes"
-            yield _problem_of_spare(each, f"{starts} before it stops the first one", capacity, fix)
+            yield _problem_of_spare(each, f"{starts} before KubeRay stops the first cluster", capacity, fix)
             return
 
 
 def _keeps_ray_clusters(view: ClusterView) -> bool:
-    """Return whether the KubeRay in the view sets ENABLE_ZERO_DOWNTIME to false, so that updates start no second
+    """Return whether KubeRay's Deployment in the view sets ENABLE_ZERO_DOWNTIME to false. Updates then start no second
     cluster.
     """
     containers = (
@@ -238,7 +240,7 @@ def _keeps_ray_clusters(view: ClusterView) -> bool:
 def _check_spare(
     each: PodsAndNodes, replicas: int, what: str, pods_of_one: int, fix: str, *, added: int = 1
 ) -> Iterator[Problem]:
-    """Report an update that adds pods or groups to the old ones, if the nodes do not have room for all of them."""
+    """Report an update that adds pods or groups, if the nodes do not have devices for both old and new pods."""
     capacity = sum(each.needs.pods_on(offer) for offer in each.fitting)
     if capacity < (replicas + added) * pods_of_one:
         devices = " and ".join(f"{count} `{name}`" for name, count in each.needs.devices.items())
@@ -248,7 +250,7 @@ def _check_spare(
 
 
 def _problem_of_spare(each: PodsAndNodes, starts: str, capacity: int, fix: str) -> Problem:
-    """Return the problem of an update that starts more pods than the nodes have room for."""
+    """Return the problem of an update that starts more pods than the nodes have devices for."""
     at, is_whole = each.pods.locate(each.needs.spec.at), each.view.is_whole(Node.gvk)
     nodes = "nodes" if is_whole else "listed nodes"
     message = f"{starts}, but the {nodes} have room for {counted(capacity, 'pod')}"
@@ -262,11 +264,11 @@ _CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject],
     ("argoproj.io", "Rollout"): _check_rollout,
     ("serving.kserve.io", "InferenceService"): _check_inference_service,
 }
-"""The check of each kind with one pod template. `_check_groups` checks LeaderWorkerSets."""
+"""The checks of kinds with one pod template. `_check_groups` checks LeaderWorkerSets."""
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
-    """Return how many of the replicas a number or percentage means; 25 % for null, and None for another value."""
+    """Return the number that a number or a percentage of `replicas` means. Null means 25 %. None for other values."""
     if isinstance(written, int):
         return written
     match = _PERCENT.fullmatch(_DEFAULT if written is None else written) if isinstance(written, str | None) else None
@@ -277,7 +279,7 @@ def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> 
 
 
 def check_budget(subject: Subject) -> Iterator[Problem]:
-    """Report a budget that allows no eviction of the pods of a Deployment or StatefulSet with devices."""
+    """Report a PodDisruptionBudget that allows no eviction of pods with devices of a Deployment or StatefulSet."""
     budget, view = subject.typed(PodDisruptionBudget), subject.cluster_view()
     spec = budget.spec
     if not spec.selector:
@@ -299,7 +301,7 @@ def check_budget(subject: Subject) -> Iterator[Problem]:
 
 
 def _scaled_objects(view: ClusterView) -> Iterator[tuple[GroupVersionKind, Deployment]]:
-    """Yield the Deployments and StatefulSets of the namespace, which have the same fields."""
+    """Yield the Deployments and StatefulSets of the namespace. Both are read with the fields of a Deployment."""
     for kind in _SCALED.values():
         held = view.copy_without_missing_objects().list_json(kind, view.namespace)
         for obj in charge_for_objects(held, view.deadline):
@@ -317,14 +319,14 @@ def _is_closed(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
 
 
 def check_autoscaler(subject: Subject) -> Iterator[Problem]:
-    """Report a maximum of replicas for which the nodes have too few devices, if all nodes are known."""
+    """Report a HorizontalPodAutoscaler with a maximum for which all known nodes have too few devices."""
     spec = subject.typed(HorizontalPodAutoscaler).spec
     target = spec.scale_target_ref
     return _check_maximum(subject, target.kind, target.name, spec.max_replicas, spec.path("maxReplicas"))
 
 
 def check_scaled_object(subject: Subject) -> Iterator[Problem]:
-    """Do the same as `check_autoscaler` for a ScaledObject of KEDA."""
+    """Report a ScaledObject of KEDA with a maximum for which all known nodes have too few devices."""
     spec = subject.typed(ScaledObject).spec
     target, at = spec.scale_target_ref, spec.path("maxReplicaCount")
     kind = target.kind or "Deployment"

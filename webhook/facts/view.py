@@ -1,7 +1,7 @@
-"""The cluster as facts see it: lookups that note missing objects, and the fields of a fact that needed them.
+"""The cluster as facts see it. Look-ups note missing objects, and which fields of a fact needed the objects.
 
-An absent object and an object that could not be looked up are both missing, for different reasons. The fact is
-computed without the object. Results of lookups are reused within a request.
+An absent object and an object that could not be looked up are both missing, for different reasons. A fact is computed
+without a missing object. Results of look-ups are reused within a request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _UNKNOWN: Final = object()
 NAMESPACES = interest_in_fields(NAMESPACE, "metadata.labels")
 """The parts of namespaces that facts read."""
 _MOST_COMPARED: Final = 20_000
-"""The most names that one request compares with unknown names to suggest a similar name: some hundredths of a second.
+"""The most names that one request compares with an unknown name to suggest a similar name, which takes some hundredths
+of a second.
 """
 
 
@@ -49,14 +50,15 @@ class _SeenObjects(Struct):
 
 
 class ClusterView(Struct):
-    """Lookups in the cluster, as seen from one namespace, until a deadline.
+    """Look-ups in the cluster, as seen from one namespace, until a deadline.
 
-    `noted` collects missing objects by the fields of the fact that needed them; `fields` are the fields that are
+    `noted` collects the missing objects by the field of the fact that needed them; `fields` are the fields that are
     computed now.
 
-    A message contains only what its reader may see. So messages may name only objects that `list_visible` finds.
+    A message may contain only what its reader may see. So messages may name only objects that `list_visible` returns.
     Without a namespace, `list_json` and `list_typed` list all namespaces; use the result for sums only.
-    `sees_all_namespaces`: the reader is an administrator, as in an audit. `own_namespace` is where claimgate runs.
+    `sees_all_namespaces`: the reader is an administrator, as in an audit. `own_namespace` is the namespace where
+    claimgate runs.
     """
 
     cluster: Cluster
@@ -69,8 +71,8 @@ class ClusterView(Struct):
     own_namespace: str = OWN_NAMESPACE
 
     def copy_without_missing_objects(self) -> ClusterView:
-        """Return a copy of the view without noted missing objects: for another fact, or for lookups that should not be
-        reported.
+        """Return a copy of the view without noted missing objects: for another fact, or for look-ups that should not
+        report missing objects.
         """
         return ClusterView(
             self.cluster,
@@ -82,7 +84,7 @@ class ClusterView(Struct):
         )
 
     def for_fields(self, *fields: str) -> ClusterView:
-        """Return the same view for lookups that only some fields need."""
+        """Return the view for look-ups that only these fields need."""
         return ClusterView(
             self.cluster,
             self.namespace,
@@ -105,8 +107,8 @@ class ClusterView(Struct):
     def get(
         self, gvk: GroupVersionKind, name: str, *, namespaced: bool = True, namespace: str | None = None
     ) -> JSON | None:
-        """Return an object of the given namespace, by default of the request's. If it is not found, return None and
-        note it as missing.
+        """Return an object of the given namespace, by default of the request's namespace. If the object is not found,
+        return None and note the object as missing.
         """
         self.deadline.spend(1)
         if namespace is None:
@@ -124,12 +126,12 @@ class ClusterView(Struct):
         return result
 
     def find(self, kind: type[Whole], name: str, *, namespaced: bool = True, namespace: str | None = None) -> Whole:
-        """Find an object as `get` does, and return it with typed fields; false if it is absent or not known."""
+        """Return the result of `get` with typed fields; the result is false if the object is absent or not known."""
         obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
         return kind.of(obj, (), ReadingContext(self.deadline))
 
     def list_visible(self, kind: type[Whole]) -> Items[Whole]:
-        """List objects as `list_visible_json` does, with typed fields."""
+        """Return the result of `list_visible_json` with typed fields."""
         reading = ReadingContext(self.deadline)
         return Items(
             [kind(obj, (), reading) for obj in charge_for_objects(self.list_visible_json(kind.gvk), self.deadline)],
@@ -137,7 +139,7 @@ class ClusterView(Struct):
         )
 
     def list_typed(self, kind: type[Whole], namespace: str | None = None) -> Items[Whole]:
-        """List objects as `list_json` does, with typed fields."""
+        """Return the result of `list_json` with typed fields."""
         reading = ReadingContext(self.deadline)
         listed = charge_for_objects(self.list_json(kind.gvk, namespace), self.deadline)
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
@@ -150,10 +152,10 @@ class ClusterView(Struct):
         return known
 
     def list_json(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
-        """List the objects of a namespace, or of all namespaces. If they are not known, return () and note them as
-        missing.
+        """Return the objects of a namespace, or of all namespaces. If the objects are not known, return () and note the
+        kind as missing.
 
-        The same call returns the same sequence until the cluster changes, so that results can be cached.
+        The same call returns the same sequence until the cluster changes, so that callers can cache results.
         """
         self.deadline.spend(1)
         try:
@@ -166,7 +168,7 @@ class ClusterView(Struct):
             return ()
 
     def get_without_noting(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None if it does not exist or is not known; nothing is noted."""
+        """Return an object; None if it does not exist or is not known. Do not note it as missing."""
         self.deadline.left -= 1
         try:
             return self._look_up_object(gvk, namespace, name)
@@ -175,7 +177,7 @@ class ClusterView(Struct):
             return None
 
     def has_any(self, gvk: GroupVersionKind, namespace: str) -> bool:
-        """Return whether a namespace is known to have an object of a kind; nothing is noted."""
+        """Return whether a namespace is known to have an object of a kind. Do not note missing objects."""
         self.deadline.left -= 1
         try:
             return bool(self.cluster.list(gvk, namespace))
@@ -184,10 +186,10 @@ class ClusterView(Struct):
             return False
 
     def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of a kind that a message may name; () if they are not known.
+        """Return the objects of a kind that a message may name; () if the objects are not known.
 
-        A message may name cluster-scoped objects and the objects of the request's namespace. For administrators it may
-        name objects of all namespaces.
+        A message may name cluster-scoped objects and the objects of the request's namespace. A message for
+        administrators may name objects of all namespaces.
         """
         listed = self._seen.lists.get(gvk)
         if listed is None:
@@ -203,8 +205,8 @@ class ClusterView(Struct):
         return listed
 
     def list_json_here(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List the objects of the request's namespace, or the cluster-scoped objects. If they are not known, return
-        (), and from then on `is_whole` of the kind is False.
+        """Return the objects of the request's namespace, or the cluster-scoped objects. If the objects are not known,
+        return (), and from then on `is_whole` of the kind is False.
         """
         try:
             return self.cluster.list(gvk, None if is_cluster_scoped(gvk) else self.namespace)
@@ -213,18 +215,18 @@ class ClusterView(Struct):
             return ()
 
     def typed_here(self, kind: type[Whole]) -> Iterator[Whole]:
-        """Yield objects as `list_json_here` lists them, with typed fields, one after the other."""
+        """Yield the result of `list_json_here` with typed fields."""
         reading = ReadingContext(self.deadline)
         for obj in charge_for_objects(self.list_json_here(kind.gvk), self.deadline):
             yield kind(obj, (), reading)
 
     def nearest_here(self, name: str, gvk: GroupVersionKind) -> str:
-        """Return the object of the request's namespace that was probably intended by an unknown name, "" for none."""
+        """Return the name in the request's namespace that is similar to an unknown name; "" if no name is similar."""
         names = (name for _, name in places_of_objects(self.list_json_here(gvk)))
         return self.nearest(name, (each for each in names if isinstance(each, str)))  # a file may have anything there
 
     def typed_under_key(self, kind: type[Whole], index: Index, key: str) -> Iterator[Whole]:
-        """Yield the objects of the request's namespace that an index has under a key; see `list_json_here`."""
+        """Yield the objects of `list_json_here` that an index has under a key."""
         reading = ReadingContext(self.deadline)
         try:
             matching = self.cluster.list_indexed(kind.gvk, self.namespace, index, key)
@@ -235,8 +237,8 @@ class ClusterView(Struct):
             yield kind(obj, (), reading)
 
     def namespaces_with(self, gvk: GroupVersionKind, name: str) -> Sequence[str]:
-        """Return the namespaces that have an object of a name; "" for an object without a namespace in its file. () if
-        they are not known, or if the reader is not an administrator.
+        """Return the namespaces that have an object with a name; "" for an object without a namespace in its file. ()
+        if the objects are not known, or if the reader is not an administrator.
         """
         if not self.sees_all_namespaces:
             return ()
@@ -248,30 +250,30 @@ class ClusterView(Struct):
         return [each for each in namespaces if isinstance(each, str)]
 
     def find_namespace(self, name: str) -> JSON | None:
-        """Return a Namespace if more than its name is known, otherwise None; nothing is noted."""
+        """Return a Namespace if more than its name is known, otherwise None. Do not note it as missing."""
         namespace = self.get_without_noting(NAMESPACE, "", name)
         return None if isinstance(namespace, AssumedNamespace) else namespace
 
     def is_whole(self, kind: GroupVersionKind | None = None) -> bool:
-        """Return whether an object that was not found does not exist: in a live cluster, or if the user says that the
-        files are complete.
+        """Return whether an object that is not found does not exist. This is so in a live cluster, or if the user says
+        that the files are complete.
 
         Args:
-            kind: the kind of that object. If a lookup of this kind failed in the request, the answer is False.
+            kind: the kind of the object. If a look-up of this kind failed in the request, the result is False.
         """
         return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
 
     def may_lack(self, kind: GroupVersionKind, name: str) -> bool:
-        """Return whether incomplete files lack a cluster-scoped object; nothing is noted.
+        """Return whether incomplete files lack a cluster-scoped object. Do not note it as missing.
 
-        The answer is False in a live cluster, and if several files define the object differently.
+        The result is False in a live cluster, and if several files define the object differently.
         """
         if self.is_whole() or kind in self._seen.failed:
             return False
         return self.get_without_noting(kind, "", name) is None and kind not in self._seen.failed
 
     def lacks(self, kind: GroupVersionKind, name: str) -> bool:
-        """Return whether a cluster-scoped object does not exist; if it is not known, this is noted."""
+        """Return whether a cluster-scoped object does not exist. If this is not known, note the object as missing."""
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
     def name_with_file(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
@@ -279,7 +281,7 @@ class ClusterView(Struct):
         return f"{kind.kind} `{name}`{self.file_of_object_as_text(self.get_without_noting(kind, namespace, name))}"
 
     def is_of_file(self, obj: JSON) -> bool:
-        """Return whether an object comes from a file, so that a missing status means nothing."""
+        """Return whether an object comes from a file. Then a missing status means nothing."""
         return bool(self.cluster.file_of_object(obj))
 
     def file_of_object_as_text(self, obj: JSON) -> str:
@@ -304,7 +306,7 @@ class ClusterView(Struct):
             self.noted.setdefault(name, {}).update(dict.fromkeys(missing))
 
     def nearest(self, name: str, known: Iterable[str]) -> str:
-        """Return the known name that is similar to an unknown one; "" for none, or after _MOST_COMPARED comparisons."""
+        """Return the known name that is similar to an unknown name; "" without one, or after _MOST_COMPARED names."""
         if self._seen.compared >= _MOST_COMPARED:
             return ""
         compared = list(islice(known, _MOST_COMPARED - self._seen.compared))
@@ -312,7 +314,7 @@ class ClusterView(Struct):
         return nearest_name(name, self.deadline.items_with_clock_checks(compared))
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """Return the result of `make`, computed once for each key in a request; the key holds its inputs."""
+        """Return the result of `make`, computed once for each key in a request. The key has all inputs of `make`."""
         known: Any = self._seen.results.get(key, _UNKNOWN)
         if known is _UNKNOWN:
             known = self._seen.results[key] = make()
@@ -324,5 +326,5 @@ class ClusterView(Struct):
         return self._seen.results.get(key)
 
     def remember(self, key: object, value: JSON) -> None:
-        """Store a value for the other facts of this request. It must depend only on objects of the cluster."""
+        """Store a value for the other facts of this request. The value must depend only on objects of the cluster."""
         self._seen.results[key] = value

@@ -1,7 +1,6 @@
 """The messages about invalid values and rejected selectors in claims, classes and configurations.
 
-All groups of rules of this package use these messages. The breaches come from webhook/schema/values.py and from the
-checks of this package.
+A breach is an invalid value that webhook/schema/values.py or a check of this package found.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from webhook.text.wording import counted, shown
 
 
 class BreachWords(NamedTuple):
-    """The message and the fix for a breach, and the value that is shown with the message; "" to show no value."""
+    """The message and the fix for a breach, and the invalid value for the message; "" to show no value."""
 
     message: str
     fix: str
@@ -75,7 +74,7 @@ def _words_for_bad_name(breach: Breach) -> BreachWords:
 
 
 def _words_for_not_one_of(breach: Breach) -> BreachWords:
-    return _words_with_value(breach, f"must be one of {breach.expected}", _fix_with_nearest(breach, "use one of them"))
+    return _words_with_value(breach, f"must be one of {breach.expected}", _fix_with_nearest(breach, "use one of these"))
 
 
 def _words_for_forbidden_field(breach: Breach) -> BreachWords:
@@ -88,7 +87,7 @@ def _words_for_excluded_field(breach: Breach) -> BreachWords:
 
 
 def _words_for_unknown_field(breach: Breach) -> BreachWords:
-    place = breach.expected  # the right path from the field's parent, or a fix in words, or ""
+    place = breach.expected  # the right path, relative to the parent of the field; or a fix in words; or ""
     to = path_as_text((*breach.at[:-1], *place.split(".")))
     move = place if " " in place else f"move the field to {to}" if place else "remove the field, or correct its name"
     return BreachWords("is ignored because there is no such field", _fix_with_nearest(breach, move))
@@ -117,7 +116,7 @@ _WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
     "outOfRange": lambda breach: _words_with_value(breach, f"must be {breach.expected}", "set a number in this range"),
     "forbidden": _words_for_forbidden_field,
     "excluded": _words_for_excluded_field,
-    "allocationMode": lambda breach: BreachWords("must be ExactCount or All", "set one of them", f"`{breach.given}`"),
+    "allocationMode": lambda breach: BreachWords("must be ExactCount or All", "set one of these", f"`{breach.given}`"),
     "noAttribute": lambda _: BreachWords("has no attribute", "set one of matchAttribute and distinctAttribute"),
     "unknownField": _words_for_unknown_field,
     "unknownRequest": _words_for_unknown_request,
@@ -134,7 +133,7 @@ def describe_feature_gate(selector: JudgedSelector) -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server rejects without a feature gate."""
     message = (
         "needs the feature gate DRAListTypeAttributes, which is off by default (claimgate cannot see the gate); "
-        f'without the gate, the API server refuses the expression, which then "{_first_line(selector.judged.gated)}"'
+        f'without the gate, the API server refuses the expression: it "{_first_line(selector.judged.gated)}"'
     )
     return message, "correct the expression, or ask the administrator of the cluster to turn the gate on"
 

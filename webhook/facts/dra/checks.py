@@ -1,4 +1,4 @@
-"""The checks of device claims, and of the objects that they refer to."""
+"""The checks of device claims, and of the objects that claims refer to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from webhook.typed.pods import Pod
 
 
 def check_device_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of a pod's claims, of the objects that they refer to, and of their use."""
+    """Yield the problems of a pod's claims, of the objects that they refer to, and of how containers use the claims."""
     pod = subject.typed(Pod).spec
     if subject.is_patch:
         yield from validate_unique_claim_names(pod)
@@ -53,8 +53,8 @@ def check_device_claims(subject: Subject) -> Iterator[Problem]:
 
 
 def check_generated_device_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of the objects that the claims of Trainer's pods refer to. The group train-job checks how
-    the pods declare claims.
+    """Yield the problems of the objects that the claims of a TrainJob's pods refer to. The group train-job checks the
+    declarations of claims in these pods.
     """
     from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 

@@ -1,8 +1,8 @@
 """Checks the values of a claim, a template or the claims of a pod group.
 
-claims.yaml declares the shape. This module checks what depends on several parts: names of requests in constraints and
-configurations, tolerations, and parameters for drivers. Parameters must be an object, and their JSON must not be too
-long. resource_claims.py has the rules about these breaches.
+claims.yaml declares the types and limits of single fields. This module checks what claims.yaml cannot declare: names of
+requests in constraints and configurations, tolerations, and the length of parameters for drivers. resource_claims.py
+has the rules that report the breaches.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go, validateRawExtension for parameters.
 """
@@ -44,9 +44,7 @@ def is_version_declared(version: str) -> bool:
 
 
 def shape_breaches(obj: Object) -> Iterator[Breach]:
-    """Yield the breaches of claims.yaml in an object, except wrong types, which are reported when objects are
-    decoded.
-    """
+    """Yield the breaches of claims.yaml in an object, except wrong types, which the decoding of objects reports."""
     breaches = declarations_of_file(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
     return (breach for breach in breaches if breach.what != "wrongType")
 
@@ -54,8 +52,8 @@ def shape_breaches(obj: Object) -> Iterator[Breach]:
 def claim_breaches(
     claim: ResourceClaim | ResourceClaimTemplate, requests: Items[DeviceRequestOfClaim], view: ClusterView
 ) -> Iterator[Breach]:
-    """Yield the breaches of a claim or a template: first the breaches of its shape, then those that depend on several
-    parts. An unknown API version yields none.
+    """Yield the breaches of a claim or a template: first breaches of claims.yaml, then breaches that depend on several
+    fields. An unknown API version yields nothing.
     """
     if is_version_declared(claim.version):
         yield from shape_breaches(claim)
@@ -107,7 +105,7 @@ class _RequestNames:
         self._view = view
         paced = view.deadline.items_with_clock_checks
         self._names = dict.fromkeys(paced(name for request in requests for name in _names_of_request(request)))
-        # alternatives by the part after the slash, which users write alone by mistake
+        # alternatives by the part after the slash; users leave out `request/` by mistake
         self._alone = {name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name}
 
     def breaches_of_unknown_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
@@ -125,7 +123,7 @@ def _names_of_request(request: DeviceRequestOfClaim) -> Iterator[str]:
 
 
 def parameter_breaches(configurations: Iterable[OpaqueConfiguration]) -> Iterator[Breach]:
-    """Yield the breaches of the parameters in some configurations."""
+    """Yield the breaches of the parameters in configurations for drivers."""
     for opaque in configurations:
         if opaque:
             yield from _breaches_of_parameters(opaque)
@@ -144,9 +142,7 @@ def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
 
 
 def _length_of_json(parameters: JSON) -> int:
-    """Return the length of parameters as compact JSON, in bytes. Parts that are nested too deeply to be read count
-    too.
-    """
+    """Return the length of parameters as compact JSON, in bytes, with parts that are nested too deeply to be read."""
     unread: list[Unread] = []
     text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=unread.append)
     return len(text.encode()) + sum(len(part.text.encode()) - len("null") for part in unread)

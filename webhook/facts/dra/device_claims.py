@@ -1,12 +1,12 @@
 """The rules for the device claims of pods and pod templates, and for the objects that the claims refer to.
 
-Kubernetes has its own rules for the claims of pods, and does not check pod templates. The policy claims-exactly-one
-checks that a claim has exactly one source.
+The API server checks the claims of pods, but not those of pod templates. The policy claims-exactly-one checks that a
+claim has exactly one source.
 
 An object counts as absent only if the view has all objects of the cluster. Otherwise the rule is reported as not
-checked. A ComputeDomain creates its template, so that template counts as existing. A container that asks for a
-vendor's GPUs by a claim and as an extended resource gets both. Claims for NICs and ComputeDomain channels are not
-reported, because multi-node jobs need them in addition to GPUs.
+checked. A ComputeDomain creates a ResourceClaimTemplate, so this template counts as existing. A container that requests
+GPUs of a vendor both by a claim and as an extended resource gets both; this is reported. Claims for NICs and
+ComputeDomain channels in addition to GPUs are not reported, because multi-node jobs need them.
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go, and pkg/registry/resource/utils.go
 AuthorizedForAdmin for admin access.
@@ -44,7 +44,7 @@ CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
 SOURCE_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/source-name",
     title="The claim names an object with an invalid name",
-    why="No object can have such a name, so the API server refuses the reference.",
+    why="No object can have this name, so the API server refuses the reference.",
     function="validatePodResourceClaim",
 )
 CLAIM_NAME_TWICE: Final = DEVICE_CLAIMS.rule(
@@ -86,7 +86,7 @@ EPHEMERAL_CONTAINER: Final = DEVICE_CLAIMS.rule(
 POD_LEVEL: Final = DEVICE_CLAIMS.rule(
     "device-claims/pod-level",
     title="The pod-level resources list claims",
-    why="Kubernetes gives devices to containers, not to a pod as a whole.",
+    why="Kubernetes allocates devices to containers, not to a pod as a whole.",
     function="validatePodResources",
 )
 STATIC_POD: Final = DEVICE_CLAIMS.rule(
@@ -108,8 +108,8 @@ SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/shared",
     title="All pods of the template share one ResourceClaim",
     why=(
-        "All pods of the template share one ResourceClaim, which at most 256 pods can share. Channels, network "
-        "devices, admin access, shares of a capacity and GPUs with a sharing strategy are exempt."
+        "All pods of the template use the same devices, and at most 256 pods can share a ResourceClaim. Claims for "
+        "channels, network devices, admin access, shares of a capacity and shared GPUs are not reported."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
     severity="low",
@@ -124,10 +124,10 @@ ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/admin-access",
     title="The namespace does not allow adminAccess",
     why=(
-        "Kubernetes checks the namespace for each claim that it creates from a template. In this namespace, it creates "
-        "no claim, and the pods stay Pending."
+        "Kubernetes creates no claim with adminAccess in this namespace, because the namespace lacks a label. The pods "
+        "stay Pending."
     ),
-    refused_by="the API server, when a claim is made from the template",
+    refused_by="the API server, when a claim is created from the template",
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
     function="AuthorizedForAdmin",
     fails="controller",
@@ -148,7 +148,7 @@ REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/gpu-asked-twice",
-    title="The container asks for a GPU twice: by a claim and as a resource",
+    title="The container requests a GPU twice: by a claim and as a resource",
     why="The container gets two GPUs of the same kind, and probably uses only one of them.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
@@ -190,7 +190,7 @@ def _check_static_pod(pod: Pod) -> Iterator[Problem]:
 
 
 def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
-    """Yield the problems that validatePodResourceClaim would report: the names of one entry of spec.resourceClaims."""
+    """Yield the problems of validatePodResourceClaim: the names in an entry of spec.resourceClaims."""
     yield from _check_claim_name(claim)
     yield from _check_source_name(claim, "resourceClaimName", claim.resource_claim_name, "ResourceClaim")
     yield from _check_source_name(
@@ -214,7 +214,7 @@ def _check_source_name(claim: PodClaim, field: str, name: str, kind: str) -> Ite
 
 
 def validate_unique_claim_names(pod: PodSpec) -> Iterator[Problem]:
-    """Report names that two claims of a pod or a patch have (gatherPodResourceClaimNames)."""
+    """Report a name that is used for two claims of a pod or a patch (gatherPodResourceClaimNames)."""
     first: dict[str, int] = {}
     for index, claim in enumerate(pod.resource_claims):
         if claim.name and first.setdefault(claim.name, index) != index:
@@ -234,7 +234,7 @@ def _validate_claims_of_containers(pod: PodSpec, view: ClusterView) -> Iterator[
 
 
 def validate_container_resource_claims(container: Container) -> Iterator[Problem]:
-    """Yield claims that a container uses twice, and invalid names (validateContainerResourceClaims)."""
+    """Report claims that a container lists twice, and invalid names (validateContainerResourceClaims)."""
     before: dict[str, set[str]] = {}
     for claim in container.resources.claims:
         requests = before.setdefault(claim.name, set())
@@ -253,7 +253,7 @@ def validate_container_resource_claims(container: Container) -> Iterator[Problem
 def _claim_taken_twice_problem(claim: ContainerClaim, before: Collection[str]) -> Problem:
     what = f"request `{claim.request}` of claim" if claim.request else "claim"
     listed = "the whole claim" if "" in before else "this request" if claim.request else "a request of this claim"
-    message = f"lists {what} `{claim.name}`, but an entry before it in this container already lists {listed}"
+    message = f"lists {what} `{claim.name}`, but an earlier entry of this container already lists {listed}"
     return TAKEN_TWICE.problem(claim.at, message, "remove one of the two entries")
 
 
@@ -284,7 +284,7 @@ def _check_ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
 def _check_pod_level_claims(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that validatePodResources would report."""
     if pod.resources.claims:
-        message = "must not be set because claims are given to containers, not to a pod as a whole"
+        message = "must not be set because devices are allocated to containers, not to a pod as a whole"
         fix = "list the claims in resources.claims of the containers"
         yield POD_LEVEL.problem(pod.resources.path("claims"), message, fix)
 
@@ -316,12 +316,14 @@ def _check_unused_claim(claim: ResolvedClaim, subject: Subject) -> Iterator[Prob
 
 
 def may_devices_stay_idle(claim: ResolvedClaim) -> bool:
-    """Return whether a claim's devices stay idle if no container names the claim; True if the claim is not found."""
+    """Return whether the devices of a claim stay idle if no container names the claim; True for a claim that is not
+    found.
+    """
     return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
 
 
 def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
-    """Return the end of the message about a claim that no container names: the consequence; "" if it is not known."""
+    """Return the consequence of a claim that no container names, as the end of a message; "" if it is not known."""
     if claim.is_found:
         return ", so the devices of the claim are allocated and stay idle"
     if claim.absence.is_absent or claim.absence.is_promised or not claim.reference:
@@ -331,9 +333,7 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
 
 
 def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
-    """Report a ResourceClaim that several pods share, if its devices cannot be shared or the pods are too many for a
-    claim.
-    """
+    """Report a ResourceClaim that several pods share, if pods cannot share the devices or too many pods share them."""
     if pods <= 1 or claim.source != "claim":
         return
     is_exclusive = claim.is_found and claim.contents.is_exclusive
@@ -346,7 +346,7 @@ def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
 
 
 def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
-    """Report a template that asks for admin access in a namespace that does not allow it. The API server calls
+    """Report a template with admin access in a namespace that does not allow admin access. The API server calls
     AuthorizedForAdmin for every claim that is created from the template.
     """
     if not claim.contents.has_admin_access or claim.source != "template":
@@ -357,17 +357,17 @@ def validate_admin_access(claim: ResolvedClaim, subject: Subject) -> Iterator[Pr
         yield ADMIN_ACCESS.problem(claim.at, missing=view.missing_objects_by_field()[""])
     elif not allowed:
         label = 'the label resource.kubernetes.io/admin-access: "true"'
-        asks = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} asks for admin access"
+        asks = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} requests admin access"
         message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
         yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
-    """Report claims whose object or DeviceClass does not exist, and admin access that the namespace does not allow."""
+    """Report claims that name an absent object, absent DeviceClasses, and admin access that the namespace forbids."""
     for claim in subject.once(pod_claims).claims:
         yield from _check_claim_exists(claim, subject)
         for request in claim.requests:
-            asks = f"{claim.kind} `{claim.reference}` asks for DeviceClass"
+            asks = f"{claim.kind} `{claim.reference}` requests DeviceClass"
             state = claim.contents.classes[request.device_class]
             yield from validate_class_exists(request.device_class, state, asks, claim.at, subject)
         yield from validate_admin_access(claim, subject)
@@ -428,12 +428,12 @@ class _GpuResources(NamedTuple):
     vendors: frozenset[str]
 
     def has_resource(self, resource: str) -> bool:
-        """Return whether an extended resource counts GPUs of the class or the vendor of the claim."""
+        """Return whether an extended resource counts GPUs of the claim's class or vendor."""
         return resource in self.resources or _vendor_of_resource(resource) in self.vendors
 
 
 def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
-    """Yield containers that ask for a GPU by a claim and as an extended resource."""
+    """Report containers that request a GPU both by a claim and as an extended resource."""
     by_name = {
         claim.name: _gpu_resources_of_claim(claim) for claim in subject.once(pod_claims).claims if claim.contents.is_gpu
     }
@@ -449,11 +449,11 @@ def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
                     f"uses claim `{claim.name}` and requests `{resource}`, which are the same kind of GPU, so the "
                     "container gets both"
                 )
-                yield GPU_ASKED_TWICE.problem(container.at, message, "keep either the claim or the request")
+                yield GPU_ASKED_TWICE.problem(container.at, message, "remove either the claim or the request")
 
 
 def _gpu_resources_of_container(container: Container, gpus: _GpuResources) -> Items[str]:
-    """Return the extended resources of a container that count GPUs of the class or the vendor of a claim."""
+    """Return the extended resources of a container that count GPUs of the claim's class or vendor."""
     names = dict.fromkeys((*container.resources.requests, *container.resources.limits))
     return Items([name for name in names if gpus.has_resource(name)], container.reading.deadline)
 

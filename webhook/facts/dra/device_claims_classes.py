@@ -1,6 +1,6 @@
 """Checks that the DeviceClasses of claims and of extended resources exist.
 
-A class that a driver installs counts as existing. Each class is looked up once.
+A class that a driver installs counts as existing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ CLASS_INSTALLED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-installed",
     title="Current drivers use a ComputeDomain instead of this DeviceClass",
     why=(
-        "Examples of the driver still name a class that its chart no longer installs. Without the class, the pods stay "
-        "Pending."
+        "The driver's chart no longer installs this class, although examples of the driver still name the class. "
+        "Without the class, the pods stay Pending."
     ),
     source="kubernetes-sigs/dra-driver-nvidia-gpu demo/specs/quickstart/v1/imex-test1.yaml",
     fails="pending",
@@ -54,17 +54,17 @@ DEVICE_CLASS: Final = DeviceClass.gvk
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
-"""Classes in examples of NVIDIA's driver that its chart does not install since 25.3, each with the fix."""
+"""Classes that the chart of NVIDIA's driver does not install since 25.3, although examples name them; with the fix."""
 
 
 class DeviceClassState(Struct, frozen=True):
-    """What a view knows about a class.
+    """What a view knows about a DeviceClass.
 
     Args:
-        is_found: whether it exists.
-        is_absent: whether it is known to be absent.
-        nearest: the class that was probably intended.
-        extended_resource: its extendedResourceName.
+        is_found: whether the class exists.
+        is_absent: whether the class is known to be absent. If neither is true, the class is not known.
+        nearest: for an absent class, the class that was probably intended.
+        extended_resource: extendedResourceName of the class.
     """
 
     is_found: bool = False
@@ -83,8 +83,8 @@ class DeviceClasses:
         self._states: dict[str, DeviceClassState] = {"": DeviceClassState()}
 
     def get(self, name: str) -> DeviceClass:
-        """Return the DeviceClass; it is false if the class does not exist. A missing class is noted, unless a driver
-        installs it.
+        """Return the DeviceClass; the result is false for a class that is not found. Note the class as missing, unless
+        a driver installs the class.
         """
         if name not in self._found:
             view = (
@@ -102,7 +102,7 @@ class DeviceClasses:
     def state(self, name: str) -> DeviceClassState:
         """Return what the view knows about a class.
 
-        Drivers install their classes, and files rarely contain them. So a class counts as absent only if the view has
+        Drivers install classes, and files rarely have these classes. So a class counts as absent only if the view has
         all objects of a cluster.
         """
         if name not in self._states:
@@ -110,7 +110,7 @@ class DeviceClasses:
         return self._states[name]
 
     def states(self, requests: Iterable[DeviceRequestOfClaim]) -> dict[str, DeviceClassState]:
-        """Return what the view knows about the classes of requests and of their alternatives."""
+        """Return what the view knows about the classes of requests and of their alternatives, by name."""
         classes = [choice.device_class for request in requests for choice in request.self_and_alternatives]
         return {name: self.state(name) for name in classes}
 
@@ -128,7 +128,7 @@ def validate_class_exists(
     """Report a DeviceClass that does not exist: rules class-exists and class-installed."""
     if state.is_absent:
         near = (
-            f"write `{state.nearest}` in its place if that is meant, or ask the administrator to install"
+            f"write `{state.nearest}` if that is meant, or ask the administrator to install"
             if state.nearest
             else "ask the administrator to install"
         )
@@ -145,14 +145,14 @@ def validate_class_exists(
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
-    """Yield problems of extended resources that name a DeviceClass (KEP-5004). The API server does not check them."""
+    """Yield the problems of extended resources of DeviceClasses (KEP-5004), which the API server does not check."""
     for container in subject.typed(Pod).spec.all_containers():
         resources = container.resources
         for name in _class_resource_names(resources):
             path = resources.path("limits" if name in resources.limits else "requests", name)
             device_class = name.removeprefix(CLASS_PREFIX)
             state = subject.once(_device_classes_of_view).state(device_class)
-            yield from validate_class_exists(device_class, state, "asks for DeviceClass", path, subject)
+            yield from validate_class_exists(device_class, state, "requests DeviceClass", path, subject)
             if not state.is_absent:
                 yield from _check_class_amount(path, resources.limits.get(name), resources.requests.get(name))
 
@@ -185,7 +185,7 @@ def _check_class_amount(path: FieldPath, limit: Amount | None, request: Amount |
 
 
 def _is_whole_and_equal(limit: Amount | None, request: Amount | None) -> bool:
-    """Return whether the limit is a number of whole devices, and the request is unset or equal."""
+    """Return whether the limit is a whole number, and the request is unset or equal to the limit."""
     if limit is None or (request is not None and str(request) != str(limit)):
         return False
     amount = amounts.read_quantity(amounts.amount_as_string(limit))

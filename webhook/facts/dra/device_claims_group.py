@@ -19,7 +19,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_GROUP: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/pod-group",
-    title="The claim is made for each pod and not for the PodGroup",
+    title="The claim is created for each pod and not for the PodGroup",
     why=(
         "Kubernetes uses the claim of the group only if name and source are the same in the pod and the group. "
         "Otherwise each pod gets its own claim, without a warning."
@@ -47,9 +47,8 @@ def check_claims_match_pod_group(subject: Subject) -> Iterator[Problem]:
     for claim in pod.resource_claims:
         nearly = named.get(claim.name) or sourced.get(_source_names(claim))
         if claim and nearly and (claim.name, *_source_names(claim)) not in same:
-            message = (
-                f"{_describe_difference(claim, nearly, group)}, so the pod gets its own devices, not those of the group"
-            )
+            difference = _describe_difference(claim, nearly, group)
+            message = f"{difference}, so the pod gets its own devices, not the devices of the group"
             fix = "write the name and the source as in the PodGroup, or give the claim another name"
             yield POD_GROUP.problem(claim.at, message, fix)
 

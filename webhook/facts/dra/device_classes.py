@@ -44,7 +44,7 @@ REQUIRED: Final = DEVICE_CLASSES.rule(
 NAME_FORMAT: Final = DEVICE_CLASSES.rule(
     "device-classes/name-format",
     title="A name or key has an invalid format",
-    why="The API server refuses the object, because nothing can have such a name.",
+    why="The API server refuses the object, because nothing can have this name.",
 )
 UNSUPPORTED_VALUE: Final = DEVICE_CLASSES.rule(
     "device-classes/unsupported-value",
@@ -78,8 +78,8 @@ SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
     "device-classes/selector-feature-gate",
     title="The selector needs a feature gate that is off",
     why=(
-        "The API server accepts lists of attributes only if the feature gate DRAListTypeAttributes is on, and it is "
-        "off by default."
+        "The API server accepts attributes that are lists only if the feature gate DRAListTypeAttributes is on. The "
+        "gate is off by default."
     ),
     source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
     level="warn",
@@ -116,7 +116,7 @@ def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Problem]:
-    """Check the API version: rules served-version and deprecated-version."""
+    """Report an API version that is not served, or deprecated: rules served-version and deprecated-version."""
     fault = version_fault(device_class.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
         yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
@@ -125,7 +125,6 @@ def _check_api_version(device_class: DeviceClass, subject: Subject) -> Iterator[
 
 
 def _check_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    """Yield one problem for every breach of a value."""
     for breach in breaches:
         message, fix, shown = message_and_fix(breach)
         match breach.what:
@@ -155,10 +154,10 @@ def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:
 
 
 def _check_taint_on_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
-    """Yield a DeviceTaintRule that taints every device (k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec)."""
+    """Report a DeviceTaintRule that taints every device (k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec)."""
     effect, selector = rule.spec.taint.effect, rule.spec.device_selector
     is_open = not any(selector.has(field) for field in ("driver", "pool", "device"))
     if is_open and effect not in ("", "None"):
-        evicts = " and evicts every pod that uses one" if effect == "NoExecute" else ""
-        message = f"does not restrict the devices, so the taint is put on every device of the cluster{evicts}"
+        evicts = " and evicts every pod that uses a device" if effect == "NoExecute" else ""
+        message = f"selects no devices in particular, so the taint is put on every device of the cluster{evicts}"
         yield EVERY_DEVICE.problem(selector.at, message, "set driver, pool or device, or try effect None first")

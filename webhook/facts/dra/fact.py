@@ -1,4 +1,4 @@
-"""The fact `dra`: the devices that claims ask for, its CEL structures, and its value as JSON."""
+"""The fact `dra`: the devices that claims request, as CEL structures and as JSON."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ REQUEST: Final = declare_structure(
     gpu=(BOOL, "whether the devices are GPUs or parts of GPUs"),
     allocationMode=(STRING, "ExactCount or All"),
     count=(INT, "number of requested devices, 0 if the value is not a number"),
-    adminAccess=(BOOL, "whether it asks for admin access"),
-    selectors=(list_of(SELECTOR.type), "its selectors"),
+    adminAccess=(BOOL, "whether the request is for admin access"),
+    selectors=(list_of(SELECTOR.type), "selectors of the request"),
     devices=(DYN, "number of devices; null if not known, as with All or firstAvailable"),
-    atLeast=(INT, "the fewest devices that it gets"),
+    atLeast=(INT, "the fewest devices that the request may get"),
     choices=(list_of(object_type("claimgate.DeviceRequest")), "the alternatives of firstAvailable"),
     classFound=(BOOL, "whether the class exists"),
     classAbsent=(BOOL, "whether the class is known not to exist"),
@@ -51,22 +51,22 @@ CLAIM: Final = declare_structure(
     podSet=(STRING, "name of the pod set"),
     pods=(DYN, "number of pods of the pod set; null if not known"),
     path=(STRING, "the path of the entry"),
-    name=(STRING, "name by which containers refer to it"),
+    name=(STRING, "name by which containers refer to the claim"),
     source=(STRING, "`claim`, `template`, `both`, `none` or `old`"),
-    reference=(STRING, "the claim or template that it names"),
+    reference=(STRING, "name of the claim or template to which the entry refers"),
     kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
-    found=(BOOL, "whether it exists"),
-    absent=(BOOL, "whether it is known not to exist"),
-    promised=(BOOL, "whether a ComputeDomain will create it"),
+    found=(BOOL, "whether the claim or template exists"),
+    absent=(BOOL, "whether the claim or template is known not to exist"),
+    promised=(BOOL, "whether a ComputeDomain will create the template"),
     nearest=(STRING, "the existing name that the user probably meant"),
     elsewhere=(TEXTS, "at most three other namespaces that have an object of this name; empty at admission"),
     requests=(list_of(REQUEST.type), "its requests"),
-    requestNames=(TEXTS, "names of its requests"),
+    requestNames=(TEXTS, "names of the requests of the claim"),
     devices=(DYN, "number of devices; null if not known, as with All or firstAvailable"),
-    atLeast=(INT, "the fewest devices that it gets"),
+    atLeast=(INT, "the fewest devices that the claim may get"),
     gpu=(BOOL, "whether some of the devices are GPUs"),
-    adminAccess=(BOOL, "whether it asks for admin access"),
-    users=(TEXTS, "paths of the entries in containers that refer to it"),
+    adminAccess=(BOOL, "whether a request is for admin access"),
+    users=(TEXTS, "paths of the entries in containers that refer to the claim"),
     duplicate=(BOOL, "whether an earlier entry has the same name"),
 )
 REFERENCE: Final = declare_structure(
@@ -85,8 +85,8 @@ REFERENCE: Final = declare_structure(
 DRA: Final = declare_structure(
     "Dra",
     claims=(list_of(CLAIM.type), "every entry of `spec.resourceClaims` of the pods"),
-    references=(list_of(REFERENCE.type), "every entry of `resources.claims` of their containers"),
-    requests=(list_of(REQUEST.type), "requests of a claim or template itself"),
+    references=(list_of(REFERENCE.type), "every entry of `resources.claims` of the containers"),
+    requests=(list_of(REQUEST.type), "requests of a claim or template that is reviewed itself"),
 )
 DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, REQUEST, SELECTOR)
 
@@ -192,7 +192,7 @@ FACTS: Final = (
     Fact(
         name="dra",
         about=(
-            "Device claims of pods, and the requests of a ResourceClaim or ResourceClaimTemplate itself. The form is"
+            "Device claims of pods, and the requests of a reviewed ResourceClaim or ResourceClaimTemplate. The form is"
             " the same for v1alpha3, v1beta1, v1beta2 and v1. Claims are looked up in the namespace of the object. "
             "An object counts as absent only if all objects of the cluster are known."
         ),

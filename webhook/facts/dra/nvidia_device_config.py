@@ -1,8 +1,8 @@
 """Checks `opaque.parameters` for NVIDIA's driver in claims and classes (group nvidia-device-config).
 
 nvidia.yaml lists what the driver accepts. The checks report configurations that the driver's plugin refuses: an
-unknown kind, an invalid value, or a setting whose feature gate is off. They also report configurations that the
-plugin does not apply: a kind that another driver of NVIDIA applies, a request for devices of another type, and a
+unknown kind, an invalid value, or a setting with a feature gate that is off. The checks also report configurations that
+the plugin does not apply: a kind that another driver of NVIDIA applies, a request for devices of another type, and a
 request with alternatives that the configuration does not name.
 """
 
@@ -64,7 +64,7 @@ OUT_OF_RANGE: Final = NVIDIA_DEVICE_CONFIG.rule(
 FORBIDDEN: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/forbidden",
     title="Time slicing is set for a MIG device",
-    why="The driver does not time-slice MIG devices and refuses the configuration.",
+    why="The driver does not share MIG devices by time slices, and refuses the configuration.",
 )
 EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/excluded",
@@ -86,7 +86,7 @@ UNKNOWN_KIND: Final = NVIDIA_DEVICE_CONFIG.rule(
 OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/other-driver",
     title="The configuration is for another driver",
-    why="A driver ignores configurations of another driver.",
+    why="A driver ignores the kinds of another driver.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/device_state.go",
     level="warn",
     fails="silent",
@@ -103,7 +103,7 @@ ALTERNATIVES: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/alternatives",
     title="The configuration leaves out alternatives of the request",
     why=(
-        "The driver applies a configuration only to the listed names. The name of a request does not stand for the "
+        "The driver applies a configuration only to the listed names. The name of a request does not include the "
         "alternatives of the request."
     ),
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
@@ -135,11 +135,11 @@ DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
 FILE: Final = Path(__file__).with_name("nvidia.yaml")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _YOUNG: Final = "VfioDeviceConfig"
-"""A kind that later releases will probably change."""
+"""A kind that later releases of the driver will probably change."""
 
 
 def validate_device_configs(subject: Subject) -> Iterator[Problem]:
-    """Yield the parameters in a claim, a template or a class that the driver rejects or does not apply."""
+    """Report parameters in a claim, a template or a class that the driver refuses or does not apply."""
     gates = subject.assumptions.feature_gates
     claim = reviewed_claim(subject)
     if claim is None:
@@ -190,14 +190,12 @@ def _check_domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
     written = parameters.domain_id
     if written and not is_placeholder(written) and not _UUID.fullmatch(written):
         message = "must be the UID of a ComputeDomain, a UUID, because NVIDIA's driver otherwise finds no ComputeDomain"
-        fix = "name the ResourceClaimTemplate that the ComputeDomain makes instead of writing this configuration"
+        fix = "use the ResourceClaimTemplate that the ComputeDomain creates instead of writing this configuration"
         yield DOMAIN_ID.problem(parameters.path("domainID"), message, fix, shown=f"`{shown(written)}`")
 
 
 def _is_of_other_vendor(parameters: NvidiaParameters) -> bool:
-    """Return whether the API group of the parameters is another vendor's, although the driver has the name of
-    NVIDIA's.
-    """
+    """Return whether the API group of the parameters belongs to another vendor, although the driver is NVIDIA's."""
     group = parameters.api_version.partition("/")[0]
     return "/" in parameters.api_version and "nvidia" not in group.lower()
 
@@ -231,8 +229,8 @@ def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> 
 
 
 def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
-    """Yield the problem of an invalid value. For a kind that may change, only unknown fields, wrong types and
-    unsupported values are reported.
+    """Yield the problem of an invalid value. For the kind of _YOUNG, only unknown fields, wrong types and unsupported
+    values are reported.
     """
     message, fix, value = message_and_fix(breach)
     if breach.what == "unknownField":
@@ -273,7 +271,7 @@ def _add_refusal_reason(message: str) -> str:
 def _check_requests_of_configuration(
     config: DeviceConfiguration, asked: Mapping[str, DeviceRequestOfClaim]
 ) -> Iterator[Problem]:
-    """Report requests that a configuration names but to which the plugin does not apply the configuration."""
+    """Report requests that a configuration names, if the plugin does not apply the configuration to these requests."""
     device_class = _nvidia_table()["kinds"].get(config.opaque.nvidia.kind, {}).get("class", "")
     alternatives: dict[str, Mapping[str, Items[DeviceRequestOfClaim]]] = {}
     for index, name in enumerate(config.requests):
@@ -293,7 +291,7 @@ def _check_requests_of_configuration(
 def _alternatives_by_name(
     request: DeviceRequestOfClaim, config: DeviceConfiguration
 ) -> Mapping[str, Items[DeviceRequestOfClaim]]:
-    """Return the alternatives of a request by name; several may have the same name."""
+    """Return the alternatives of a request by name. Several alternatives may have the same name."""
     named: dict[str, list[DeviceRequestOfClaim]] = {}
     for choice in request.choices:
         named.setdefault(choice.name, []).append(choice)

@@ -5,8 +5,8 @@ ResourceClaimTemplate in the object's namespace. Every entry of `resources.claim
 type of the devices of a class is guessed from the name of the class. Rules and defaults: k8s.io/kubernetes v1.36
 pkg/apis/core/validation/validation.go and pkg/apis/resource.
 
-A claim or a template that is not found counts as absent only if the view has all objects of the cluster. A
-ComputeDomain promises the template that it names, because its controller creates the template.
+A claim or a template that is not found counts as absent only if the view has all objects of the cluster. A template
+that a ComputeDomain names is called promised: the controller of the ComputeDomain creates the template.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 DEFAULT: Final = "default"
-"""The namespace that kubectl assumes if a file names none."""
+"""The namespace of kubectl for an object without a namespace in its file."""
 
 
 def _template_of_compute_domain(domain: JSON) -> Sequence[str]:
@@ -56,8 +56,8 @@ class AbsenceOfClaim(Struct, frozen=True):
     """What is known about a claim or a template that was not found.
 
     Args:
-        is_absent: whether it is known to be absent.
-        is_promised: whether a ComputeDomain creates it.
+        is_absent: whether the claim or template is known to be absent.
+        is_promised: whether a ComputeDomain creates the template.
         nearest: the existing name that was probably intended.
         elsewhere: other namespaces that have an object of this name, at most three.
     """
@@ -69,7 +69,7 @@ class AbsenceOfClaim(Struct, frozen=True):
 
 
 class AbsenceFinder:
-    """Finds out what is known about claims and templates that the view's namespace lacks."""
+    """Finds out what is known about claims and templates that were not found in the view's namespace."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = replace(view, namespace=view.namespace or DEFAULT)
@@ -89,7 +89,7 @@ class AbsenceFinder:
 
 
 def is_promised_by_compute_domain(view: ClusterView, name: str) -> bool:
-    """Return whether a ComputeDomain of the view's namespace creates a template of a name."""
+    """Return whether a ComputeDomain of the view's namespace creates a template with this name."""
     here = replace(view, namespace=view.namespace or DEFAULT)
     return next(here.typed_under_key(ComputeDomain, _BY_TEMPLATE, name), None) is not None
 
@@ -113,16 +113,16 @@ class PodClaim(Struct, kw_only=True):
 
     Args:
         pod_set: the name of the pod set.
-        pods: the number of pods of the pod set; None if it cannot be known.
-        at: the place of the entry.
-        name: the name by which containers refer to it.
-        source: whether it names a claim, a template, both or none, or has the old field `source`.
+        pods: the number of pods of the pod set; None if the number is not known.
+        at: the path of the entry.
+        name: the name by which containers refer to the claim.
+        source: whether the entry names a claim, a template, both or none, or has the old field `source`.
         reference: the name of the claim or template.
-        is_found: whether it exists.
+        is_found: whether the claim or template exists.
         absence: what is known about a claim or template that was not found.
         contents: the contents of the claim or template.
-        requests: its requests, each followed by its alternatives.
-        users: where containers refer to it.
+        requests: the requests of the claim, each followed by its alternatives.
+        users: the paths of the entries in containers that refer to the claim.
         is_duplicate: whether an earlier entry has the same name.
     """
 
@@ -156,9 +156,9 @@ class ClaimReference(Struct, frozen=True, kw_only=True):
     Args:
         pod_set: the name of the pod set.
         container: the name of the container.
-        at: the place of the entry.
+        at: the path of the entry.
         name: the name of the claim in the pod.
-        request: the request of the claim, "" for all requests.
+        request: the request of the claim; "" for all requests.
         claim: the claim; None if the pod has no claim with this name.
         is_duplicate: whether an earlier entry of the container already covers this entry.
         nearest_request: the request that was probably intended.
@@ -187,7 +187,7 @@ class ClaimReference(Struct, frozen=True, kw_only=True):
 
 
 class ClaimsOfPods(Struct, frozen=True):
-    """The claims of an object's pods, the containers' references to them, and the objects that were missing."""
+    """The claims of an object's pods, the references of containers to these claims, and the missing objects."""
 
     claims: Items[PodClaim]
     references: Items[ClaimReference]
@@ -200,8 +200,8 @@ def pod_claims(subject: Subject) -> ClaimsOfPods:
 
 
 def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | None = None) -> ClaimsOfPods:
-    """Return the claims of some pod sets. `pod` is the object with typed fields. It is used if the object itself is
-    the template of a pod set, so that its fields are read once.
+    """Return the claims of some pod sets. `pod` is the object with typed fields, if the object is a Pod; its fields are
+    then not read again.
     """
     resolver, deadline = _ClaimResolver(view), view.deadline
     claims: list[PodClaim] = []
@@ -247,7 +247,7 @@ class _ClaimResolver:
         self._absences = AbsenceFinder(view)
 
     def resolve_claim(self, entry: Entry, podset: PodSet) -> PodClaim:
-        """Return a claim of a pod with the requests of the claim or template that it names."""
+        """Return an entry of `spec.resourceClaims` with the requests of the claim or template that it names."""
         claim = PodClaim(
             pod_set=podset.name,
             pods=podset.pods,
@@ -266,7 +266,7 @@ class _ClaimResolver:
         if not obj:
             claim.absence = self._absences.find_absence(kind, claim.reference)
             if not claim.absence.is_promised:
-                self._view.get(kind.gvk, claim.reference)  # notes it as missing
+                self._view.get(kind.gvk, claim.reference)  # notes the object as missing
             return
         claim.is_found, claim.contents = True, contents_of_claim(obj, self._classes, self._view)
         asked = [choice for request in claim.contents.requests for choice in request.self_and_alternatives]
@@ -282,7 +282,7 @@ def _source_of_entry(entry: Entry) -> Source:
 
 
 def _first_claims_by_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
-    """Return the first claim of each name; later claims are marked as duplicates."""
+    """Return the first claim of each name, and mark later claims as duplicates."""
     first: dict[str, PodClaim] = {}
     for claim in claims:
         claim.is_duplicate = first.setdefault(claim.name, claim) is not claim
@@ -290,7 +290,7 @@ def _first_claims_by_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
 
 
 def _store_references_in_claims(claims: Sequence[PodClaim], references: Sequence[ClaimReference]) -> None:
-    """Store in each claim where containers refer to it; claims with the same name have the same users."""
+    """Set `users` of each claim. Claims with the same name have the same users."""
     users: dict[str, list[FieldPath]] = {}
     for reference in references:
         users.setdefault(reference.name, []).append(reference.at)

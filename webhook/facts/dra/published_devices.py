@@ -1,7 +1,7 @@
 """The devices that ResourceSlices publish: their pools, taints, capacities and models.
 
-Only the newest generation of a pool is read. The scheduler allocates only from complete pools, which have all their
-slices. Taints come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an attribute:
+Only the newest generation of a pool is read. The scheduler allocates devices only from pools with all slices. Taints
+come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an attribute:
 `productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. On a node with several
 models, a request for several devices may get devices of different models.
 
@@ -44,13 +44,13 @@ DeviceID: TypeAlias = tuple[str, str, str]
 """The driver, the pool and the name of a device."""
 TAINT_RULE_LOOKUP: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
 TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
-"""Taints by driver, pool and name of their devices; "" matches any value."""
+"""Taints of DeviceTaintRules by driver, pool and name of the devices; "" means all drivers, pools or names."""
 _PARTS: Final = frozenset(("driver", "pool", "device"))
 _MODEL: Final = ("productName", "model")
 
 
 class DevicePool(Struct):
-    """The slices of one pool and one generation."""
+    """The slices of one generation of a pool."""
 
     driver: str
     name: str
@@ -80,7 +80,7 @@ class DevicePool(Struct):
 
 
 class PooledDevice(Struct, frozen=True):
-    """A device of a pool: its name, its fields, and the only node that can use it, "" for several nodes."""
+    """A device of a pool: name, fields, and the only node that can use the device; "" for several nodes."""
 
     pool: DevicePool
     name: str
@@ -89,7 +89,7 @@ class PooledDevice(Struct, frozen=True):
 
     @property
     def id(self) -> DeviceID:
-        """Return driver, pool and name, which identify the device."""
+        """Return driver, pool and name of the device."""
         return self.pool.driver, self.pool.name, self.name
 
     def consumed_counters(self) -> dict[str, dict[str, int]]:
@@ -131,7 +131,7 @@ def read_taint_rules(view: ClusterView) -> TaintRules:
 
 
 def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: TaintRules) -> str:
-    """Return the first taint of a device that is not tolerated, as `key=value:effect`; "" if there is none."""
+    """Return the first taint of a device that is not tolerated, as `key=value:effect`; "" if all are tolerated."""
     fields, taints = device.fields, [*device.fields.taints]
     if rules:
         named = product((device.pool.driver, ""), (device.pool.name, ""), (device.name, ""))
@@ -144,12 +144,12 @@ def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: 
 
 
 def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
-    """Return the requested amount, the default or the whole capacity, rounded up by the policy; None if the amount is
-    too large.
+    """Return how much of a capacity a request uses: the requested amount, else the default, else the whole capacity,
+    rounded up by the capacity's request policy. None if the amount is larger than allowed.
 
     Args:
         capacity: `capacity.<name>` of a device.
-        asks: the requested capacity in whole units; None if the request has none.
+        asks: the requested amount in whole units; None if the request names no amount.
     """
     policy = capacity.request_policy
     given = (asks, rounded_up_units(policy.default), rounded_up_units(capacity.value))
@@ -167,13 +167,13 @@ def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
 
 
 def rounded_up_units(amount: JSON) -> int | None:
-    """Return a quantity in whole units, rounded up; None if it is not set."""
+    """Return a quantity in whole units, rounded up; None for a quantity that is not set."""
     read = quantity.read_quantity_or_none(amount)
     return None if read is None else read.value()
 
 
 class DeviceModels(Struct, frozen=True):
-    """The models of a node's devices, and the driver's attribute that names them."""
+    """The models of a node's devices, and the attribute that names the models."""
 
     node: str
     attribute: str
@@ -181,9 +181,7 @@ class DeviceModels(Struct, frozen=True):
 
 
 def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None:
-    """Return the models of the first node on which one driver has devices of several models; None if there is no such
-    node.
-    """
+    """Return the models of the first node on which one driver has devices of several models; None without one."""
     models: dict[tuple[str, str], dict[str, None]] = {}
     for device in devices:
         name, model = _model_attribute(device)
@@ -197,9 +195,7 @@ def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None
 
 
 def _model_attribute(device: PooledDevice) -> tuple[str, str]:
-    """Return the name and the value of the attribute that names a device's model; "" for both if the device has no such
-    attribute.
-    """
+    """Return the name and the value of the attribute that names a device's model; "" and "" without the attribute."""
     attributes = device.fields.attributes
     for name in _MODEL:
         for written in (name, f"{device.pool.driver}/{name}"):

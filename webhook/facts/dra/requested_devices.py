@@ -1,8 +1,7 @@
-"""The devices that claims and claim templates of the cluster ask for, with what is known about their classes.
+"""The devices that claims and claim templates of the cluster request, with what is known about the device classes.
 
-The contents of a claim are computed once in a review, because pods often share claims. The contents of ordinary
-claims are cached for all reviews, until the claim or a class changes. If a container names some requests of a claim,
-only these requests count.
+The contents of a claim are computed once in a review, because pods often share claims. The contents of short claims are
+cached for all reviews, until the claim or a class changes.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ class ClaimContents(Struct, frozen=True, kw_only=True):
     """The requests of a claim, and the facts that follow from them.
 
     Args:
-        requests: its requests.
+        requests: the requests of the claim.
         classes: the state of each class that the requests name, by the name of the class.
         request_names: the names by which a container may refer to the requests; only constraints may name an
             alternative.
-        devices: how many devices it gets; None if not known, as with All or firstAvailable.
-        at_least: the least number of devices that it gets.
+        devices: how many devices the claim gets; None if not known, as with All or firstAvailable.
+        at_least: the least number of devices that the claim gets.
         is_gpu: whether GPUs are among the devices.
-        has_admin_access: whether it asks for admin access.
-        is_exclusive: whether only one pod at a time can use each of its devices: whole devices or slices, without
-            admin access, a share of a capacity or a sharing strategy.
+        has_admin_access: whether a request is for admin access.
+        is_exclusive: whether only one pod at a time can use each device: the requests are for whole devices or slices,
+            without admin access, a share of a capacity or a sharing strategy.
     """
 
     requests: tuple[DeviceRequestOfClaim, ...] = ()
@@ -70,7 +69,8 @@ def contents_of_claim(
         kept.contents = _contents_of_requests(claim.claim_spec, read_requests(claim.claim_spec, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
-        view.remember(key, kept.contents)  # not if a class is missing: each fact that needs the class must note it
+        # contents with a missing class are not stored: each fact that needs the class must note it as missing
+        view.remember(key, kept.contents)
     return kept.contents
 
 
@@ -104,9 +104,7 @@ def _cached_contents_of_claim(claim: ResourceClaim | ResourceClaimTemplate) -> _
 
 
 def _is_short_enough_to_cache(spec: ClaimSpec) -> bool:
-    """Return whether a claim is short enough to be cached. Most claims are, because their requests name only a class
-    and a count.
-    """
+    """Return whether a claim is short enough to be cached. In most claims, requests name only a class and a count."""
     listed = spec.devices.requests
     return (
         len(listed) <= _MOST_KEPT
@@ -135,7 +133,7 @@ def _contents_of_requests(
 
 
 def _asks_for_exclusive_devices(asked: Sequence[DeviceRequestOfClaim]) -> bool:
-    """Return whether requests and their alternatives ask only for devices that cannot be shared."""
+    """Return whether all requests and alternatives are for devices that pods cannot share."""
     choices = [choice for request in asked for choice in request.choices or (request,)]
     return bool(choices) and all(
         choice.device.kind in _EXCLUSIVE and not choice.has_admin_access and not choice.capacities for choice in choices
@@ -143,7 +141,7 @@ def _asks_for_exclusive_devices(asked: Sequence[DeviceRequestOfClaim]) -> bool:
 
 
 def count_devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | None:
-    """Return how many devices the requests ask for together; None if the number of one request is not known."""
+    """Return the number of devices of all requests together; None if the number of any request is not known."""
     counts = [request.devices for request in asked if request.devices is not None]
     return sum(counts) if len(counts) == len(asked) else None
 

@@ -2,8 +2,8 @@
 
 v1beta1 and v1alpha3 have the fields of an exact request next to its name, v1beta2 and v1 under `exactly`. All four
 versions have alternatives under `firstAvailable`. The defaults are those of k8s.io/kubernetes v1.36
-pkg/apis/resource/v1/defaults.go. v1alpha2 named one resourceClassName for the whole claim, so such a claim is read as
-one request of kind `unsupported`.
+pkg/apis/resource/v1/defaults.go. A claim of v1alpha2 has one resourceClassName for the whole claim, and is read as one
+request of kind `unsupported`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Kind: TypeAlias = Literal["exactly", "firstAvailable", "choice", "none", "both",
 
 
 class JudgedSelector(Struct, frozen=True):
-    """A selector: its expression with the path, and the errors that the API server finds in it."""
+    """A selector: the expression, its path, and the errors that the API server finds in the expression."""
 
     at: FieldPath
     expression: str
@@ -55,19 +55,19 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
     """A request, or an alternative of a request.
 
     Args:
-        name: its name.
-        at: its place.
+        name: the name of the request.
+        at: the path of the request.
         kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`.
         device: the kind of devices that the name of the class suggests.
         device_class: deviceClassName.
         allocation_mode: ExactCount, All, or another written value.
-        count: the number of requested devices, 0 if the value is not a number.
-        has_admin_access: whether it asks for admin access.
-        selectors: its selectors.
-        capacities: how much it needs of the capacities of a device.
-        tolerations: taints that it tolerates, as JSON.
-        devices: how many devices it gets; None if not known, as with All or firstAvailable.
-        at_least: the least number of devices that it gets.
+        count: the number of requested devices; 0 if the value is not a number.
+        has_admin_access: whether the request is for admin access.
+        selectors: the selectors of the request.
+        capacities: how much the request needs of each capacity of a device.
+        tolerations: the tolerations of the request, as JSON.
+        devices: how many devices the request gets; None if not known, as with All or firstAvailable.
+        at_least: the least number of devices that the request gets.
         is_gpu: whether the devices are GPUs or parts of GPUs.
         choices: the alternatives of firstAvailable.
     """
@@ -90,7 +90,7 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
 
     @property
     def self_and_alternatives(self) -> tuple[DeviceRequestOfClaim, ...]:
-        """Return the request itself, then each of its alternatives (`firstAvailable`)."""
+        """Return the request, followed by its alternatives (`firstAvailable`)."""
         return (self, *self.choices)
 
 
@@ -123,7 +123,7 @@ def _read_request(request: DeviceRequest, *, is_flat: bool) -> DeviceRequestOfCl
     if exact:
         return _request_for_one_class(request.name, "exactly", exact, has_admin_access=exact.admin_access)
     meant = request.flat_request or request.exactly
-    if meant:  # the form of another version: the API server refuses it, but its meaning is clear
+    if meant:  # the form of another version, which the API server refuses, but the meaning is clear
         return _request_for_one_class(request.name, "none", ExactDeviceRequest(meant.json, request.at, request.reading))
     return DeviceRequestOfClaim(name=request.name, at=request.at, kind="none")
 
@@ -180,7 +180,7 @@ def read_selectors(listed: Items[DeviceSelector]) -> tuple[JudgedSelector, ...]:
     """Return the selectors of a request or a DeviceClass, with the errors that the API server finds in their
     expressions.
 
-    A selector without `cel` is left out: the check of the declared shape reports it.
+    A selector without `cel` is not returned; shape_breaches reports it.
     """
     return tuple(_judged_selector(selector) for selector in listed if selector.cel)
 

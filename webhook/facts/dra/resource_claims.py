@@ -1,8 +1,7 @@
 """Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload (group resource-claims).
 
-An API server that serves the version of an object also applies these rules. The rules are for manifests that are
-checked without a cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver
-1.36.1.
+The API server applies the same rules to versions that it serves. This module applies them to manifests without a
+cluster, or for another release. tests/data/dra/verdicts.tsv compares the results with kube-apiserver 1.36.1.
 
 Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go and
 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
@@ -50,7 +49,7 @@ SERVED_VERSION: Final = RESOURCE_CLAIMS.rule(
 IMMUTABLE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/immutable",
     title="The spec of a claim or template was changed",
-    why="Devices were allocated according to the old spec, so the API server refuses the change.",
+    why="Devices may be allocated by the old spec, so the API server refuses the change.",
     function="ValidateResourceClaimUpdate",
     refused_on_updates="pkg/apis/resource/validation/validation.go ValidateResourceClaimUpdate",
 )
@@ -58,8 +57,8 @@ ADMIN_ACCESS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/admin-access",
     title="The namespace does not allow adminAccess",
     why=(
-        "adminAccess gives pods devices that are allocated to other pods, so Kubernetes allows it only in labelled "
-        "namespaces."
+        "adminAccess gives pods devices that are allocated to other pods. Kubernetes allows adminAccess only in "
+        "namespaces with a label."
     ),
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
     function="AuthorizedForAdmin",
@@ -111,7 +110,7 @@ REQUIRED: Final = RESOURCE_CLAIMS.rule(
 NAME_FORMAT: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/name-format",
     title="A name or key has an invalid format",
-    why="The API server refuses the object, because nothing can have such a name.",
+    why="The API server refuses the object, because nothing can have this name.",
 )
 UNSUPPORTED_VALUE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unsupported-value",
@@ -131,13 +130,13 @@ TOO_LARGE: Final = RESOURCE_CLAIMS.rule(
 FORBIDDEN: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/forbidden",
     title="The template sets metadata other than labels and annotations",
-    why="Names and other metadata would be the same for every claim that is made from the template.",
+    why="Names and other metadata would be the same for every claim that is created from the template.",
     function="ValidateResourceClaimTemplate",
 )
 EXCLUDED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/excluded",
     title="The toleration has a value although its operator is not Equal",
-    why="The operator Exists ignores the value, so the API server refuses it.",
+    why="The operator Exists ignores values, so the API server refuses a toleration with a value.",
     function="validateDeviceToleration",
 )
 CONSTRAINT_ATTRIBUTE: Final = RESOURCE_CLAIMS.rule(
@@ -164,7 +163,7 @@ UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
 CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/capacity-name",
     title="No device can have a capacity of this name",
-    why="No device has a capacity with such a name, so no device fits.",
+    why="No device can have a capacity with this name, so no device fits.",
     refused_by="",
     level="warn",
     severity="low",
@@ -201,8 +200,8 @@ SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector-feature-gate",
     title="The selector needs a feature gate that is off",
     why=(
-        "The API server accepts lists of attributes only if the feature gate DRAListTypeAttributes is on, and it is "
-        "off by default."
+        "The API server accepts attributes that are lists only if the feature gate DRAListTypeAttributes is on. The "
+        "gate is off by default."
     ),
     source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
     level="warn",
@@ -211,7 +210,7 @@ SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
 GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/group-source",
     title="The claim of a pod group does not have exactly one source",
-    why="A pod group has either one claim for all pods or claims made from a template.",
+    why="An entry names either a claim that all pods share, or a template.",
     source="k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go",
 )
 
@@ -243,7 +242,7 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
 def _breaches_without_misplaced_fields(
     breaches: Iterable[Breach], asked: Items[DeviceRequestOfClaim]
 ) -> Iterator[Breach]:
-    """Yield the breaches, except misplaced fields of a request, because one problem names all misplaced fields."""
+    """Yield the breaches, except misplaced fields of a request. One problem names all misplaced fields."""
     told = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
         is_moved = breach.what == "unknownField" and breach.expected != ""
@@ -252,7 +251,7 @@ def _breaches_without_misplaced_fields(
 
 
 def _check_api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject) -> Iterator[Problem]:
-    """Check the API version: rules served-version and deprecated-version."""
+    """Report an API version that is not served, or deprecated: rules served-version and deprecated-version."""
     fault = version_fault(claim.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
         yield DEPRECATED_VERSION.problem("apiVersion", fault.message, fault.fix, claim.api_version)
@@ -283,19 +282,19 @@ def _check_admin_access(asked: Items[DeviceRequestOfClaim], subject: Subject) ->
         elif not allowed:
             label = 'the label resource.kubernetes.io/admin-access: "true"'
             message = f"must not be set because the namespace lacks {label}"
-            fix = "use a namespace that has the label, or leave adminAccess out"
+            fix = "use a namespace that has the label, or remove adminAccess"
             yield ADMIN_ACCESS.problem(path, message, fix)
 
 
 def _check_single_attribute(constraint: DeviceConstraint) -> Iterator[Problem]:
     match, distinct = constraint.match_attribute, constraint.distinct_attribute
     if match and distinct:
-        message = f"has matchAttribute `{match}` and distinctAttribute `{distinct}`, but Kubernetes ignores one of them"
-        yield TWO_ATTRIBUTES.problem(constraint.at, message, "make two constraints")
+        message = f"has matchAttribute `{match}` and distinctAttribute `{distinct}`, but Kubernetes reads only one"
+        yield TWO_ATTRIBUTES.problem(constraint.at, message, "write two constraints")
 
 
 def problems_of_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
-    """Yield one problem for every breach of the API server's validation."""
+    """Yield one problem for each breach."""
     for breach in breaches:
         yield problem_of_breach(breach)
 
@@ -354,7 +353,7 @@ def _request_kind_problem(request: DeviceRequestOfClaim, *, is_flat: bool) -> Pr
     else:
         message, fix = f"has neither {exactly} nor `firstAvailable`", "set one of them"
         if request.device_class:
-            where = "beside its name" if is_flat else "under exactly"
+            where = "next to the name of the request" if is_flat else "under exactly"
             fix = f"in this API version, move deviceClassName and the other fields {where}"
     return REQUEST_KIND.problem(request.at, f"request `{request.name}` {message}", fix)
 
@@ -374,7 +373,7 @@ def _check_allocation_mode(request: DeviceRequestOfClaim) -> Iterator[Problem]:
 def _check_device_count(request: DeviceRequestOfClaim) -> Iterator[Problem]:
     """Yield the problems that validateDeviceAllocationMode would report."""
     if request.allocation_mode == "All" and request.count != 0:
-        message = "must not be set with allocation mode All because that mode asks for every device"
+        message = "must not be set with allocation mode All because this mode requests every device"
         fix = "remove the count, or set allocation mode ExactCount"
         yield COUNT.problem((*request.at, "count"), message, fix, request.count)
     elif request.allocation_mode == "ExactCount" and request.count <= 0:

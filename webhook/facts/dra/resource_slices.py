@@ -1,14 +1,18 @@
 """Compares the selectors of claims and classes with the devices that the cluster has now (group resource-slices).
 
-Without ResourceSlices in the view, nothing is reported. A request is not checked if the view lacks its class. A claim
-that a controller created from a template is not checked, because the template is checked.
+Problems are reported only if the view has all objects of the cluster, and has ResourceSlices. A request is not checked
+if the view lacks its class. A claim that a controller created from a template is not checked, because the template is
+checked.
 
-As in the scheduler, each device of each ResourceSlice must match the selectors of the class, and then those of the
-request. If a selector fails with an error, the scheduler does not allocate the claim. Current allocations are not
-subtracted. Problems are reported only if the view has all objects of the cluster. All devices of a claim must be
-within reach of one node, and the number of devices that is computed for a node is an upper bound. A device with a
-taint that is not tolerated, or with too small a capacity, does not count. A device that several nodes may reach
-counts for each node. Each shared counter is considered separately.
+As in the scheduler, a device must match the selectors of the class and of the request. If a selector fails with an
+error, the scheduler does not allocate the claim. One node must be able to use all devices of a claim. The number of
+devices that is computed for a node is an upper bound:
+
+- Devices that are allocated now count as free.
+- A device that several nodes can use counts for each node.
+- Each shared counter is considered separately.
+
+A device does not count if it has a taint that the request does not tolerate, or too small a capacity.
 
 Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
 allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
@@ -59,7 +63,7 @@ NO_DEVICE: Final = RESOURCE_SLICES.rule(
 )
 TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
     "resource-slices/too-few-devices",
-    title="No node has as many devices as the request asks for",
+    title="No node has as many devices as are requested",
     why=(
         "The pods stay Pending until one node can give enough devices. Devices with taints that the request does not "
         "tolerate do not count."
@@ -69,7 +73,7 @@ TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
 DIFFERENT_MODELS: Final = RESOURCE_SLICES.rule(
     "resource-slices/different-models",
     title="One request may get devices of different models",
-    why="A training is as slow as its slowest device, and a request may get a fast and a slow model on one node.",
+    why="A training is as slow as its slowest device. A request may get a fast and a slow model on one node.",
     source="k8s.io/api v0.36.1 resource/v1 types.go DeviceConstraint",
     severity="low",
     fails="silent",
@@ -78,8 +82,8 @@ SELECTOR_FAILS: Final = RESOURCE_SLICES.rule(
     "resource-slices/selector-fails",
     title="The selector fails with an error on a device of the cluster",
     why=(
-        "A device may lack the attribute that the selector reads. The error ends the scheduler's attempt to allocate "
-        "the claim."
+        "A device may lack the attribute that the selector reads. The scheduler then does not allocate the claim on "
+        "the node."
     ),
     function="selectorsMatch",
 )
@@ -95,13 +99,14 @@ _GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernet
 
 
 class AllocatableDevices(Struct, kw_only=True):
-    """The devices that remain for a request, and the number of devices that are excluded, by reason.
+    """The devices that remain for a request, and the number of excluded devices, by reason.
 
     Args:
-        devices: devices that are neither tainted nor small.
-        most: the most devices that one node can give.
-        tainted, taint: how many devices have a taint that the request does not tolerate, and the first such taint.
-        small: the number of devices with less capacity than the request asks for.
+        devices: devices without a taint that the request does not tolerate, and with enough capacity.
+        most: the most devices that a claim can get on one node.
+        tainted: the number of devices with a taint that the request does not tolerate.
+        taint: the first of these taints.
+        small: the number of devices with less capacity than requested.
         is_counted: whether shared counters are not enough for all devices.
     """
 
@@ -114,7 +119,7 @@ class AllocatableDevices(Struct, kw_only=True):
 
 
 class SelectorFailure(NamedTuple):
-    """The reason why a selector fails, and the first device that it fails on."""
+    """Why a selector fails, and the first device on which it fails."""
 
     message: str
     device: str
@@ -124,16 +129,16 @@ class SelectedDevices(Struct, kw_only=True):
     """One request, alternative or class, and the devices that it selects.
 
     Args:
-        at: its place.
-        name: its name.
-        of: the request that it is an alternative of, "" for none.
-        device_class: the class that it names.
-        expressions: its selectors.
-        wanted: how many devices it asks for; None if it is not known.
+        at: the path of the request, alternative or class.
+        name: the name of the request, alternative or class.
+        of: for an alternative, the name of the request; otherwise "".
+        device_class: the class that the request names.
+        expressions: the selectors of the request; those of the class are not among them.
+        wanted: the number of requested devices; None if the number is not known.
         asked: the request; None for a class.
-        of_class: how many devices are of the class; None if a class is not known, a selector is invalid, or the cluster
-            is too large.
-        count: how many of these devices all selectors select; None as for `of_class`.
+        of_class: the number of devices of the class; None if a class is not known, a selector is invalid, or the
+            cluster is too large.
+        count: the number of devices that all selectors select; None in the same cases as `of_class`.
         is_shared: whether one of the devices may be allocated several times.
         allocatable: the devices that remain for the request.
         failures: why selectors fail.
@@ -154,14 +159,14 @@ class SelectedDevices(Struct, kw_only=True):
 
 
 class DeviceInventory(NamedTuple):
-    """The number of devices, and what requests, alternatives or a class select from them."""
+    """The number of devices in the view, and the devices that requests, alternatives or a class select."""
 
     devices: int
     selections: Items[SelectedDevices]
 
 
 class _ClusterDevices(Struct, frozen=True):
-    """The devices of the view with the JSON that expressions read, the classes by name, and the taint rules."""
+    """The devices of the view as expressions read them, the classes by name, and the taint rules."""
 
     devices: Items[tuple[PooledDevice, JSON]]
     classes: Mapping[str, DeviceClass]
@@ -184,7 +189,7 @@ def find_matching_devices(subject: Subject) -> DeviceInventory:
 
 
 def _create_selections(subject: Subject) -> Iterator[SelectedDevices]:
-    """Yield the requests and alternatives of the claim, or the class."""
+    """Yield a selection for each request and alternative of a claim, or for a class; `_select_devices` fills it."""
     if reviewed_claim(subject) is None:
         spec = subject.typed(DeviceClass)
         yield SelectedDevices(at=spec.spec.path("selectors"), expressions=spec.expressions)
@@ -207,7 +212,7 @@ def _create_selection_of_request(request: DeviceRequestOfClaim, of: str) -> Sele
 
 
 def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> None:
-    """Find the devices that a request, an alternative or a class selects."""
+    """Set the devices that a request, an alternative or a class selects."""
     programs, of_class = _selector_programs(selection, cluster)
     if programs is None or len(programs) * len(cluster.devices) > _MOST:
         return
@@ -219,7 +224,7 @@ def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> Non
 
 
 def _selector_programs(selection: SelectedDevices, cluster: _ClusterDevices) -> tuple[list[Program] | None, int]:
-    """Return the selectors of the class and then of the request, and how many belong to the class."""
+    """Return the selectors of the class, followed by those of the request, and the number of the class's selectors."""
     by_class: list[str] = []
     if selection.device_class:
         device_class = cluster.classes.get(selection.device_class)
@@ -236,7 +241,7 @@ def _selector_programs(selection: SelectedDevices, cluster: _ClusterDevices) -> 
 def _devices_selected_by_all(
     programs: Sequence[Program], of_class: int, selection: SelectedDevices, cluster: _ClusterDevices
 ) -> list[PooledDevice]:
-    """Return the devices that all selectors select; failures are noted in the selection."""
+    """Return the devices that all selectors select. Note the failures of selectors in the selection."""
     selected: list[PooledDevice] = []
     failures: dict[str, SelectorFailure] = {}
     selection.of_class = 0
@@ -265,7 +270,7 @@ def _create_cost_meter(cluster: _ClusterDevices) -> CostMeter:
 
 
 def _devices_with_json(view: ClusterView) -> Iterator[tuple[PooledDevice, JSON]]:
-    """Yield the devices of the view as expressions see them, without devices that no API server would store."""
+    """Yield the devices of the view as expressions read them, except devices that no API server would store."""
     for pool in read_pools(view):
         for device in pool.devices():
             try:
@@ -299,7 +304,7 @@ def devices_remaining_for_request(
 
 
 def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
-    """Return whether an unused device has the capacities that a request asks for (CmpRequestOverCapacity)."""
+    """Return whether an unused device has the requested capacities (CmpRequestOverCapacity)."""
     capacities = device.fields.capacity
     for name, amount in asks.items():
         if name not in capacities:
@@ -322,7 +327,7 @@ def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tupl
 
 
 def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
-    """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
+    """Return how many devices of one pool its shared counters allow; devices with unknown counters always fit."""
     taken: dict[tuple[str, str], list[int]] = {}
     for device in devices:
         for name, counters in device.consumed_counters().items():
@@ -338,7 +343,7 @@ def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
 
 
 def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
-    """Yield requests whose selectors select no device or too few devices, or fail on a device."""
+    """Report requests with selectors that select no device or too few devices, or that fail on a device."""
     obj = reviewed_claim(subject) or subject.typed(DeviceClass)
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
@@ -348,7 +353,7 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
         if selection.failures:
             yield _failing_selector_problem(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
-            # an alternative may match no device, if another alternative matches one
+            # an alternative may match no device if another alternative matches a device
             yield _no_device_problem(selection, devices.devices, subject.cluster_view())
         if _selects_too_few_devices(selection):
             yield _too_few_devices_problem(selection)
@@ -364,7 +369,7 @@ def _selects_too_few_devices(selection: SelectedDevices) -> bool:
 
 
 def _names_of_constrained_requests(subject: Subject) -> frozenset[str]:
-    """Return the names of requests in constraints; "" is among them if a constraint is about all requests."""
+    """Return the names of requests that constraints list; "" for a constraint on all requests."""
     claim = reviewed_claim(subject)
     constraints = claim.claim_spec.devices.constraints if claim else ()
     return frozenset(name for constraint in constraints for name in constraint.requests or ("",))
@@ -391,8 +396,8 @@ def _check_different_models(selection: SelectedDevices) -> Iterator[Problem]:
     if mixed is not None:
         models = " and ".join(f"`{model}`" for model in mixed.models)
         message = (
-            f"takes any {selection.wanted} devices that fit, but node `{mixed.node}` has the models {models}, so "
-            "a slower device slows the others"
+            f"takes any {selection.wanted} devices that match, but node `{mixed.node}` has the models {models}, so "
+            "the slowest device slows all devices"
         )
         fix = f"add a constraint with matchAttribute {mixed.attribute}, or a selector for one model"
         yield DIFFERENT_MODELS.problem(selection.at, message, fix)
@@ -423,7 +428,7 @@ def _too_few_devices_problem(selection: SelectedDevices) -> Problem:
         some = f"more than {left.most} of" if left.most else "any of" if count > 1 else ""
         has = f"no node can give {f'{some} {of}'.lstrip()}"
         has, fix = f"{has}{_reasons_in_brackets(left)}", _fix_for_few_devices(left)
-    message = f"asks for {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
+    message = f"requests {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
     return TOO_FEW_DEVICES.problem(selection.at, message, fix)
 
 
@@ -434,22 +439,22 @@ def _reasons_in_brackets(left: AllocatableDevices) -> str:
         taint = f"a taint such as `{left.taint}` that the request does not tolerate"
         reasons.append(f"{counted(left.tainted, 'has', 'have')} {taint}")
     if left.small:
-        reasons.append(f"{counted(left.small, 'has', 'have')} less capacity than the request asks for")
+        reasons.append(f"{counted(left.small, 'has', 'have')} less capacity than requested")
     if left.is_counted:
-        reasons.append("the counters that devices share do not suffice for more")
+        reasons.append("the shared counters do not allow more")
     return f" ({'; '.join(reasons)})" if reasons else ""
 
 
 def _fix_for_few_devices(left: AllocatableDevices) -> str:
     if left.tainted:
         return "wait until the taint is removed, or tolerate the taint"
-    return "ask for less of each device" if left.small and not left.most else "ask for fewer devices"
+    return "request less of each device" if left.small and not left.most else "request fewer devices"
 
 
 def _failing_selector_problem(selection: SelectedDevices) -> Problem:
     failure = selection.failures[0]
     message = (
-        f"a selector fails on device {failure.device} ({failure.message}), so the scheduler gives up on the node of "
+        f"a selector fails on device {failure.device} ({failure.message}), so the scheduler does not use the node of "
         "this device"
     )
     fix = "in the selector, check device.driver first, or check with `in` whether the device has the key"

@@ -1,13 +1,13 @@
 """Device selectors: compiled in the CEL environment of dynamic resource allocation, checked, and evaluated on devices.
 
 As in k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go, a selector is compiled in the base environment with
-`cel.bind` and the variable `device`. Its result is a bool, or an attribute, whose type is not known. An expression
-has at most 10 KiB and an estimated cost of at most 1,000,000. With the feature gate DRAListTypeAttributes (alpha in
-1.36), attributes may be lists.
+`cel.bind` and the variable `device`. The type of the result must be bool, or the unknown type of an attribute. An
+expression has at most 10 KiB and an estimated cost of at most 1,000,000. With the feature gate DRAListTypeAttributes
+(alpha in 1.36), attributes may be lists.
 
 The scheduler evaluates a selector on a device of a ResourceSlice (DeviceMatches). Names without a domain belong to
-the driver's domain. A domain that the device does not have is empty. Reading an attribute that the device does not
-have is an error, and the scheduler then does not allocate the claim.
+the driver's domain. A domain that the device does not have is an empty map. Reading an attribute that the device does
+not have is an error, and the scheduler then does not allocate the claim.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
 
 
 class SelectorErrors(Struct, frozen=True):
-    """The errors of an expression: `problem` in any case, `gated` only if the feature gate is off; "" for none."""
+    """The errors of an expression; "" without an error. `gated` is an error only if the feature gate is off."""
 
     problem: str = ""
     gated: str = ""
@@ -63,7 +63,7 @@ def check_selector(expression: str, deadline: Deadline) -> SelectorErrors:
 
 
 def compile_selector(expression: str, deadline: Deadline) -> Program:
-    """Return the program of a selector, for attributes of every kind.
+    """Return the program of a selector; attributes may have any type, also lists.
 
     Raises:
         CompileError: the expression is refused.
@@ -167,7 +167,7 @@ _SIZES: Mapping[tuple[str, ...], int] = {
 
 
 def _size_limit_of_path(path: tuple[str, ...], _: Type) -> Range | None:
-    """Return the largest size that the value at a path of the device may have."""
+    """Return the range of sizes for the value at a path of the variable `device`."""
     size = _SIZES.get(path)
     if size is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":
         size = _VALUE
@@ -182,7 +182,7 @@ def selector_matches_device(
 
     Raises:
         CompileError: the expression is refused.
-        EvaluationError: it reads something that the device does not have, costs too much, or does not return a bool.
+        EvaluationError: the expression reads a value that the device lacks, costs too much, or does not return a bool.
     """
     meter = meter or CostMeter(limit=MOST_COST)
     program = compile_selector(expression, meter.deadline or Deadline())

@@ -1,9 +1,9 @@
 """The groups of rules of this package, the kinds of resource.k8s.io, and the other kinds that name claims.
 
-v1beta1 and v1alpha3 write an exact request next to its name, v1beta2 and v1 under `exactly`:
+v1beta1 and v1alpha3 have the fields of an exact request next to its name, v1beta2 and v1 under `exactly`.
 `DeviceRequest.flat_request` reads the old form. v1beta1 has the parts of a published device under `basic`, v1beta2
-and v1 next to its name: `PublishedDevice.fields` reads both. The fields are those of v1, because lookups request v1.
-The table of versions names the releases of Kubernetes that serve each version.
+and v1 next to its name; `PublishedDevice.fields` reads both forms. Other fields have the names of v1, because lookups
+request v1.
 
 Source: k8s.io/api v0.36.1 resource and resource/*/zz_generated.prerelease-lifecycle.go.
 """
@@ -49,7 +49,7 @@ DEVICE_CLAIMS_ADVICE: Final = RuleGroup(
     level="warn",
     fails="silent",
 )
-"""Claims that Kubernetes accepts, but that give a container no device or an idle device."""
+"""Claims that Kubernetes accepts, although a container gets no device or a device stays idle."""
 RESOURCE_CLAIMS: Final = RuleGroup(
     "resource-claims",
     refused_by="the API server, where it serves the version",
@@ -78,11 +78,12 @@ NVIDIA_DEVICE_CONFIG: Final = RuleGroup(
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) api/nvidia.com/resource/v1beta1",
     fails="start",
 )
-"""Parameters that claims and classes hand to NVIDIA's DRA driver. Kubernetes passes them on unread."""
+"""Parameters in claims and classes for NVIDIA's DRA driver. Kubernetes does not check these parameters."""
 GROUP: Final = "resource.k8s.io"
 SCHEDULING: Final = "scheduling.k8s.io"
 POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
-"""Fields of an exact request that count as set when they are present, as in the API server."""
+"""Fields of an exact request that count as set when they are present, also with an empty value, as in the API server.
+"""
 _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1": (34, 99),
     "v1beta2": (33, 39),
@@ -91,10 +92,10 @@ _SERVED: Final[Mapping[str, tuple[int, int]]] = {
     "v1alpha2": (27, 31),
     "v1alpha1": (26, 27),
 }
-"""The first minor release of Kubernetes 1 that serves a version, and the first release that does not serve it any
-more."""
+"""For each API version, the first minor release of Kubernetes 1 that serves it, and the first that does not any more.
+"""
 _DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
-"""The first minor release in which a version is deprecated."""
+"""For each deprecated API version, the first minor release in which it is deprecated."""
 
 
 class CelSelector(Typed):
@@ -110,7 +111,7 @@ class DeviceSelector(Typed):
 
 
 class CapacityRequirements(Typed):
-    """How much a request needs of the capacities of a device."""
+    """How much a request needs of each capacity of a device."""
 
     requests = Amounts()
 
@@ -158,14 +159,14 @@ class DeviceRequest(Typed):
 
     @property
     def flat_request(self) -> ExactDeviceRequest:
-        """Return the exact request of v1beta1, which has its fields at the level of the name; false if none is set."""
+        """Return the exact request in the form of v1beta1, with fields next to the name; false if no field is set."""
         asked = ExactDeviceRequest(self.json, self.at, self.reading)
         asked.is_set = asked.has_any_field_set()
         return asked
 
 
 class DeviceConstraint(Typed):
-    """An attribute that the devices of some requests have in common, or in which they differ."""
+    """An attribute that must be equal, or different, for the devices of some requests."""
 
     requests = Texts()
     match_attribute = Text()
@@ -324,7 +325,7 @@ class ComputeDomain(Object):
 
 
 class VersionFault(Struct, frozen=True):
-    """The fault of an API version: whether it is only deprecated, a message, and the version to write instead."""
+    """The fault of an API version: whether the version is only deprecated, a message, and the fix."""
 
     is_deprecated: bool
     message: str
@@ -342,7 +343,7 @@ def version_fault(version: str, target: int) -> VersionFault | None:
     if target < first:
         message = f"is served from Kubernetes 1.{first} on, but Kubernetes 1.{target} is assumed here"
     elif target >= end:
-        message = f"is not served since Kubernetes 1.{end}, and Kubernetes 1.{target} is assumed here"
+        message = f"is not served since Kubernetes 1.{end}, but Kubernetes 1.{target} is assumed here"
     elif target >= _DEPRECATED.get(version, end):
         message = f"is deprecated, and Kubernetes 1.{end} and later do not serve it"
     else:
@@ -402,7 +403,7 @@ class CounterConsumption(Typed):
 
 
 class CapacityRange(Typed):
-    """The amounts of a capacity that a request may use: from `min` to `max`, in steps."""
+    """The amounts of a capacity that a request may use: from `min` to `max`, in steps of `step`."""
 
     min = Raw()
     max = Raw()
@@ -431,7 +432,7 @@ class DeviceAttribute(Typed):
 
 
 class DeviceAttributes(Typed):
-    """The attributes of a device by their names; expressions read them as JSON."""
+    """The attributes of a device, by name."""
 
     def string(self, name: str) -> str:
         """Return the text of an attribute; "" if the attribute has no text."""
@@ -439,7 +440,7 @@ class DeviceAttributes(Typed):
 
 
 class DeviceFields(Typed):
-    """The attributes, capacities and taints of a device; expressions see its JSON."""
+    """The attributes, capacities and taints of a device."""
 
     attributes = Part(DeviceAttributes)
     capacity = PartMap(DeviceCapacity)

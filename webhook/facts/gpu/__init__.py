@@ -1,1 +1,1 @@
-"""Devices that containers request as extended resources, and the names by which they are known."""
+"""Devices that containers request as extended resources, and the catalogue of their names."""

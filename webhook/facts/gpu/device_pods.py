@@ -1,7 +1,7 @@
-"""Pods that use devices, for advice about whole workloads, and the kinds of their workloads.
+"""Pods that use devices, and the kinds of workloads that have these pods.
 
-A device is a GPU or another accelerator that a container requests as an extended resource, or a claim that it names.
-Fields outside of pod templates are left out.
+A device is a GPU or another accelerator that a container requests as an extended resource or by a claim. Fields outside
+of pod templates are not read.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ BATCH: Final = frozenset(
         ("ray.io", "RayJob"),
     )
 )
-"""Kinds with pods that end."""
+"""Kinds of jobs: their pods run until the work is done."""
 SERVING: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
-"""Kinds with pods that serve until they are replaced one by one."""
+"""Kinds with pods that run without an end and are replaced one by one."""
 WORKLOADS: Final = BATCH | SERVING | {("", "Pod"), LEADER_WORKER_SET}
 """Kinds that get advice about devices. A DaemonSet gets no advice, because it manages the devices of its nodes."""
 PLACED: Final = WORKLOADS | frozenset(
@@ -59,9 +59,9 @@ PLACED: Final = WORKLOADS | frozenset(
         *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet", "BroadcastJob")),
     )
 )
-"""Kinds with complete pod templates, for pods that a scheduler places on existing nodes.
+"""Kinds with complete pod templates whose pods a scheduler places on existing nodes.
 
-KAITO's kinds are left out, because KAITO creates nodes for their pods.
+KAITO's kinds are not among these, because KAITO creates nodes for the pods.
 """
 LAUNCHERS: Final = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Launchers that start the processes of PyTorch."""
@@ -72,9 +72,9 @@ class DevicePods(NamedTuple):
 
     Args:
         podset: the pod set.
-        template: its template, with paths relative to the template.
-        containers: the containers that use devices, without init containers that end.
-        devices: the devices of one pod by the name of the resource, without claims.
+        template: the template of the pod set; paths are relative to the template.
+        containers: the main containers and sidecars that use devices.
+        devices: the number of devices of one pod, by the name of the resource; devices of claims are not counted.
     """
 
     podset: PodSet
@@ -89,7 +89,7 @@ class DevicePods(NamedTuple):
 
     @property
     def pod_count(self) -> int:
-        """Return how many pods the template has, 0 if that is not known."""
+        """Return how many pods the template has; 0 if the number is not known."""
         return self.podset.pods or 0
 
     def locate(self, path: FieldPath) -> FieldPath:
@@ -101,9 +101,9 @@ class DeviceWorkload(Struct, frozen=True):
     """An object with pods that use devices.
 
     Args:
-        pod_sets: all of its pod sets.
-        device_pods: the pods that use devices; () if no pod does.
-        missing: the missing runtime of a TrainJob, from which its pods would come.
+        pod_sets: all pod sets of the object.
+        device_pods: the pods that use devices.
+        missing: the missing runtime of a TrainJob. Without the runtime, the pods of the TrainJob are not known.
     """
 
     pod_sets: tuple[PodSet, ...] = ()
@@ -117,8 +117,8 @@ class DeviceWorkload(Struct, frozen=True):
 
 
 def located_templates(subject: Subject) -> Items[tuple[PodSet, PodTemplate]]:
-    """Return the pod sets of an object with their templates; call it through `Subject.once`. Pod sets of a runtime have
-    the paths of the TrainJob.
+    """Return the pod sets of an object with their templates; call it through `Subject.once`. Pod sets from the runtime
+    of a TrainJob have paths in the TrainJob.
     """
     listed = subject.once(pod_sets).all
     return listed.of([(pod_set_located_in_runtime(each), template_of(each, subject)) for each in listed])
@@ -164,7 +164,7 @@ def is_training_container(container: Container, subject: Subject) -> bool:
 
 
 def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> Iterator[Problem]:
-    """Yield the problems with paths in the object. A problem that several templates share is yielded once."""
+    """Yield problems; if several templates of the object have the same problem, yield the first one only."""
     seen = set()
     for problem in problems:
         if problem.code_found_and_message not in seen:
@@ -175,8 +175,8 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
 def check_advice_without_repetitions(
     advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
 ) -> Iterator[Problem]:
-    """Yield the problems of all advice; a problem that several templates share is yielded once. A missing runtime is
-    reported under the rule `code`.
+    """Yield the problems of all advice, without repetitions for several templates. Report a missing runtime under the
+    rule `code`.
     """
     if missing := subject.once(read_device_workload).missing:
         yield Problem(code=code, path="spec.runtimeRef.name", missing=missing)

@@ -1,6 +1,6 @@
-"""The catalogue of device names: devices.yaml, read once, looked up by name.
+"""The catalogue of device names in devices.yaml.
 
-A name that no row matches is not a known device, and the nearest known name is suggested.
+A name that no row of the catalogue matches is not a known device. For such a name, the nearest known name is suggested.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
     form: str = ""
 
     def fits(self, name: str) -> bool:
-        """Return whether the row matches a name. If the row has a form, the name must also match the form."""
+        """Return whether a name matches the row, and also the form of the row if the row has one."""
         if "*" not in self.name:
             return self.name == name
         return fnmatchcase(name, self.name) and (not self.form or re.fullmatch(self.form, name) is not None)
@@ -42,18 +42,18 @@ class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):
 
 UNKNOWN = DeviceCatalogueRow(gpu=False)
 NAME_WORK: Final = 10
-"""The charge for a name: comparing a new name with the patterns of all known names takes a tenth of a millisecond."""
+"""The charge for a name. To compare a new name with the patterns of all known names takes a tenth of a millisecond."""
 _LONGEST_IMAGE: Final = 1024
 """The most characters of an image's name. A repository has up to 255, a tag 128, a digest some 140; longer names cannot
 be pulled.
 """
 _NVIDIA: Final = "nvcr.io/nvidia/"
 _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[.]shared)?)")
-"""Matches a MIG slice as people write it."""
+"""Matches the spellings of MIG slices that users write."""
 
 
 class DeviceCatalogue(Struct, frozen=True, kw_only=True):
-    """All rows of devices.yaml. `whole_names`: the resources with a domain and no `*`, by their name in lower case."""
+    """All rows of devices.yaml. `whole_names` has the full resource names without `*`, by the name in lower case."""
 
     resources: tuple[DeviceCatalogueRow, ...]
     whole_names: Mapping[str, str]
@@ -92,7 +92,7 @@ def _device_of_row(row: JSON) -> DeviceCatalogueRow:
 
 @cache_for_short_texts(1 << 20)
 def device_of_resource_name(name: str) -> DeviceCatalogueRow:
-    """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of a GPU of NVIDIA.
+    """Return the device that a resource counts: `nvidia.com/mig-1g.5gb` counts slices of NVIDIA GPUs.
 
     Kubernetes distinguishes capital letters, so a known name with other capital letters is not a known device.
     """
@@ -120,9 +120,10 @@ def is_class_installed_by_driver(name: str) -> bool:
 
 @cache_for_short_texts(1 << 20)
 def nearest_known_resource(name: str) -> str:
-    """Return the known resource that an unknown one probably means: `nvidia.com/gpu` for `nvidia.com/gpus`.
+    """Return the known resource that an unknown name probably means: `nvidia.com/gpu` for `nvidia.com/gpus`; "" if no
+    known name is near.
 
-    The end of the domain may be missing (`nvidia/gpu`), and so may the dot of a slice (`mig-1g5gb`).
+    The end of the domain may be missing (`nvidia/gpu`), or the dot of a slice (`mig-1g5gb`).
     """
     slice_ = _SLICE.fullmatch(name.lower())
     if slice_:
@@ -133,8 +134,8 @@ def nearest_known_resource(name: str) -> str:
 
 
 def _name_in_case_of_family(name: str) -> str:
-    """Return a name with the capital letters of its family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`; "" if
-    none fits.
+    """Return a name with the capital letters of the matching pattern: `huawei.com/Ascend910` for
+    `huawei.com/ASCEND910`; "" if no pattern matches.
     """
     for row in read_device_catalogue().resources:
         family, star, rest = row.name.partition("*")
@@ -146,7 +147,7 @@ def _name_in_case_of_family(name: str) -> str:
 
 @cache_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
-    """Return whether the name of an image says that it computes on GPUs; images of plugins and tools do not."""
+    """Return whether an image is, by its name, for a program that computes on GPUs; plugins and tools do not."""
     known = read_device_catalogue()
     name = image.rpartition("/")[2]
     if len(image) > _LONGEST_IMAGE or known.without_cuda.match(image):
@@ -160,12 +161,12 @@ def is_gpu_image(image: str) -> bool:
 
 
 def is_tool_image(image: str) -> bool:
-    """Return whether the name of an image says that it only monitors, offers or configures GPUs."""
+    """Return whether an image is, by its name, for a program that only monitors, offers or configures GPUs."""
     return len(image) <= _LONGEST_IMAGE and bool(read_device_catalogue().tools.match(image.rpartition("/")[2]))
 
 
 def _pattern_for_any(patterns: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern for names that match any of some shell patterns."""
+    """Return a regular expression for names that match at least one of the shell patterns."""
     return re.compile("|".join(map(translate, patterns)))
 
 

@@ -1,4 +1,4 @@
-"""The facts `gpu`, which devices the containers of an object request as extended resources, and `portableGpu`."""
+"""The fact `gpu`: the devices that containers request as extended resources. portable.py has the fact `portableGpu`."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
 
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
-    """Yield devices that a workload's pods request together and that a quota of the namespace never allows."""
+    """Report pods that together request more devices than a quota of the namespace allows."""
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
     view = subject.cluster_view()
     listed = view.list_typed(ResourceQuota, view.namespace) if using else ()
@@ -265,7 +265,7 @@ def _simultaneous_requests(
 
 
 def _may_pods_be_created_later(subject: Subject) -> bool:
-    """Return whether some pods may be created only after others end; a runtime may decide this for a TrainJob."""
+    """Return whether some pods may be created only after other pods end. In a TrainJob, the runtime may decide this."""
     match subject.group_kind:
         case ("jobset.x-k8s.io", "JobSet"):
             return any(job.depends_on for job in subject.typed(JobSet).spec.replicated_jobs)

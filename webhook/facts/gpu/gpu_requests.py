@@ -1,8 +1,8 @@
 """Finds GPU requests that Kubernetes accepts and that are probably not intended.
 
-A container without a GPU request may still see GPUs of NVIDIA; the device plugins of AMD and Intel give it nothing.
-Pods on Windows get no GPU, because no vendor has a device plugin for Windows. The field os, a selector of the label
-kubernetes.io/os or a RuntimeClass binds a pod to Windows.
+A container without a GPU request may still see NVIDIA GPUs, but no AMD or Intel GPUs. Pods on Windows get no GPU,
+because no vendor has a device plugin for Windows. The field os, a selector of the label kubernetes.io/os or a
+RuntimeClass binds a pod to Windows.
 
 Source: NVIDIA/k8s-device-plugin README; https://kubernetes.io/docs/concepts/windows/user-guide/.
 """
@@ -74,13 +74,13 @@ UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
 SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
     "gpu-requests/several-shares",
     title="The container requests several shares of a GPU",
-    why="A time slice has no size, so several slices give no more of the GPU than one slice.",
+    why="A time slice has no fixed size, so several slices give no more of the GPU than one slice.",
     fails="silent",
 )
 MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
     "gpu-requests/monitoring-resource",
     title="The container requests the monitoring resource, but is not a monitor",
-    why="The monitoring resource gives a container every GPU of its node, including those of other pods.",
+    why="The monitoring resource gives a container every GPU of the node, including the GPUs of other pods.",
     source="intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin/README.md",
     fails="silent",
 )
@@ -101,7 +101,7 @@ _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""
 _SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
-"""Without these parts, a pod sees GPUs only if its image makes them visible."""
+"""Without these parts, a pod sees GPUs only if its image sets NVIDIA_VISIBLE_DEVICES."""
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
@@ -123,9 +123,9 @@ _COMPUTE: Final = frozenset(
 """Kinds with pods that train or serve, with any command."""
 _JOBS: Final = ("Job", "CronJob", "JobSet", "TrainJob")
 _ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
-"""Labels of pods that each run on a separate virtual machine: Alibaba Cloud's Elastic Container Instances."""
+"""The label of Alibaba Cloud's Elastic Container Instances. Each pod with it runs on a separate virtual machine."""
 _ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
-"""A name, or the value of a variable, that says that a program runs on CPUs."""
+"""A name, or a value of a variable, that shows that a program runs on CPUs."""
 _MPS: Final = re.compile("CUDA_MPS_[A-Z_]{1,40}")
 """Variables of a client of the Multi-Process Service, which shares a GPU among programs on purpose."""
 _ONLY_WAITS: Final = re.compile(
@@ -134,11 +134,11 @@ _ONLY_WAITS: Final = re.compile(
 )
 """The command of a container in which a person works, or of a trial; nothing computes in it."""
 _ALSO_ON_CPUS: Final = "/tritonserver:"
-"""The image of a server that also runs models on CPUs, so that the image alone does not show a need for GPUs."""
+"""The image of a server that also runs models on CPUs. This image does not show a need for GPUs."""
 _SHARES_MEMORY: Final = re.compile(
     r"--(gpu[-_]memory[-_]utilization|cuda[-_]memory[-_]fraction|mem[-_]fraction[-_]static)[ =]0?\.[0-4]"
 )
-"""The flags of a server that uses less than half of the memory of its GPU, so that other programs fit too."""
+"""Flags with which a server uses less than half of the memory of a GPU, so that other programs fit."""
 _COMPUTES: Final = re.compile(
     "(?i)cuda|gpu|nvidia|torch|tensor|vllm|llm|llama|sglang|triton|infer|train|whisper|diffusion|comfy|nccl|jupyter"
     "|notebook|text-generation|text-embeddings"
@@ -156,7 +156,7 @@ _NEED_NONE: Final = frozenset(
         *((kind, "submitter") for kind in ("RayJob", "RayCronJob")),
     )
 )
-"""Roles, in lower case, that have the image of the workers and intentionally no GPU."""
+"""Roles, in lower case, that use the image of the workers but intentionally no GPU."""
 
 
 def may_use_gpus(subject: Subject) -> bool:
@@ -191,8 +191,9 @@ def check_gpu_requests(subject: Subject) -> Iterator[Problem]:
 def _has_no_other_gpu_source(subject: Subject) -> bool:
     """Return whether a pod without requested devices also gets no device by a claim, an annotation or a controller.
 
-    Some schedulers share GPUs by an annotation (gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler), and some plugins
-    by their own resource name (deepomatic.com/shared-gpu). A pod on its own machine takes no GPU from other pods.
+    NVIDIA/KAI-Scheduler shares GPUs by the annotations gpu-fraction and gpu-memory. Some plugins share GPUs by a
+    resource name of their own, such as deepomatic.com/shared-gpu. A pod on its own machine takes no GPU from other
+    pods.
     """
     if subject.template_of is not None:
         kind = subject.template_of.kind
@@ -211,11 +212,11 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
 
 
 def _is_shared_on_purpose(pod: PodSpec) -> bool:
-    """Return whether a pod without requested devices shares a GPU on purpose: it names its node, has a class for GPUs,
-    is privileged, uses MPS, or uses less than half of the GPU's memory.
+    """Return whether a pod without requested devices shares a GPU on purpose: it names its node, has a runtime class
+    for GPUs, is privileged, uses MPS, or uses less than half of the GPU's memory.
 
-    Without a device plugin, or if all programs share one GPU, a class for GPUs with NVIDIA_VISIBLE_DEVICES replaces
-    the request, as on K3s with the NVIDIA Container Toolkit or on machines at home.
+    In clusters without a device plugin, or if all programs share one GPU, users set a runtime class for GPUs and
+    NVIDIA_VISIBLE_DEVICES instead of a request. K3s with the NVIDIA Container Toolkit is an example.
     """
     if pod.node_name or _HOST_NAME in pod.node_selector:
         return True
@@ -238,7 +239,7 @@ def _names_of_requested_resources(pod: PodSpec) -> Iterator[str]:
 def _may_see_all_gpus(container: Container, subject: Subject) -> bool:
     """Return whether a container without a request probably sees GPUs.
 
-    A runtime class gives GPUs only to a container with NVIDIA_VISIBLE_DEVICES, which images with CUDA set themselves.
+    A runtime class gives GPUs only to a container with NVIDIA_VISIBLE_DEVICES. Images with CUDA set this variable.
     Source: NVIDIA/nvidia-container-toolkit internal/config/image/cuda_image.go.
     """
     visible = value_of_visible_devices(container)
@@ -263,18 +264,20 @@ def _only_starts_remote_processes(requesting: DeviceContainer, subject: Subject)
 
 
 def _gpu_runtime(subject: Subject) -> str:
-    """Return the runtime class of a pod if it gives access to GPUs, else ""."""
+    """Return the runtime class of a pod if this class gives access to GPUs; otherwise ""."""
     runtime_class = subject.typed(Pod).spec.runtime_class_name
     return runtime_class if runtime_class in devices.read_device_catalogue().runtime_classes else ""
 
 
 def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) -> Problem:
-    """Return the problem of a container that sees every GPU, at the clearest sign: a variable, a class, or an image."""
+    """Return the problem of a container that sees every GPU. The message names the first sign: a variable, a runtime
+    class, or the image.
+    """
     visible, runtime_class = value_of_visible_devices(requesting.container), subject.once(_gpu_runtime)
     sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
     if visible:
         what = "all GPUs" if visible == "all" else "GPUs that other pods may use"
-        message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` asks its node for {what}"
+        message = f"requests no GPU, but NVIDIA_VISIBLE_DEVICES `{visible}` makes {what} visible"
         fix = f"{fix}, or set the variable to none"
     elif runtime_class:
         message, fix = f"{sees} because of runtime class `{runtime_class}`", f"{fix}, or use another runtime class"
@@ -289,7 +292,9 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
 
 
 def _is_job_or_launcher(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Return whether a container runs a job or a launcher; a server may share a GPU through its runtime class."""
+    """Return whether a container runs a job or a launcher. A server may share a GPU on purpose, through its runtime
+    class.
+    """
     if subject.template_of is not None and subject.template_of.kind in (*_JOBS, *_COMPUTE):
         return True
     return cached_launch_of_container(requesting.container, subject).by not in ("", PYTHON)
@@ -301,7 +306,7 @@ def _hides_gpus(variable: Variable) -> bool:
 
 
 def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Return whether a container with an image for GPUs serves or trains, and nothing says that it uses CPUs."""
+    """Return whether a container has an image for GPUs, serves or trains, and has no sign of computing on CPUs."""
     container = requesting.container
     texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
     if any(map(_ON_CPUS.search, texts)) or any(map(_hides_gpus, container.env)):
@@ -341,7 +346,7 @@ def _count_devices_of_lasting_containers(subject: Subject) -> int:
 
 
 def _init_container_keeps_gpus_problem(requesting: DeviceContainer) -> Problem:
-    message = "requests more GPUs than the containers that run after it, and the pod keeps all of them until it ends"
+    message = "requests more GPUs than the containers that run after it, and the pod keeps all GPUs until it ends"
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
     return INIT_CONTAINER_KEEPS.problem(requesting.container.at, message, fix)
 
@@ -350,7 +355,7 @@ def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) 
     name, kind = asked.name, asked.device.kind
     if not kind:
         if not parse_resource_name(name).is_qualified:
-            return  # the API server refuses the name, which pod-resources reports
+            return  # pod-resources reports this name, which the API server refuses
         message = f"no known device plugin offers `{name}`, so the pod stays Pending"
         yield UNKNOWN_DEVICE.problem(
             requesting.path_of(asked), message, f"write `{asked.nearest_known_resource}` if that is meant"
@@ -365,7 +370,7 @@ def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) 
 
 
 def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
-    """Yield containers that request GPUs of several vendors."""
+    """Report containers that request GPUs of several vendors."""
     for container in subject.once(read_device_containers):
         if len(container.requested) < 2:
             continue
@@ -378,11 +383,11 @@ def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
             names = " and ".join(f"`{name}`" for name in by_vendor.values())
             because = "hardly any node has GPUs of several vendors, so the pod probably stays Pending"
             message = f"requests {names}, but {because}"
-            yield VENDORS.problem(container.container.at, message, "keep the GPUs of one vendor")
+            yield VENDORS.problem(container.container.at, message, "request the GPUs of only one vendor")
 
 
 def check_devices_on_windows(subject: Subject) -> Iterator[Problem]:
-    """Yield pods that run on Windows and request devices."""
+    """Report pods that run on Windows and request devices."""
     pod = subject.typed(Pod).spec
     if has_no_windows_field(pod):
         return
@@ -400,12 +405,12 @@ def _first_counted_device_name(container: DeviceContainer) -> str:
 
 
 def has_no_windows_field(pod: PodSpec) -> bool:
-    """Return whether a pod has no field that may bind it to Windows, which is true of nearly every pod."""
+    """Return whether a pod has no field that may bind it to Windows. Nearly every pod has none."""
     return _BINDING.isdisjoint(pod.json)
 
 
 def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
-    """Return the path of the field that binds a pod to Windows, () for none; note a missing RuntimeClass."""
+    """Return the path of the field that binds a pod to Windows, or (). Note a missing RuntimeClass."""
     if pod.os.name == "windows":
         return pod.os.path("name")
     if pod.node_selector.get(_OS) == "windows":

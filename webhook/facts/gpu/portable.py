@@ -1,9 +1,9 @@
-"""The fact `portableGpu`: places that request the portable name `gpu`, and the resource that it means in the namespace.
+"""The fact `portableGpu`: requests of the portable name `gpu`, and the resource that `gpu` means in the namespace.
 
 Docker, OpenSandbox and the Kubeflow SDK write `gpu`; Kubernetes knows only the extended resources of vendors. The
-fact has the written values and their meaning; the policy chooses which values are translated and which are refused. A
-count is a positive whole number of at most 18 digits, as text or as a number. It may have spaces around it, a leading
-plus and leading zeros. A placeholder is not changed until it is filled in.
+fact has the written values and their meaning. The policy decides which values are translated and which are refused. A
+count is a positive whole number of at most 18 digits, as a text or a number. Spaces around the count, a plus sign and
+leading zeros are allowed. A value with a placeholder is not translated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 LABEL: Final = "claimgate.dev/gpu"
 DEFAULT: Final = "nvidia.com/gpu"
 OWN: Final = "own"
-"""The label value that selects the resource in the params of the namespace. Every other value names a vendor."""
+"""The label value that selects the resource that the params name for the namespace. Other values name a vendor."""
 AMOUNT: Final = declare_structure(
     "PortableAmount",
     path=(STRING, 'its path below the resources of the ask: `limits["nvidia.com/gpu"]`'),
@@ -112,7 +112,9 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 
 
 class ResourcePlace(Struct, frozen=True):
-    """The limits and requests at one place. In a patch of a template, null removes the template's amount."""
+    """The limits and requests of a container or another part of an object. In a patch of a template, null removes an
+    amount of the template.
+    """
 
     resources: Resources
     is_windows: bool = False
@@ -124,12 +126,12 @@ class ResourcePlace(Struct, frozen=True):
         return self.resources.at
 
     def amounts(self, side: str) -> Mapping[str, JSON]:
-        """Return the limits or requests of the container, by resource."""
+        """Return the limits or the requests, by resource."""
         return self.resources.written_limits if side == "limits" else self.resources.written_requests
 
     @property
     def requests_portable_gpu(self) -> bool:
-        """Return whether this place requests `gpu`, and no value is a placeholder."""
+        """Return whether limits or requests have `gpu`, and no value is a placeholder."""
         values = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
         return bool(values) and not any(isinstance(value, str) and is_placeholder(value) for value in values)
 
@@ -141,7 +143,7 @@ class ResourcePlace(Struct, frozen=True):
 
 
 def changed_places_requesting_gpu(subject: Subject) -> list[tuple[ResourcePlace, ResourcePlace | None]]:
-    """Return places that request `gpu` and are new or have changed, each with the same place before the update."""
+    """Return the places that request `gpu` and are new or changed, each with its state before the update."""
     old = () if subject.old_object is None else _places_of_object(subject.old_object, subject)
     before = {place.path: place for place in old}
     pairs = (
@@ -153,7 +155,7 @@ def changed_places_requesting_gpu(subject: Subject) -> list[tuple[ResourcePlace,
 
 
 def _places_of_object(obj: JSON, subject: Subject) -> Iterator[ResourcePlace]:
-    """Yield a Pod's containers, or the resources of another object outside its templates."""
+    """Yield the containers of a Pod. For another object, yield the resources outside pod templates."""
     if group_kind(obj) == POD:
         pod = PodTemplate.of(obj, (), subject.reading_context)
         yield from _places_in_template(pod, is_windows=_is_bound_to_windows(pod.spec, subject))
@@ -162,7 +164,7 @@ def _places_of_object(obj: JSON, subject: Subject) -> Iterator[ResourcePlace]:
         for field in _resource_fields_outside_templates(root, subject):
             if not field.is_device:
                 yield ResourcePlace(Resources.of(field.resources, (*path, *field.path), subject.reading_context))
-        # containers of a fragment for a TrainJob's runtime have no resources in the CRD
+        # in the CRD, containers of a runtime patch have no resources
         for fragment in partial_pod_templates(root, subject.table, subject.deadline, of_runtime=False):
             yield from _places_in_partial_template(fragment, path, root, subject)
 
@@ -213,7 +215,7 @@ def _places_in_template(template: PodTemplate, *, is_windows: bool, is_patch: bo
 
 
 def _pod_spec_if_without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
-    """Return the PodSpec if it has no containers, because a controller then creates a container from its resources."""
+    """Return the PodSpec if it has no containers. A controller then creates a container with these resources."""
     return () if pod.containers else (pod,)
 
 
@@ -233,7 +235,7 @@ def _paths_naming_portable_gpu(obj: JSON, subject: Subject) -> Iterator[FieldPat
 
 
 def misplaced_gpu_requests(subject: Subject) -> Iterator[tuple[FieldPath, bool]]:
-    """Yield the places where a Pod requests `gpu` but Kubernetes accepts no device, and whether the place is an
+    """Yield the paths where a Pod requests `gpu` but Kubernetes accepts no device, and whether the path is in an
     ephemeral container.
 
     k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go validatePodResourceName,
@@ -255,17 +257,17 @@ def intended_gpu_count(value: JSON) -> str:
 
 
 def gpu_count_in_patch(value: JSON) -> str:
-    """Return the count in a patch of a template, where 0 removes the devices of the template."""
+    """Return the count in a patch of a template. There, 0 is a count too: it removes the devices of the template."""
     return intended_gpu_count(value) or ("0" if is_zero(amount_as_cel_text(value)) else "")
 
 
 def is_zero(text: str) -> bool:
-    """Return whether an amount, written as CEL shows it, is the whole number 0."""
+    """Return whether an amount is the whole number 0; the amount is a text of `amount_as_cel_text`."""
     return bool(_ZERO.fullmatch(text.strip()))
 
 
 def whole_number_text(value: JSON) -> str:
-    """Return the whole number that Kubernetes reads: "2" for `2000m`; "" for other values."""
+    """Return the whole number that Kubernetes reads in a value: "2" for `2000m`; "" for other values."""
     try:
         amount = quantity.parse_quantity(amount_as_cel_text(value).strip())
     except ValueError:
@@ -281,7 +283,7 @@ def amount_as_cel_text(value: JSON) -> str:
 
 
 def _names_no_portable_gpu(subject: Subject) -> bool:
-    """Return whether a Pod does not request `gpu`, which is true of nearly every Pod."""
+    """Return whether a Pod does not request `gpu`. Nearly no Pod does."""
     return subject.group_kind == POD and NAME not in subject.typed(Pod).parts.resource_names
 
 
@@ -338,8 +340,8 @@ def _mistyped_value_as_json(path: FieldPath, value: JSON) -> JSON:
 
 
 def _resource_of_namespace(subject: Subject) -> tuple[str, JSON]:
-    """Return the resource of the namespace: by its name, otherwise by the vendor in its label, otherwise the resource
-    of the cluster.
+    """Return the resource that `gpu` means in the namespace, from the params: the resource for the namespace, or for
+    the vendor that the namespace's label names, or the resource of the cluster.
     """
     settings = dict(subject.assumptions.resources)
     vendors = {key.removeprefix("vendor."): named for key, named in settings.items() if key.startswith("vendor.")}
@@ -412,7 +414,7 @@ def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is
 
 
 def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
-    """Return a clause that says what is requested after `gpu` is removed."""
+    """Return what is requested after `gpu` is removed, as a clause for messages."""
     kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if kept:
         return f"{kept['path']} stays `{kept['text']}`"
@@ -420,12 +422,14 @@ def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, 
 
 
 def _contradicts_count(own: JSON, number: str) -> bool:
-    """Return whether the user wrote a different count in addition to `gpu`."""
+    """Return whether the user also requests the resource itself, with a different count."""
     return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 
 class _UnsetField(NamedTuple):
-    """The side and the name of an amount, with the JSON of an amount that is not set. All places share this JSON."""
+    """The side (limits or requests) and the resource of an amount, and the JSON for an amount that is not set. All
+    places share this JSON.
+    """
 
     side: str
     name: str

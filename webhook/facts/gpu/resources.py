@@ -1,8 +1,8 @@
 """The devices that containers request as extended resources, for checks and for the fact `gpu`.
 
-Amounts are read and paths rendered when they are needed, because most containers break no rule. Amounts of device
-memory or cores are separate and never added up as devices. A pod asks for the sum of its containers and sidecars, or
-for one init container with the sidecars before it, whichever is more. Device claims are the fact `dra`.
+Amounts are read and paths are rendered only when needed, because most containers break no rule. Amounts of device
+memory or cores do not count as devices. A pod requests the larger of two sums: containers and sidecars, or one init
+container and the sidecars before it. Device claims are in the fact `dra`.
 
 Source: k8s.io/component-helpers resource.PodRequests.
 """
@@ -34,7 +34,7 @@ _SEARCH_WORK = STEP + 1
 
 
 class RequestedDevice(NamedTuple):
-    """A known device, or a name similar to a known device's name, with its limit and request; null if not set."""
+    """A known device, or a name that is similar to a known name, with limit and request; null for an unset amount."""
 
     name: str
     device: DeviceCatalogueRow
@@ -43,7 +43,7 @@ class RequestedDevice(NamedTuple):
 
     @property
     def field_of_amount(self) -> Literal["limits", "requests"]:
-        """Return where the effective amount is: in limits, or in requests if there is no limit."""
+        """Return the field of the amount that counts: limits, or requests if there is no limit."""
         return "requests" if self.limit is None else "limits"
 
     @property
@@ -53,13 +53,13 @@ class RequestedDevice(NamedTuple):
 
     @property
     def whole_amount(self) -> int:
-        """Return the amount, 0 if it is not a whole number."""
+        """Return the amount; 0 for an amount that is not a whole number."""
         amount = self.amount
         return max(0, amount.value()) if amount is not None and amount.is_whole() else 0
 
     @property
     def nearest_known_resource(self) -> str:
-        """Return the known resource that an unknown one probably means."""
+        """Return the known resource that an unknown name probably means."""
         return "" if self.device.kind else devices.nearest_known_resource(self.name)
 
 
@@ -110,12 +110,12 @@ def has_device_requests(subject: Subject) -> bool:
 
 
 def may_request_devices(subject: Subject) -> bool:
-    """Return whether a Pod requests anything that may be a device; few Pods do."""
+    """Return whether a Pod requests a resource that may be a device. Few Pods do."""
     return DEVICES in subject.typed(Pod).parts.present
 
 
 def value_of_visible_devices(container: Container) -> str:
-    """Return the value of NVIDIA_VISIBLE_DEVICES, "" if it is not set to a plain text."""
+    """Return the value of NVIDIA_VISIBLE_DEVICES; "" if the variable has no plain value."""
     return first_value(VISIBLE, container.json.get("env"), container.reading.deadline)
 
 
@@ -132,7 +132,7 @@ def _requested_devices(container: Container) -> tuple[RequestedDevice, ...]:
 
 
 def is_nothing(amount: JSON) -> bool:
-    """Return whether an amount requests nothing, because it is absent or 0."""
+    """Return whether an amount is absent or 0."""
     if amount is None:
         return True
     read = quantity.read_quantity_or_none(amount)
@@ -150,9 +150,8 @@ def compute_gpu_fact(
     fields: Sequence[ResourceField] = (),
     reading: ReadingContext | None = None,
 ) -> JSON:
-    """Return the fact `gpu` of an object with these pod sets, and with device fields outside its templates.
-
-    Partial templates are kept separately, in `patches`.
+    """Return the fact `gpu` of an object: the devices of these pod sets, and of fields outside the templates. The
+    devices of partial templates are in `patches`.
     """
     read = reading or ReadingContext()
     sets, described, vendors = [], [], dict[str, int]()
@@ -174,7 +173,7 @@ def compute_gpu_fact(
 def _pod_sets_with_containers(
     podsets: Sequence[PodSet], fields: Sequence[ResourceField], reading: ReadingContext
 ) -> Iterator[tuple[PodSet, list[JSON]]]:
-    """Yield each pod set with its containers, and pod sets that have only fields and no template."""
+    """Yield each pod set with its containers. Fields outside templates are yielded as pod sets without a template."""
     outside: dict[str, list[tuple[PodSet, JSON]]] = {}
     for field in fields:
         if field.podset and (field.resources or not field.is_device):
@@ -274,7 +273,7 @@ def _resource_as_json(each: RequestedDevice, at: str) -> JSON:
 
 @cache_for_short_texts(512 << 10)
 def _path_of_amount(side: str, name: str) -> str:
-    """Return the path of one amount below its container."""
+    """Return the path of one amount, relative to the container."""
     return "." + paths.path_as_text(("resources", side, name))
 
 

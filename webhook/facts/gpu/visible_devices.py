@@ -1,7 +1,7 @@
 """Variables of a container that list its visible GPUs by number. The numbers of a container's GPUs begin with 0.
 
 CUDA and HIP ignore the first number that does not exist and all numbers after it. A container that may see other GPUs
-is left out, because the numbers of its own GPUs are then not known.
+is not checked, because the numbers of the requested GPUs are then not known.
 
 Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars;
 https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html.
@@ -42,7 +42,7 @@ CUDA: Final = "CUDA_VISIBLE_DEVICES"
 HIP: Final = "HIP_VISIBLE_DEVICES"
 ROCR: Final = "ROCR_VISIBLE_DEVICES"
 VARIABLES_BY_VENDOR: Final[Mapping[str, tuple[str, ...]]] = {"nvidia": (CUDA,), "amd": (HIP, ROCR, CUDA)}
-"""Variables with the numbers of visible GPUs; HIP also reads the variable of CUDA."""
+"""Variables with the numbers of visible GPUs, by vendor. HIP also reads the variable of CUDA."""
 _NAMES: Final = frozenset((CUDA, HIP, ROCR))
 _RESOURCES: Final[Mapping[str, str]] = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INDICES: Final = re.compile(r"-?[0-9]{1,4}(\s*,\s*-?[0-9]{1,4})*")
@@ -51,7 +51,7 @@ _LONGEST: Final = 1024
 
 
 class VisibleGpus(NamedTuple):
-    """How many GPUs of a container a variable makes visible, and why some of the listed GPUs stay hidden."""
+    """How many GPUs of a container a variable makes visible, and why listed GPUs stay hidden; "" if none does."""
 
     number: int
     fault: str
@@ -68,7 +68,7 @@ def visible_gpus(name: str, written: str, gpus: int, vendor: str) -> VisibleGpus
     has = "only GPU 0" if gpus == 1 else f"GPUs 0 to {gpus - 1}"
     library = "HIP" if vendor == "amd" else "CUDA"
     fault = f"{name}={written} names GPU {beyond[0]}, but the container has {has}, so {library} hides this GPU and "
-    return VisibleGpus(indices.index(beyond[0]), f"{fault}those listed after it")
+    return VisibleGpus(indices.index(beyond[0]), f"{fault}all GPUs that are listed after it")
 
 
 def may_see_other_gpus(container: Container) -> bool:
@@ -79,7 +79,7 @@ def may_see_other_gpus(container: Container) -> bool:
 
 
 def check_hidden_gpus(subject: Subject) -> Iterator[Problem]:
-    """Yield containers with variables that name GPUs that the container does not have."""
+    """Report variables that name GPUs that the container does not have."""
     for each in subject.once(read_device_containers):
         if _NAMES.isdisjoint(each.container.environment.names):
             continue
