@@ -1,9 +1,8 @@
-"""Reads from a container's command which launcher it runs, with which numbers of processes and nodes.
+"""Reads the launcher in the command of a container, and the numbers of processes and nodes that the launcher gets.
 
-Commands are read, never run. Each number is the number that the launcher will see. Nothing is reported if a shell would
-have to compute a value, if a script has several launchers, or if an option is unknown. The programs and their options
-are data: launchers.yaml. The number of nodes may be a range for torchrun; accelerate and deepspeed have another name
-for the option.
+Commands are read, never run. A number is not known if only a shell can compute the value, if a script has several
+launchers, or if an option is unknown. The programs and their options are data: launchers.yaml. The number of nodes may
+be a range for torchrun; accelerate and deepspeed have another name for the option.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes.
 """
@@ -38,7 +37,7 @@ from webhook.yamltext.placeholders import is_placeholder
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
 MPI: Final = ("mpirun", "horovodrun")
-"""Launchers that start their processes on the hosts that they are given."""
+"""Launchers that start processes on hosts from a hostfile or an option."""
 OWN_HOSTS: Final = "/etc/mpi/hostfile"
 """The path at which the Training Operator and the MPI Operator mount the hostfile of a job (configMountPath)."""
 OPTIONS: Final = {
@@ -46,21 +45,21 @@ OPTIONS: Final = {
     "accelerate": ("--num_machines", "--machine_rank"),
     "deepspeed": ("--num_nodes", "--node_rank"),
 }
-"""The options of each launcher for the number of nodes and for the rank of a node."""
+"""By launcher: the options for the number of nodes and for the rank of a node."""
 _KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
-"""Variables that the Training Operator appends to a container's variables, so that the operator's values count."""
+"""Variables that the Training Operator appends to a container's variables. The operator's values count, as the last."""
 _PER_NODE: Final = re.compile(r"(?i)ppr:([0-9]{1,9}):node(:.*)?")
 _OVERSUBSCRIBE: Final = re.compile(r"(?i)(?<!no)(?<!no_)oversubscribe")
 _UNSURE: Final = re.compile(r"[$`?]")
 _TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
 _HOSTFILES: Final = frozenset(("hostfile", "machinefile", "default-hostfile", "rankfile", "rf"))
 _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
-"""The parts of a script that change the hosts or slots of mpirun."""
+"""Texts in a script that may change the hosts or slots of mpirun."""
 _TEXT: Final = frozenset((str,))
 _LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
-"""Longer command lines, in characters, are not cached: they are rare, and users choose their length."""
+"""The most characters of a command line that is cached. Longer command lines are rare, and users choose the length."""
 _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
@@ -71,17 +70,18 @@ class LaunchedProgram(NamedTuple):
     Args:
         by: the launcher; `python` for one program without a launcher, `several` for several launchers, "" for no
             program.
-        processes: processes on each node; None if the command sets no number, or if only the running script knows.
-        per_node: the number of processes on each node as written; `?` if the script computes it.
-        nodes: the number of nodes as written; `?` if the script computes it.
+        processes: the number of processes on each node; None if the command sets no number, or if the script computes
+            the number when it runs.
+        per_node: the number of processes on each node as written; `?` if the script computes the number.
+        nodes: the number of nodes as written; `?` if the script computes the number.
         node_rank: the rank of the node, as written.
         rendezvous: how nodes find each other, as written: `static`, `c10d` …
         address: where nodes find each other, as written; `localhost` for a single node.
-        ranks: processes of all nodes; None in the same cases.
-        hosts: whether the command names other hosts than the hosts of the job.
+        ranks: the number of processes of all nodes; None in the same cases as `processes`.
+        hosts: whether the command names hosts that are not from the hostfile of the job.
         named_hosts: the hosts that the command lists instead of a hostfile, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
-        whole: whether every option is known, so that an absent option is certainly not set.
+        whole: whether every option is known. Then an absent option is certainly not set.
         is_inline: whether the command starts only a Python program that is written in the command itself.
     """
 
@@ -114,7 +114,7 @@ class _CommandLine(NamedTuple):
         return sum(map(len, self.words)) + env
 
     def memory_bytes(self) -> int:
-        """Return how many bytes the command and its result take in memory; the result may repeat some texts."""
+        """Return how many bytes the command and its result need in memory; the result may repeat some texts."""
         texts = (*self.words, *(text for pair in self.env for text in pair if text))
         return _LAUNCH_BYTES + 2 * sum(map(getsizeof, texts))
 
@@ -126,19 +126,19 @@ class _ContainerCommand(Typed):
     args = fields.Values()
 
     def certain_words(self) -> tuple[str, ...]:
-        """Return the words; () if only the image has them, or if a word is not a text."""
+        """Return the words of command and args; () if the container has no command, or if a word is not a text."""
         words = [*self.command, *self.args]
         return tuple(filter(None, words)) if _TEXT.issuperset(map(type, words)) else ()
 
 
 def launch_of_container(container: Container) -> LaunchedProgram:
-    """Return what the command of a container starts; nothing if one of its words is not a text."""
+    """Return what the command of a container starts; no program if a word of the command is not a text."""
     words = _ContainerCommand(container.json, container.at, container.reading).certain_words()
     return _launch_of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
 
 
 def cached_launch_of_container(container: Container, subject: Subject) -> LaunchedProgram:
-    """Return what the command of a container starts, computed once a request because many checks need it."""
+    """Return what the command of a container starts, computed once a request."""
     if not (container.command or container.args):
         return _NOTHING
     return subject.cluster.once(
@@ -157,7 +157,7 @@ def cached_launch_of_json(container: JSON, subject: Subject) -> LaunchedProgram:
 
 
 def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> LaunchedProgram:
-    """Return what some words start; the environment (maybe hundreds of variables) is read only if it matters."""
+    """Return what these words start. The environment may have hundreds of variables, and is read only if needed."""
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
         said = _cached_launch(_CommandLine(argv, ()), until)
@@ -168,8 +168,8 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
 
 
 def _cached_launch(asked: _CommandLine, until: Deadline) -> LaunchedProgram:
-    """Return what a command line starts. The result is cached because roles of a job often have the same command, and
-    because `/mutate` and `/validate` both need the result.
+    """Return what a command line starts. The result is cached: roles of a job often have the same command, and
+    `/mutate` and `/validate` both need the result.
     """
     if asked.length_of_texts() > _LONGEST_KEPT:
         return _follow_command_line(asked, until)
@@ -214,13 +214,13 @@ _KEPT: Final[TwoGenerationCache[_CommandLine, LaunchedProgram | None]] = TwoGene
 
 
 def _is_script_that_changes_hosts(word: str) -> bool:
-    """Return whether a word is a script that names hosts other than the job's own."""
+    """Return whether a word is a script that names hosts which are not from the hostfile of the job."""
     is_script = any(each in word for each in "\n;&")
     return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
 
 
 def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
-    """Return the environment variables whose values are certain; the last value of a name counts."""
+    """Return the environment variables with certain values. The last value of a name counts."""
     known: dict[str, str] = {}
     for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)
@@ -230,7 +230,7 @@ def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBu
 
 
 def _with_expanded_variables(word: str, known: Mapping[str, str], reading: ReadingBudget) -> str:
-    """Expand a word as the kubelet does: `$(NAME)` where NAME is known, `$$` for `$`."""
+    """Expand a word as the kubelet does: `$(NAME)` becomes the value if NAME is known, and `$$` becomes `$`."""
     if "$" not in word:
         return word
 
@@ -253,7 +253,7 @@ class StartedPrograms:
 def programs_started_by(
     words: Sequence[str], environment: Environment, catalogue: LauncherCatalogue, deadline: Deadline
 ) -> StartedPrograms:
-    """Return the programs of a catalogue that some words start; no program if no shell could read the words."""
+    """Return the programs of a catalogue that these words start; no program if a script in the words is invalid."""
     reading = ReadingBudget(deadline)
     try:
         known = _certain_variables(environment.pairs(), reading)
@@ -295,21 +295,21 @@ def _launched_program_of_start(start: LauncherStart, env: str, deadline: Deadlin
 
 
 def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int | None:
-    """Return how many of all processes run on each machine; one machine if accelerate has no setting."""
+    """Return how many of all processes run on each machine. Without an option, accelerate uses one machine."""
     machines = _whole_number(nodes) if nodes else 1 if whole else None
     return None if total is None or not machines or total % machines else total // machines
 
 
 def _hosts_named_by_options(name: str, options: Mapping[str, str]) -> str:
-    """Return mpirun's --host if there is no hostfile; with a hostfile, --host only selects hosts of the file."""
+    """Return the hosts of mpirun's --host; "" with a hostfile, because --host then only selects hosts of the file."""
     if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
         return ""
     return options.get("host", options.get("H", ""))
 
 
 def _uses_other_hostfile(name: str, options: Mapping[str, str]) -> bool:
-    """Return whether the launcher does not use the job's own hostfile: mpirun finds this file, and horovodrun needs an
-    option for it.
+    """Return whether the launcher does not use the hostfile of the job. mpirun finds this file without an option;
+    horovodrun needs an option.
     """
     default = OWN_HOSTS if name == "mpirun" else ""
     return name in MPI and options.get("hostfile", default) != OWN_HOSTS
@@ -318,7 +318,7 @@ def _uses_other_hostfile(name: str, options: Mapping[str, str]) -> bool:
 def _options_before_program(
     launcher: LauncherRow, words: Sequence[str], deadline: Deadline
 ) -> tuple[dict[str, str], bool]:
-    """Return the options before the program, by name and by meaning, and whether all of them are known. An option with
+    """Return the options before the program, by name and by meaning, and whether all options are known. An option with
     two different values has the value `?`.
     """
     values: dict[str, list[str]] = {}
@@ -339,7 +339,7 @@ def _options_before_program(
 
 
 def _add_option_value(said: list[str], key: str, now: str) -> None:
-    """Add a later value of an option. A different value makes the option unknown, unless the option may be repeated."""
+    """Add a later value of an option. A different value makes the option unknown, unless the option may occur twice."""
     if said != [now]:
         if key == "mca":
             said.append(now)
@@ -356,6 +356,6 @@ def _whole_number(words: str) -> int | None:
 
 
 def node_count_range_of_launch(launch: LaunchedProgram) -> tuple[int, int] | None:
-    """Return the least and the most nodes that a command asks for; None if the command sets no number."""
+    """Return the least and the most nodes that a command sets; None if the command sets no number."""
     match = _NODES.fullmatch(launch.nodes) if launch.by in OPTIONS else None
     return None if match is None else (int(match[1]), int(match[2] or match[1]))

@@ -1,8 +1,7 @@
 """Which launcher a command runs: behind wrappers, in scripts inside the command, or as a Python module.
 
-The launchers and their options are data: launchers.yaml, read once. The name of a launcher counts only as the name of
-a program. The name does not count as the value of an option, or as an argument of a program that is known not to run
-launchers.
+The launchers and their options are data: launchers.yaml. The name of a launcher counts only where a program is named:
+not as the value of an option, and not as an argument of a program that is known not to run launchers.
 """
 
 from __future__ import annotations
@@ -55,14 +54,14 @@ class LauncherRow(Struct, frozen=True, kw_only=True):
 
 
 class LauncherCatalogue(Struct, frozen=True, kw_only=True):
-    """All of launchers.yaml; launchers by the names of their programs and of their modules."""
+    """The content of launchers.yaml: launchers by the names of programs and of Python modules, and other programs."""
 
     programs: Mapping[str, LauncherRow]
     modules: Mapping[str, LauncherRow]
     wrappers: frozenset[str]
     others: frozenset[str]
     variables: frozenset[str] = frozenset()
-    """The variables to note, with their values, when a program starts."""
+    """The names of variables with values that are noted when a program starts."""
 
 
 @cache
@@ -75,7 +74,7 @@ def read_launcher_catalogue() -> LauncherCatalogue:
 def catalogue_of_rows(
     rows: Sequence[JSON], wrappers: Collection[str], others: Collection[str], variables: Collection[str] = ()
 ) -> LauncherCatalogue:
-    """Return a catalogue of programs, which are found in commands like launchers."""
+    """Return a catalogue of other programs that are found in commands in the same way as launchers."""
     read = [(row, _launcher_of_row(row)) for row in rows]
     return LauncherCatalogue(
         programs={name: launcher for row, launcher in read for name in row["programs"]},
@@ -98,11 +97,14 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
 
 
 class LauncherStart(Struct, frozen=True):
-    """A launcher and the words after it; the launcher is None for a Python program without a launcher.
+    """A launcher in a command, and the words after the launcher.
 
-    `is_inline`: the program is written in the command itself, after Python's option -c or in a here-document.
-    `is_in_script`: a shell reads the words, and expands variables in them. `variables`: variables of the catalogue
-    that the command sets for the program, `?` for a value that is known only at run time.
+    Args:
+        launcher: the launcher; None for a Python program without a launcher.
+        is_inline: whether the program is written in the command itself, after Python's option -c or in a here-document.
+        is_in_script: whether a shell reads the words and expands variables in them.
+        variables: the variables of the catalogue that the command sets for the program; `?` for a value that is known
+            only at run time.
     """
 
     launcher: LauncherRow | None
@@ -124,7 +126,7 @@ def commands_started_by(
         depth: the number of scripts around the command.
 
     Raises:
-        ValueError: no shell could read a script.
+        ValueError: a script is not a valid shell script.
     """
     first = _program_name(words[0]) if words else ""
     if first in catalogue.others:
@@ -166,12 +168,12 @@ def _variables_before_program(words: Sequence[str], catalogue: LauncherCatalogue
 
 
 def _runs_verb(launcher: LauncherRow, words: Sequence[str], index: int) -> bool:
-    """Return whether the word after the name of a program is the verb that makes the program a launcher."""
+    """Return whether the word after the name of a program is the verb with which the program is a launcher."""
     return not launcher.verb or (index + 1 < len(words) and words[index + 1] == launcher.verb)
 
 
 def _is_program_word(words: Sequence[str], index: int, catalogue: LauncherCatalogue) -> bool:
-    """Return whether a word is a program rather than the value of an option before it."""
+    """Return whether a word is a program and not the value of the option before it."""
     before = words[index - 1] if index else ""
     is_value = before.startswith("-") and "=" not in before and before != "--"
     return not is_value or _program_name(words[0]) in catalogue.wrappers
@@ -199,7 +201,7 @@ def _script_of_option_c(words: Sequence[str]) -> str:
 def _launcher_starts_of_script(
     script: str, variables: ScriptVariables, catalogue: LauncherCatalogue, depth: int
 ) -> Iterator[LauncherStart]:
-    """Yield the programs that a script starts, unless the script is longer than the kernel accepts or nested too
+    """Yield the programs that a script starts; nothing if the script is longer than the kernel accepts or nested too
     deeply.
     """
     if len(script) >= _LONGEST or depth >= _DEEPEST:
@@ -218,7 +220,7 @@ def _launcher_starts_of_script(
 def _launcher_starts_of_python(
     words: Sequence[str], catalogue: LauncherCatalogue, *, alone: bool
 ) -> Iterator[LauncherStart]:
-    """Yield the program that Python runs: a launcher by its module or its file, or a program."""
+    """Yield the program that Python runs: a launcher, by the name of its module or file, or another program."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         option, at = words[at], at + 1

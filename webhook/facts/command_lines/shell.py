@@ -1,8 +1,8 @@
 """The simple commands of a shell script, as words; a script is read, never run.
 
 The reader understands quotes, comments, line continuations, here-documents, redirections, operators and reserved words.
-Parts that only a shell could evaluate (`$(...)`, `${X:-1}`, globs) stay unchanged in their word. One pass from left to
-right splits a script into words and operators.
+Parts that only a shell could evaluate (`$(...)`, globs) stay unchanged in the word. One pass from left to right splits
+a script into words and operators.
 
 Source: POSIX.1-2024, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition among others; `function`, `select`,
 `&>` and `<<<` are bash's.
@@ -29,11 +29,11 @@ _QUOTED: Final = re.compile(r"[^\\\"`$]+")
 _NAME: Final = re.compile(
     r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)[^\s{}$`'\"\\]*)?\}|([0-9@*#?$!-]))"
 )
-"""A variable without a default, or with a plain text as default: `$NAME`, `${NAME}`, `${NAME:-4}`."""
+"""A variable without a default, or with a plain text as the default: `$NAME`, `${NAME}`, `${NAME:-4}`."""
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""The most places of a single character that are tried. A search for the whole text is as fast as more tries."""
+"""The most occurrences of a single character that are tried. After so many, a search for the whole text is as fast."""
 _DEEPEST: Final = 40
 """The deepest nesting of quotes and parentheses that is read; people stop at three."""
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
@@ -44,15 +44,14 @@ _REDIRECTIONS = frozenset(("<", ">", ">>", ">|", "<>", ">&", "<&", "&>", "&>>", 
 _CONDITIONAL = frozenset(("&&", "||", "|", "|&"))
 _APART = frozenset(("|", "|&", "&"))
 _NO_SIGNS: Final = bytes(set(range(256)).difference(b"(){}'\"`\\"))
-"""All bytes of UTF-8 except the signs that are read one by one inside parentheses."""
+"""All bytes of UTF-8 except the signs that open or close something inside parentheses, which are read one by one."""
 _SIGN_S: Final = 3.5e-7
 """Seconds to read a sign that is not in _NO_SIGNS: 60 KB of `$(` and `)` take 14 ms."""
 
 
 class WordPart(NamedTuple):
-    """A part of a word: literal text, or a variable if `name` is set, which is split unless `quoted`.
-
-    `has_default`: the text has a replacement for an empty variable.
+    """A part of a word: literal text, or a variable if `name` is set. The value of a variable is split into words
+    unless the variable is quoted. `has_default`: the text has a replacement for an empty variable.
     """
 
     text: str
@@ -71,7 +70,7 @@ class ShellWord(Struct, frozen=True):
     literal: str
 
     def expand(self, value: Callable[[str], str | None], *, splits: bool = True) -> Sequence[str]:
-        """Return the words that this word becomes; a variable without a known value stays unchanged."""
+        """Return the words after expansion; a variable without a known value stays unchanged."""
         if self.literal:
             return (self.literal,)
         fields: list[list[str]] = [[]]
@@ -96,8 +95,8 @@ def join_word_parts(parts: Sequence[WordPart]) -> ShellWord:
 
 
 def _find_newline_and_sign(text: str, sign: str, start: int) -> int:
-    """Return the next place of `sign`, which begins with a newline; -1 if there is none. For long scripts this is
-    faster than `str.find(sign)`: CPython finds a single character fifty times as fast as several.
+    """Return the next index of `sign` in a text, or -1. `sign` begins with a newline. For long scripts this is faster
+    than `str.find(sign)`: CPython finds a single character fifty times as fast as several.
     """
     at, first = start + 1, sign[1:2]
     for _ in range(_LOOKS if first else 0):
@@ -168,14 +167,14 @@ class _ShellTokenizer:
         return default if at < 0 else at
 
     def _skip_here_documents(self) -> None:
-        """Skip the here-documents of the last line. Each ends at a line that is its delimiter."""
+        """Skip the here-documents of the last line. A here-document ends at a line with only its delimiter."""
         for delimiter, tabs in self.documents:
             self.at = self._end_of_here_document(delimiter, "\n" if tabs else f"\n{delimiter}", tabs=tabs)
         self.documents.clear()
 
     def _end_of_here_document(self, delimiter: str, sign: str, *, tabs: bool) -> int:
-        """Return where the line after the delimiter begins. `sign` is a newline and the beginning of the delimiter's
-        line.
+        """Return the index of the line after the delimiter. `sign` is a newline, followed by the beginning of the line
+        with the delimiter.
         """
         start = self.at - 1
         while (start := _find_newline_and_sign(self.text, sign, start)) >= 0:
@@ -235,12 +234,12 @@ class _ShellTokenizer:
         raise ValueError('" is not closed')
 
     def _read_escaped(self) -> WordPart:
-        """Read a backslash and the character that it quotes; a backslash and a newline are both dropped."""
+        """Read a backslash and the character that it quotes. Drop a backslash together with a newline after it."""
         sign, self.at = self.text[self.at + 1 : self.at + 2], self.at + 2
         return WordPart("" if sign == "\n" else sign, quoted=sign != "\n")
 
     def _read_expansion(self, *, quoted: bool) -> WordPart:
-        """Read what follows a `$` or a backquote: a variable by its name, anything else unchanged."""
+        """Read the text after a `$` or a backquote: a variable by its name, other text unchanged."""
         start = self.at
         if match := _NAME.match(self.text, start):
             self.at = match.end()
@@ -257,7 +256,7 @@ class _ShellTokenizer:
         return WordPart("$", quoted=quoted)
 
     def _read_until_closed(self, start: int) -> str:
-        """Read everything from a parenthesis or brace to its closing counterpart."""
+        """Read the text from a parenthesis or brace to the matching closing one."""
         self.at, self.depth = start + 1, self.depth + 1
         if self.depth > _DEEPEST:
             raise ValueError("too deep")
@@ -290,7 +289,7 @@ class _ShellTokenizer:
 
 
 class ShellCommand(Struct, frozen=True):
-    """The words of a command as written. `certain`: the command always runs, once, in the script's own shell."""
+    """The words of a command as written. `certain`: the command always runs, once, in the shell of the script."""
 
     words: tuple[ShellWord, ...]
     certain: bool
@@ -301,7 +300,7 @@ def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterat
     word.
 
     Raises:
-        ValueError: a quote or a parenthesis is not closed, so that the words are not known.
+        ValueError: a quote or a parenthesis is not closed.
     """
     nesting = _NestingOfCommand()
     words: list[ShellWord] = []
@@ -320,14 +319,14 @@ def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterat
 
 
 class _NestingOfCommand:
-    """The context of a command: compound commands, parentheses, and the operator before it."""
+    """The context of a command: the compound commands and parentheses around it, and the operator before it."""
 
     def __init__(self) -> None:
         self.compounds = self.parentheses = 0
         self.before: Operator = "\n"
 
     def finished_command(self, words: list[ShellWord], operator: Operator) -> Iterator[ShellCommand]:
-        """Yield the command of these words, which ends at an operator."""
+        """Yield the command of these words; `operator` ends the command."""
         rest = self._strip_reserved_words(words)
         if rest:
             alone = self.before not in _CONDITIONAL and operator not in _APART
@@ -364,10 +363,10 @@ _OPEN = re.compile(r"[$`?*(]")
 
 
 class ReadingBudget:
-    """How much text may still be read and expanded for one command line, and until when.
+    """How much text may still be read and expanded for one command line, and the deadline.
 
-    A variable can double its length with every line, and scripts can run each other. So commands that are too long for
-    a kernel to start are not read.
+    A variable can double its length with every line, and scripts can run each other. So the reader stops at the length
+    that Linux allows for a command.
     """
 
     MOST = 2 * 1024 * 1024
@@ -400,9 +399,9 @@ class ReadingBudget:
 
 
 class ScriptVariables:
-    """The known values of a script's variables while its commands are read; `?` is a value that the script computes.
+    """The known values of variables while the commands of a script are read; `?` is a value that the script computes.
 
-    `exported` are the variables that programs get, and `of_command` the variables that are set only for the last
+    `exported` has the variables that programs get, and `of_command` the variables that are set only for the last
     command.
     """
 
@@ -414,11 +413,11 @@ class ScriptVariables:
         self.reading = reading or ReadingBudget()
 
     def value(self, name: str) -> str | None:
-        """Return the value of a variable; None if it is set elsewhere, such as in the image."""
+        """Return the value of a variable; None if the value is not known, for example because the image sets it."""
         return "?" if name in self.own else self.known.get(name)
 
     def certain_values(self) -> dict[str, str]:
-        """Return the values that are known for certain, for a script inside the script."""
+        """Return the certain values, for a script inside the script."""
         return {name: value for name, value in self.known.items() if name not in self.own}
 
     def values_for_program(self, names: Collection[str]) -> dict[str, str]:
@@ -428,7 +427,7 @@ class ScriptVariables:
         return {name: value for name, value in values.items() if value is not None}
 
     def assign_and_expand_command(self, command: ShellCommand) -> tuple[str, ...]:
-        """Note a command's assignments, and return its words; no words for a command that only assigns."""
+        """Note the assignments of a command, and return the words after them; () for a command that only assigns."""
         self.of_command = {}
         count = 0
         while count < len(command.words) and _ASSIGNMENT.match(command.words[count].written):
@@ -454,7 +453,7 @@ class ScriptVariables:
         return words
 
     def _value_for_expansion(self, name: str) -> str | None:
-        """Return the value of a variable that is put into a word, and count its characters."""
+        """Return the value of a variable for a word, and count the characters of the value."""
         value = self.value(name)
         self.reading.take(len(value or ""))
         return value
@@ -468,7 +467,7 @@ class ScriptVariables:
                 self.own.add(name)
 
     def _assigned_value(self, word: ShellWord) -> tuple[str, str] | None:
-        """Return the name and value of an assignment, `?` if only a shell knows the value; None for another word."""
+        """Return the name and the value of an assignment, or `?` if only a shell knows the value; None without one."""
         match = _ASSIGNMENT.match(word.written)
         if match is None:
             return None

@@ -58,8 +58,8 @@ DEVICE_TAINTS: Final = DEVICE_FAILURES.rule(
     "device-failures/device-taints",
     title="The request tolerates every device taint",
     why=(
-        "Drivers taint unhealthy devices. A request that tolerates every taint gets these devices, and its pods are "
-        "not evicted from them."
+        "Drivers taint unhealthy devices. A request that tolerates every taint gets these devices, and no pod is "
+        "evicted from a device that becomes unhealthy."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go DeviceToleration",
 )
@@ -83,15 +83,12 @@ SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
 IMAGE_PULL: Final = DEVICE_FAILURES.rule(
     "device-failures/image-pull",
     title="imagePullPolicy is Always for an image that cannot change",
-    why=(
-        "A restart asks the registry about the image, and fails while the registry cannot be reached, although the "
-        "node has the image."
-    ),
+    why=("A restart fails while the registry cannot be reached, although the node has the image."),
     source="https://kubernetes.io/docs/concepts/containers/images/#image-pull-policy",
     level="advice",
     severity="low",
 )
-NAME_TAINTS: Final = "write one toleration for each taint that is meant, with its key"
+NAME_TAINTS: Final = "write one toleration, with a key, for each taint that the pods should tolerate"
 _EVICTING: Final = ("", "NoExecute")
 _NODE_FAILURES: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
 _POD: Final = ("", "Pod")
@@ -122,7 +119,7 @@ def _tolerates_without_time_limit(toleration: Toleration) -> bool:
 
 
 def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
-    """Warn of device requests that tolerate every taint, and so get devices that their driver has tainted as failed."""
+    """Warn of device requests that tolerate every taint, also the taints by which drivers mark failed devices."""
     is_claim = subject.group_kind[1] == "ResourceClaim"
     claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim_spec
     for request in claim.devices.requests:
@@ -144,7 +141,7 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
 
 
 def _only_tries_devices(container: Container, subject: Subject) -> bool:
-    """Return whether a name, the image or the command of a container says that it runs a test or a benchmark."""
+    """Return whether a name, the image or the command shows that a container runs a test or a benchmark."""
     if any(map(IS_TEST.search, (subject.metadata.name, container.name))):
         return True
     image = container.image.rpartition("/")[2]
@@ -152,8 +149,8 @@ def _only_tries_devices(container: Container, subject: Subject) -> bool:
 
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
-    """Warn of a ResourceClaim named in a template of one pod: a replacement pod gets the same devices, even failed
-    ones. The rules of device claims report a claim that several pods share.
+    """Warn of a ResourceClaim in a template of one pod: the replacement of a failed pod gets the same devices, also if
+    they have failed. device_claims.py reports a claim that several pods share.
     """
     using = [
         pods
@@ -166,7 +163,7 @@ def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
     for claim in subject.once(pod_claims).claims:
         is_own = claim.source == "claim" and claim.contents.is_exclusive
         if claim.pod_set in names and is_own and claim.users:
-            message = f"a pod that replaces this one gets the devices of ResourceClaim `{claim.reference}` again"
+            message = f"the replacement of a failed pod gets the devices of ResourceClaim `{claim.reference}` again"
             fix = OWN_DEVICES
             yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)
 
@@ -206,7 +203,7 @@ _LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *CLAIM_LOOKUPS, NAMESPACES
 
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about an object; the same advice on several templates is reported once."""
+    """Yield the advice about an object. If several templates get the same advice, report it once."""
     yield from check_advice_without_repetitions(_ADVICE, TOLERATES_EVERYTHING.id, subject)
 
 
@@ -216,7 +213,7 @@ def advise_probes(subject: Subject) -> Iterator[Problem]:
 
 
 def _needs_device_failure_advice(subject: Subject) -> bool:
-    """Return whether an object is a Pod with devices, or of another kind."""
+    """Return whether an object is a Pod with devices, or an object of another kind."""
     if subject.group_kind != ("", "Pod"):
         return True
     pod = subject.typed(Pod)

@@ -1,4 +1,4 @@
-"""Settings of NCCL that contradict the pod that they are set in.
+"""Settings of NCCL that contradict the pod.
 
 Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html, and NVIDIA/nccl v2.27 src/graph/xml.cc
 ncclTopoGetXmlFromFile, which ignores a missing topology file.
@@ -33,8 +33,8 @@ NCCL_SOCKET_IFNAME: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-socket-ifname",
     title="NCCL_SOCKET_IFNAME is missing on the host network",
     why=(
-        "A node also has bridges and interfaces of containers. Ranks that choose one of these wait for each other for "
-        "ever."
+        "A node also has bridges and interfaces of containers. If NCCL chooses such an interface, the ranks wait for "
+        "each other for ever."
     ),
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname",
     severity="low",
@@ -57,7 +57,7 @@ _CONFIGURATION: Final = "nccl.conf"
 
 
 def advise_nccl(subject: Subject) -> Iterator[Problem]:
-    """Warn of every container with devices and with settings of NCCL that contradict its pod."""
+    """Warn of settings of NCCL that contradict the pod, in containers with devices."""
     work = subject.once(read_device_workload)
     for pods in work.device_pods:
         for container in pods.containers:
@@ -76,12 +76,12 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_use_gpus(pods: DevicePods) -> bool:
-    """Return whether a device of a pod may be a GPU; TPUs and similar devices have their own networks and libraries."""
+    """Return whether a device of a pod may be a GPU. TPUs and similar devices do not use NCCL."""
     return not pods.devices or any(device_of_resource_name(name).gpu for name in pods.devices)
 
 
 def _nccl_variables(container: Container) -> Mapping[str, Variable]:
-    """Return the variables of a container that are checked; of variables with the same name, the last one counts."""
+    """Return the variables of a container that are checked. The last variable of a name counts."""
     if not container.env_names.has_any_of(_LOOKED_AT):  # fast for hundreds of other variables
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
@@ -91,7 +91,7 @@ def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Var
     requested = next((name for name in container.resources.limits if _is_rdma_resource(name)), "")
     if requested:
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
-        fix = "remove the variable, or do not request the resource"
+        fix = "remove the variable or the request"
         yield NCCL_IB_DISABLE.problem(pods.locate(variable.at), message, fix, "NCCL_IB_DISABLE=1")
 
 

@@ -1,10 +1,10 @@
 """Advice on probes and disruption budgets of model servers with devices.
 
-A livenessProbe may end a server before it has loaded the model. A startupProbe with too short a time may do the same.
-The kubelet waits initialDelaySeconds, asks every periodSeconds, and kills the container after failureThreshold
-failures in a row. No other probe counts until a startupProbe has succeeded. model_servers.yaml lists the programs
-that answer only after loading. Without a readinessProbe, requests arrive before the server is ready. Without a budget
-a drain stops all servers at once.
+A livenessProbe may kill a server before the server has loaded the model. So may a startupProbe that allows too little
+time. The kubelet waits initialDelaySeconds, probes every periodSeconds, and kills the container after failureThreshold
+failures in a row. Other probes begin only after a startupProbe has succeeded. model_servers.yaml lists the programs
+that answer only when the model is loaded. Without a readinessProbe, requests arrive before the server is ready. Without
+a PodDisruptionBudget, a drain may stop all servers at once.
 
 KServe, and the operator of NIM, make the container from several objects. Only probes that these objects certainly
 have are compared with the time to load.
@@ -55,8 +55,8 @@ LIVENESS_PROBE: Final = DEVICE_FAILURES.rule(
     "device-failures/liveness-probe",
     title="The probe kills the server before its model is loaded",
     why=(
-        "vLLM, SGLang, TGI and others answer only once the model is loaded. A probe that fails before then kills the "
-        "container, which starts again and never serves."
+        "vLLM, SGLang, TGI and other servers answer only when the model is loaded. If a probe fails earlier, the "
+        "kubelet kills the container. The server starts again and never serves."
     ),
     source="k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go",
     function="doProbe",
@@ -94,7 +94,7 @@ DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
 )
 MODEL_SERVERS_FILE: Final = Path(__file__).with_name("model_servers.yaml")
 SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
-"""Kinds whose controllers add labels and probes to the pods that answer requests."""
+"""Kinds with controllers that add labels and probes to the pods that answer requests."""
 _REPLACED: Final = SERVING | frozenset(
     (
         ("", "ReplicationController"),
@@ -103,7 +103,7 @@ _REPLACED: Final = SERVING | frozenset(
         *(("apps.kruise.io", kind) for kind in ("CloneSet", "StatefulSet")),
     )
 )
-"""Kinds with one pod template, for pods that all answer requests."""
+"""Kinds with one pod template. All pods of the template answer requests."""
 OTHER_SERVERS: Final = (_REPLACED - SERVING) | frozenset(
     (
         ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
@@ -132,11 +132,9 @@ _MAIN: Final = "main"
 _DELAY_OF_PRESET_S: Final = 10
 """initialDelaySeconds of the startupProbe in KServe's presets (config/llmisvcconfig of kserve/kserve@aaac4e294)."""
 _LONG_S: Final = 120
-"""Seconds to load 15 GB (7 billion parameters of 2 bytes each) at 125 MB/s: a gigabit network, or an ordinary cloud
-disk.
-"""
+"""Seconds to load 15 GB (7 billion parameters of 2 bytes) at 125 MB/s, over a gigabit network or from a cloud disk."""
 _LARGE_LONG_S: Final = 240
-"""Seconds to load 30 GB: 30 billion parameters, even of 1 byte."""
+"""Seconds to load 30 GB at the same speed: 30 billion parameters of 1 byte."""
 _SHORT_S: Final = 60
 """Seconds to start CUDA and to read a small model."""
 _PERIOD_S: Final = 10
@@ -145,13 +143,13 @@ _SMALL: Final = 3.0
 """Models with fewer billions of parameters may load within a minute or two."""
 _LARGE: Final = 30.0
 _LOCAL: Final = re.compile(r"--model(-path|-id)?[= ]+/|\bserve +/")
-"""A model on a volume: most disks read it in half the time of a network."""
+"""A model on a volume. Most disks read a model in half the time of a network."""
 _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
 _SEVERAL: Final = 2
 _FOR_PEOPLE: Final = frozenset((22, 8888))
 """The ports of SSH and of Jupyter."""
 _NOT_OF_CLIENTS: Final = re.compile("(?i)worker-g?rpc|peer|p2p|metric|prom")
-"""The name of a port for Prometheus or for other pods of the server; no client uses it."""
+"""The name of a port that no client uses: a port for Prometheus or for other pods of the server."""
 _NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
 _SERVES_MODEL: Final = re.compile(
     "(?i)model|llm|infer|serving|(?<!api-)triton(?!-client)|predict|embed|rerank|generat(?!ed)|chat|diffusion|whisper|llama"
@@ -164,26 +162,25 @@ a folder for generated files is not about a model.
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
 """A variable with one of these texts in its name does not name a served model."""
 _IS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(tests?|bench(mark)?s?|smoke)(?![a-z])")
-"""Parts of the name of a server that a person starts to try it: no client sends requests."""
+"""Parts of the name of a server that a person starts as a trial, so that no client sends requests."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
 """Texts in the name, namespace, label, image or command of a program that only simulates a server of models."""
 _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
-"""The end of the command of a container for interactive work. A command that starts a server first also has an `&`."""
+"""The end of the command of a container for interactive work."""
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
-"""A part of a command that starts one node of a server with several nodes. Only the first node accepts requests."""
+"""Texts in a command that starts one node of a server with several nodes. Only the first node accepts requests."""
 _HEADLESS: Final = re.compile(r"--headless\b")
 """The flag of a node that answers no requests, even if it is the leader of its group."""
 _PLAIN_TRITON: Final = re.compile(r"(\A|/)nvidia/tritonserver(:|@|\Z)")
 """The published image of Triton, which has no models."""
 _LOCAL_REPOSITORY: Final = re.compile(r"--model-(repository|store)[= ]/")
 _OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
-"""A variable whose value shows that the pod answers no requests: `NODE_RANK=1`."""
+"""A variable that shows that the pod answers no requests: `NODE_RANK=1`."""
 
 
 class ModelServerPatterns(Struct, frozen=True):
-    """The patterns of model_servers.yaml, which match parts of images and of commands of model servers.
-
-    `later` matches servers that load their models on request.
+    """The patterns of model_servers.yaml, for parts of the images and commands of model servers. `later` matches
+    servers that load models on request.
     """
 
     images: re.Pattern[str]
@@ -201,7 +198,7 @@ def read_model_server_patterns() -> ModelServerPatterns:
 
 
 def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
-    """Warn of livenessProbes and startupProbes that kill containers with devices while they start."""
+    """Warn of livenessProbes and startupProbes that kill containers with devices before the model is loaded."""
     if subject.group_kind in BATCH:
         return
     for pods in subject.once(read_device_workload).device_pods:
@@ -210,7 +207,7 @@ def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[Problem]:
-    """Yield a probe that kills a server while it loads its model. A startupProbe delays all other probes."""
+    """Report a probe that kills a server before the model is loaded. A startupProbe delays all other probes."""
     has_startup_probe = container.has("startupProbe")
     probe = container.startup_probe if has_startup_probe else container.liveness_probe
     seconds = _seconds_until_kill(probe) if probe else None
@@ -225,7 +222,7 @@ def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[
 
 
 def _kills_after(seconds: int) -> str:
-    return f"kills the container {seconds} s after its start if the server does not answer by then"
+    return f"kills the container {seconds} s after the start if the server does not answer earlier"
 
 
 def _problem_without_startup(at: FieldPath, message: str, fix: str) -> Problem:
@@ -235,13 +232,13 @@ def _problem_without_startup(at: FieldPath, message: str, fix: str) -> Problem:
 def _problem_of_probe_that_kills(at: FieldPath, seconds: int, *, has_startup_probe: bool) -> Problem:
     fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"
     if has_startup_probe:
-        fix = "raise its failureThreshold, so that it allows the minutes that loading takes"
-    message = f"{_kills_after(seconds)}, but the server answers only once its model is loaded"
+        fix = "raise failureThreshold so that the probe allows the minutes that loading takes"
+    message = f"{_kills_after(seconds)}, but the server answers only when the model is loaded"
     return LIVENESS_PROBE.problem(at, message, fix)
 
 
 def advise_probes_of_parts(subject: Subject) -> Iterator[Problem]:
-    """Warn of startupProbes that are too short. KServe merges them over the startupProbes of its presets.
+    """Warn of startupProbes that allow too little time. KServe merges these with the startupProbes of its presets.
 
     A livenessProbe alone is harmless, because each preset has a startupProbe of ten minutes. The presets load the model
     from a volume.
@@ -312,8 +309,8 @@ def advise_probes_of_inference_service(subject: Subject) -> Iterator[Problem]:
 
 
 def _seconds_until_kill(probe: Probe) -> int | None:
-    """Return the seconds until the kubelet kills the container at the latest; None if it is not known, as for a
-    command, which may succeed although the server does not work.
+    """Return the seconds after which the kubelet kills a container that never answers; None if not known. A probe that
+    runs a command may succeed although the server does not answer.
     """
     names = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
     if probe.exec or any(probe.is_omitted(name) for name in names):
@@ -323,7 +320,7 @@ def _seconds_until_kill(probe: Probe) -> int | None:
 
 
 def _seconds_to_load_model(container: Container) -> int:
-    """Return the seconds that a model server needs to load; 0 for another program, and for a small model."""
+    """Return the seconds that a model server needs to load the model; 0 for another program, and for a small model."""
     servers = read_model_server_patterns()
     if not (container.is_found_in(servers.images, (container.image,)) or container.runs(servers.commands)):
         return 0
@@ -333,7 +330,7 @@ def _seconds_to_load_model(container: Container) -> int:
 
 
 def _seconds_of_sizes(texts: Iterable[str], container: Container) -> int:
-    """Return the seconds to load the largest model size that the texts name; 0 if it is small."""
+    """Return the seconds to load a model of the largest size that the texts name; 0 for a small model."""
     sizes = [size for text in texts for size in _billions_of_parameters(text, container)]
     if sizes and max(sizes) < _SMALL:
         return 0
@@ -341,14 +338,14 @@ def _seconds_of_sizes(texts: Iterable[str], container: Container) -> int:
 
 
 def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
-    """Yield the sizes of models that a text names, in billions of parameters: `7B`, `125m`."""
+    """Yield the model sizes in a text, in billions of parameters: 7 for `7B`, 0.125 for `125m`."""
     container.charge_search(text)
     for number, unit in _SIZE.findall(text):
         yield float(number) / (1000 if unit in "mM" else 1)
 
 
 def _label_that_selects(budget: JSON) -> Sequence[str]:
-    """Return one label that a budget's selector requires; "" if the selector has no label, or has expressions."""
+    """Return one label that the selector of a PodDisruptionBudget requires; "" without labels or with expressions."""
     selector = PodDisruptionBudget.of(budget).spec.selector
     return (min("=".join(each) for each in selector.match_labels.items()) if _asks_for_labels(selector) else "",)
 
@@ -364,7 +361,7 @@ DISRUPTION_BUDGET_LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, 
 
 
 def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Problem]:
-    """Warn of servers that get requests before they are ready, or are all drained at once."""
+    """Warn of servers that get requests before they are ready, and of servers that a drain may stop all at once."""
     if subject.group_kind in SERVICES:
         for pods in subject.once(read_device_workload).device_pods:
             if _may_lack_budget(pods, subject):
@@ -387,8 +384,8 @@ def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Proble
 
 
 def _answers_for_group(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether pods of a LeaderWorkerSet answer the requests of their group: leaders, and the pods of groups of
-    size 1 without a leaderTemplate.
+    """Return whether pods of a LeaderWorkerSet answer requests: the leaders, or the pods of groups of size 1 without a
+    leaderTemplate.
     """
     if pods.podset.path[-1:] == ("leaderTemplate",):
         return True
@@ -397,17 +394,17 @@ def _answers_for_group(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _problem_of_unprobed_server(container: Container, pods: DevicePods) -> Problem:
-    """Return the problem of a port without readinessProbe and startupProbe: a pod is ready only after both succeed
-    (k8s.io/kubernetes v1.36 pkg/kubelet/prober).
+    """Return the problem of a port without readinessProbe and startupProbe. With these probes, a pod is ready only
+    after they succeed (k8s.io/kubernetes v1.36 pkg/kubelet/prober).
     """
     has = "has a port" if container.ports else "serves requests"
-    message = f"{has} but no readinessProbe, so requests reach the container while its model loads"
-    fix = "add a readinessProbe that succeeds once the model is loaded"
+    message = f"{has} but no readinessProbe, so requests reach the container while the model loads"
+    fix = "add a readinessProbe that succeeds when the model is loaded"
     return READINESS_PROBE.problem(pods.locate(container.at), message, fix)
 
 
 def _has_request_port(container: Container) -> bool:
-    """Return whether a container has a port for requests; a shell or a notebook does not wait for a model."""
+    """Return whether a container has a port for requests. Ports of SSH and Jupyter are not for requests."""
     if container.is_found_in(_NOTEBOOK, (f"{container.image}\n{container.name}",)):
         return False
     patterns = read_model_server_patterns()
@@ -418,7 +415,7 @@ def _has_request_port(container: Container) -> bool:
 
 
 def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str]) -> bool:
-    """Return whether a name, variable or command says that the container serves a model in every pod. If a part of
+    """Return whether a name, variable or command shows that the container serves a model in every pod. If a part of
     the command matches `silent`, some pods do not answer requests.
     """
     words = container.command_line
@@ -443,8 +440,8 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
 
 
 def _loads_model_later(container: Container) -> bool:
-    """Return whether a container runs a server that loads its models on request: by its image or command, or by its
-    name or the name of a port, if the image and the command do not name another server.
+    """Return whether a container runs a server that loads models on request. Its image or command shows this; if these
+    name no server, its name or the name of a port.
     """
     patterns, image, words = read_model_server_patterns(), container.image, container.command_line
     if container.is_found_in(patterns.later, (f"{image} {words}",)):
@@ -455,21 +452,21 @@ def _loads_model_later(container: Container) -> bool:
 
 
 def _is_triton_without_models(container: Container) -> bool:
-    """Return whether Triton reads its models from a folder of its published image, which has no models."""
+    """Return whether Triton reads models from a folder of its published image. This image has no models."""
     if container.volume_mounts or not container.words or not container.words[0].endswith("tritonserver"):
         return False
     return container.is_found_in(_PLAIN_TRITON, (container.image,)) and container.runs(_LOCAL_REPOSITORY)
 
 
 def _pretends(container: Container, subject: Subject) -> bool:
-    """Return whether a name, label or command says that a container only simulates a server and loads no model."""
+    """Return whether a name, label or command shows that a container only simulates a server and loads no model."""
     metadata = subject.metadata
     texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)
     return container.is_found_in(_PRETENDS, ("\n".join((*texts, *container.words)),))
 
 
 def _may_lack_budget(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether there are several pods, and the view of the cluster is complete."""
+    """Return whether there are several pods, and the view has all objects of the cluster."""
     return pods.pod_count >= _SEVERAL and subject.cluster.is_whole()
 
 
@@ -484,14 +481,14 @@ def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Pro
         missing = MissingObject(kind=kind.kind, name="", namespace=subject.namespace, why="not looked up")
         yield DISRUPTION_BUDGET.problem(at, missing=(missing,))
         return
-    message = f"no PodDisruptionBudget selects the {pods.pod_count} pods, so node drains may stop all of them at once"
+    message = f"no PodDisruptionBudget selects the {pods.pod_count} pods, so node drains may stop all pods at once"
     yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
 
 
 def _budgets_that_may_select(
     labels: Mapping[str, str], view: ClusterView, *, has_more: bool
 ) -> Iterator[PodDisruptionBudget]:
-    """Yield the namespace's budgets that may select pods with these labels; all if the pods may have more labels."""
+    """Yield the PodDisruptionBudgets that may select pods with these labels; all if the pods may have more labels."""
     if has_more:
         yield from view.typed_here(PodDisruptionBudget)
         return
@@ -500,8 +497,8 @@ def _budgets_that_may_select(
 
 
 def _may_select_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
-    """Return whether a selector may select pods with these labels, and with other labels if `has_more`. A selector
-    with expressions always may select them.
+    """Return whether a selector may select pods with these labels. With `has_more`, the pods may have more labels. For
+    a selector with expressions, the result is True.
     """
     if selector.match_expressions:
         return True

@@ -1,8 +1,8 @@
 """Advice on what a Job, a JobSet, a Volcano Job or a RayJob does when one of its pods fails.
 
-Processes that train together cannot continue if one of them ends, unless their launcher is elastic. Volcano creates a
-lost pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails when one
-of its Jobs fails. KubeRay replaces lost workers, but only another cluster replaces a lost head. The API server
+If one of several processes that train together ends, the other processes cannot continue, unless the launcher is
+elastic. By default, Volcano creates a lost pod again and leaves the other pods running. A JobSet without restarts fails
+when one of its Jobs fails. KubeRay replaces lost workers; if the head is lost, only a new cluster helps. The API server
 refuses some combinations of podFailurePolicy, restart policy and limits of a Job. The Jobs of a JobSet are refused
 when they are created, long after the JobSet was stored.
 
@@ -74,8 +74,8 @@ RESTART_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/restart-policy",
     title="podFailurePolicy is set, but restartPolicy is not Never",
     why=(
-        "The API server refuses a podFailurePolicy with another restartPolicy. JobSet restarts containers by default, "
-        "so its Jobs are refused and no pod is made."
+        "The API server refuses a podFailurePolicy with another restartPolicy. JobSet sets restartPolicy OnFailure by "
+        "default, so the API server refuses its Jobs and no pod is created."
     ),
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
@@ -108,30 +108,30 @@ _JOB: Final = ("batch", "Job")
 _CRON_JOB: Final = ("batch", "CronJob")
 _SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
 _SAYS_TRIAL: Final = re.compile(r"(?i)(?<![a-z])(smoke|preflight|nccl|rccl|mnist|cifar[-_]?10)(?![a-z])")
-"""Names of jobs and containers that run only for a minute: they test devices or the network, or use a data set for
-lessons. A second run costs nothing.
+"""Names of jobs and containers that run only for a minute, so that a second run costs nothing: tests of devices or the
+network, or trainings with a data set for lessons.
 """
 _SAYS_EVALUATION: Final = re.compile(r"(?i)(?<![a-z])(eval(uat(e|ion))?|inference|predict(ion)?)(?![a-z])")
 """A name of a job that uses a finished model."""
 _EVALUATES: Final = re.compile(r"(?<![\w-])(lm[_-]eval|lighteval|evalplus|bigcode-evaluation-harness)(?![a-z])")
 """A command that measures a finished model on a set of questions."""
 _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
-"""An argument that ends a training after less than a hundred steps. Such a run only shows that the program works."""
+"""An argument that ends a training after less than a hundred steps, as in a trial of the program."""
 _SHORT_S: Final = 3600
-"""The most seconds of a job that is short: an eviction costs at most this time."""
+"""A job of at most so many seconds is short. An eviction costs at most this time."""
 _BACKOFF_LIMIT: Final = 6
-"""pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
+"""The default without backoffLimitPerIndex: pkg/apis/batch/v1/defaults.go SetDefaults_Job."""
 
 
 def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
-    """Warn of a JobSet that fails for good after its first failure."""
+    """Warn of a JobSet that ends at the first failure of a Job."""
     spec = subject.typed(JobSet).spec
     policy = spec.failure_policy
     if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):
         return
     path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
     is_written = policy.max_restarts is not None
-    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
+    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all its pods"
     yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, for example to 3")
 
 
@@ -152,8 +152,8 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether the pods train together and all pods are needed. With a launcher of 2 to 4 nodes, 2 pods are
-    enough.
+    """Return whether the pods train together and all pods are needed. A launcher with a range of nodes, such as 2:4,
+    does not need all pods.
     """
     for container in pods.containers:
         if is_training_container(container, subject):
@@ -163,7 +163,7 @@ def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
-    """Warn of events for which neither the Job nor the task of the lost pod has a policy."""
+    """Warn of events for which neither the Job nor a task that trains has a policy."""
     of_job = _events_of_policies(at, subject)
     for pods in training:
         events = of_job | _events_of_policies(pods.podset.path[:-1], subject)
@@ -180,7 +180,7 @@ def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods],
 
 
 def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
-    """Return the events of the policies at a place; a policy with an exit code handles failed pods."""
+    """Return the events of the policies at a path. A policy with an exit code handles PodFailed."""
     holder = VolcanoJobOrTask.of(get(subject.object, at), at, ReadingContext(subject.deadline))
     events: set[str] = set()
     for policy in holder.policies:
@@ -191,16 +191,16 @@ def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
 
 
 def _count_devices_of_all_pods(subject: Subject) -> int:
-    """Return how many devices all pods have, with at least one for each pod."""
+    """Return how many devices all pods have. A pod with an unknown number counts as a pod with one device."""
     using = subject.once(read_device_workload).device_pods
     return sum(pods.pod_count * (sum(pods.devices.values()) or 1) for pods in using)
 
 
 def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
-    """Warn of a RayJob with several devices and no backoffLimit, unless an existing cluster or a person runs it.
+    """Warn of a RayJob with several devices and no backoffLimit.
 
-    A written backoffLimit, even 0, is the decision of the author. A person starts a test or a benchmark again, and a
-    trial of a few steps needs no second run.
+    RayJobs on an existing cluster, tests, benchmarks and trials of a few steps are not reported. A written
+    backoffLimit, even 0, is the decision of the author.
     """
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.has("backoffLimit"):
@@ -225,7 +225,7 @@ def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
 
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
-    """Advise on each Job that an object is or creates, if the pods of the Job use devices."""
+    """Advise on a Job with devices, and on the Jobs with devices that an object creates."""
     by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
     for job in _job_specs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))
@@ -253,7 +253,7 @@ def _is_failure_costly(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
-    """Return whether a launcher starts the program, or a name, image or command says that it trains."""
+    """Return whether a launcher starts the program, or a name, image or command shows that it trains."""
     if any(is_training_container(container, subject) for container in pods.containers):
         return True
     return _SAYS_TRAINING.search(subject.typed(Object).name) is not None or any(
@@ -262,8 +262,8 @@ def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
 
 
 def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Warn of a job that survives few evictions, unless it allows more failures than the default, or an eviction costs
-    little, because the job may run only for a short time.
+    """Warn of a job that an eviction may end. Jobs that allow more failures than the default, and short jobs, are not
+    reported.
     """
     allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
     is_one_pod = max(pods.pod_count, job.completions or 0) <= 1
@@ -287,7 +287,7 @@ def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) 
     is_training = _looks_like_training(pods, subject) and not is_trial and not uses_model
     rule = POD_FAILURE_POLICY if is_training else EVICTIONS_COUNT
     if rule is EVICTIONS_COUNT and all("sleep" in container.words[:1] for container in pods.containers):
-        return  # an example that only sleeps loses no work
+        return  # a program that only sleeps loses no work
     yield rule.problem(job.path("podFailurePolicy"), message, fix)
 
 

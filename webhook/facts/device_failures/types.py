@@ -1,4 +1,4 @@
-"""The group of rules of this package, the signs of tests, and the policies of Volcano that the advice reads."""
+"""The group of rules of this package, patterns for names of tests, and the policies of Volcano Jobs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ RUNS_TEST: Final = re.compile(
     r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"
     r"|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
 )
-"""Parts of a command that only tests devices or their network. Users choose the text, so the pattern must not read to
-the end of the text from every position.
+"""Parts of a command that only tests devices or their network. The pattern never reads to the end of the text from
+every position, because users choose the text.
 """
 
 
 class VolcanoJobOrTask(Typed):
-    """A Job of Volcano, or a task of it."""
+    """A Job of Volcano, or a task of a Job."""
 
     policies = Parts(LifecyclePolicy)

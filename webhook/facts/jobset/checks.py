@@ -1,9 +1,9 @@
 """The checks of JobSets: a submitted JobSet, the JobSet of a runtime, and the JobSet that Trainer creates from a
 TrainJob.
 
-job_set.py and its neighbours have the rules. Trainer reports a refused JobSet only in an event. The TrainJob does not
-contain this JobSet. So a problem in the runtime itself is reported at the place where the TrainJob names the runtime,
-and any other problem at the patches. Existing PersistentVolumeClaims are not looked up.
+The other modules of this package have the rules. Trainer reports a refused JobSet only in an event. A TrainJob does not
+contain the JobSet. So a problem in the runtime itself is reported at the path where the TrainJob names the runtime, and
+any other problem at the path of the patches. Existing PersistentVolumeClaims are not looked up.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate; kubeflow/trainer#2735 for names.
 """
@@ -53,8 +53,8 @@ def check_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
-    """Yield what JobSet refuses in the JobSet of every TrainJob of a runtime, except numbers of pods, which a TrainJob
-    sets.
+    """Yield what JobSet refuses in the JobSets that Trainer creates from a runtime. Numbers of pods are not checked,
+    because TrainJobs set them.
     """
     template = subject.typed(TrainingRuntime).spec.template
     yield from validate_create(template.spec, is_counted=False)
@@ -78,13 +78,13 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
 
 
 def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[NameLimit]:
-    """Yield the limit of the volume name that flux makes from the job's name, because a volume name is a DNS label."""
+    """Yield the limit of the volume name that the plugin flux derives from the job's name; it must be a DNS label."""
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.replicated_jobs):
         yield LONGEST_NAME - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
 
 
 def _job_set_without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
-    """Return the JobSet without the replicated jobs that exist only because a patch misspells their names."""
+    """Return the JobSet without replicated jobs that only a patch has, because the patch misspells the name."""
     if not job.merged.unknown:
         return job.job_set
     jobs = [replicated.json for replicated in job.replicated_jobs if (replicated.name, "") not in job.merged.unknown]
@@ -92,7 +92,6 @@ def _job_set_without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
 
 
 def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Problem]:
-    """Check the labels that patches add to the JobSet."""
     for key, value in labels.items():
         if is_invalid_label(key, value):
             yield invalid_label_problem(

@@ -1,7 +1,7 @@
 """What JobSet's webhook refuses: network, replicated jobs, success and startup policies, alpha features.
 
-RestartJob and InPlaceRestart are alpha and off, unless a site turns them on. names_and_keys.py has the rule about
-names that are too long, and job_set_policies.py the rules about other policies.
+RestartJob and InPlaceRestart are alpha features, which are off by default. names_and_keys.py has the rule about names
+that are too long, and job_set_policies.py the rules about other policies.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, config/components/crd and
 pkg/features.
@@ -47,20 +47,20 @@ DNS_LABEL: Final = JOB_SET.rule(
 )
 MOST_PODS: Final = JOB_SET.rule(
     "job-set/most-pods",
-    title="The replicated job makes more than 2147483647 pods",
+    title="The replicated job creates more than 2147483647 pods",
     why="JobSet refuses a product of replicas and parallelism above the largest 32-bit number.",
     function="ValidateCreate",
 )
 DEPENDENCY_ORDER: Final = JOB_SET.rule(
     "job-set/dependency-order",
-    title="The replicated job depends on a later one",
+    title="The replicated job depends on a later replicated job",
     why="JobSet creates jobs in the order of the list, so a job that depends on a later job never starts.",
     function="ValidateCreate",
 )
 SELF_DEPENDENCY: Final = JOB_SET.rule(
     "job-set/self-dependency",
     title="The replicated job depends on itself",
-    why="The job waits for itself and never starts. JobSet does not refuse it.",
+    why="The job waits for itself and never starts. JobSet does not refuse this dependency.",
     refused_by="nothing; the job never starts",
     function="ValidateCreate",
     level="warn",
@@ -69,7 +69,7 @@ SELF_DEPENDENCY: Final = JOB_SET.rule(
 DEPENDENCY_EXISTS: Final = JOB_SET.rule(
     "job-set/dependency-exists",
     title="The replicated job depends on a job that does not exist",
-    why="The job waits for a job that does not exist and never starts.",
+    why="The job waits for the other job for ever and never starts.",
     function="ValidateCreate",
 )
 RESTART_POLICY: Final = JOB_SET.rule(
@@ -96,7 +96,7 @@ JOB_SELECTOR: Final = JOB_SET.rule(
 INDEXED_PODS: Final = JOB_SET.rule(
     "job-set/indexed-pods",
     title="An indexed job has more than 100000 pods",
-    why="Kubernetes refuses an Indexed Job with more pods, because the status lists the index of each completed pod.",
+    why="The API server refuses an Indexed Job with more pods, because the status lists every completed index.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobSpec",
@@ -124,7 +124,7 @@ TARGET_EXISTS: Final = JOB_SET.rule(
 RESTARTED_REPLICAS: Final = JOB_SET.rule(
     "job-set/restarted-replicas",
     title="A replicated job has more than 1024 replicas, and its Jobs restart separately",
-    why="JobSet counts the restarts of each job in its status, for at most 1024 jobs.",
+    why="The status of the JobSet has the restarts of each Job, for at most 1024 Jobs.",
     function="validateFailurePolicy",
 )
 ALPHA_FEATURE: Final = JOB_SET.rule(
@@ -178,7 +178,7 @@ def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_di
 def _check_number_of_pods(job: ReplicatedJob) -> Iterator[Problem]:
     is_too_many = job.replicas * job.parallelism > _MOST_PODS
     if is_too_many and job.has("replicas") and job.template.spec.has("parallelism"):
-        message = f"makes more than {_MOST_PODS} pods together with the parallelism of {job.parallelism}"
+        message = f"creates more than {_MOST_PODS} pods together with the parallelism of {job.parallelism}"
         yield MOST_PODS.problem(job.path("replicas"), message, "lower replicas or parallelism", job.replicas)
 
 
@@ -228,22 +228,22 @@ def is_invalid_label(key: str, value: str) -> bool:
 
 
 def invalid_label_part(key: str, value: str) -> tuple[str, str]:
-    """Return the refused part of a label, its key or its value, and the message about it."""
+    """Return the invalid part of a label, the key or the value, and the message about this part."""
     if label_value_errors(value):
         return value, f"cannot be the value of a label because {label_value_fault(value)}"
     return key, f"cannot be the key of a label because {qualified_name_fault(key)}"
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
-    """Require a dependency on an earlier job. JobSet allows a dependency of a job on itself, but the job then never
-    starts.
+    """Require that a dependency is on an earlier job. JobSet allows a dependency of a job on itself, but the job then
+    never starts.
     """
     name, path = dependency.name, dependency.path("name")
     place = jobs[name].at[-1] if name in jobs else None
     if is_placeholder(name) or (isinstance(place, int) and place < index):
         return
     if index == 0:
-        message = "must not be set because the first replicated job cannot depend on another"
+        message = "must not be set because the first replicated job cannot depend on another job"
         fix = f"remove the entry, or move this replicated job behind `{name}`"
         yield _dependency_order_problem(path, message, fix, name)
     elif place == index:
@@ -286,7 +286,7 @@ def validate_targets_exist(targets: Items[str], job_set: JobSetSpec, at: FieldPa
 
 
 def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
-    """Limit the replicas of replicated jobs whose jobs restart separately."""
+    """Limit the replicas of replicated jobs with Jobs that restart separately."""
     for job in job_set.replicated_jobs:
         if job.replicas > _MOST_RESTARTED:
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
@@ -320,6 +320,6 @@ def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
 
 
 def fix_for_unknown_job(job_set: JobSetSpec) -> str:
-    """Say what to do about a name that no replicated job has."""
+    """Return the fix for a name that no replicated job has."""
     names = [f"`{job.name}`" for job in job_set.replicated_jobs[:_MOST_NAMED] if job.name]
     return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"

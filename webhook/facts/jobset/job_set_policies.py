@@ -1,6 +1,6 @@
 """What JobSet's webhook refuses in the coordinator, the failure policy and the volumeClaimPolicies of a JobSet.
 
-JobSet makes PersistentVolumeClaims for all its pods from volumeClaimPolicies.
+JobSet creates the PersistentVolumeClaims of volumeClaimPolicies, which the pods of the JobSet share.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateCoordinator, validateFailurePolicy and
 validateVolumeClaimPolicies, and the rules of its CustomResourceDefinition.
@@ -30,7 +30,7 @@ from webhook.yamltext.placeholders import is_placeholder
 COORDINATOR_EXISTS: Final = JOB_SET.rule(
     "job-set/coordinator-exists",
     title="The coordinator names a replicated job that does not exist",
-    why="The other pods look for the coordinator by its name.",
+    why="The other pods look for the coordinator by the name of this replicated job.",
     function="validateCoordinator",
 )
 COORDINATOR_INDEXED: Final = JOB_SET.rule(
@@ -42,7 +42,7 @@ COORDINATOR_INDEXED: Final = JOB_SET.rule(
 COORDINATOR_INDEX: Final = JOB_SET.rule(
     "job-set/coordinator-index",
     title="The index of the coordinator is too high",
-    why="No pod has such a high index, so the other pods look for a coordinator that does not exist.",
+    why="No pod has this index, so the other pods look for a coordinator that does not exist.",
     function="validateCoordinator",
 )
 FAILURE_RULE_NAME: Final = JOB_SET.rule(
@@ -54,7 +54,7 @@ FAILURE_RULE_NAME: Final = JOB_SET.rule(
 FAILURE_RULE_TWICE: Final = JOB_SET.rule(
     "job-set/failure-rule-twice",
     title="Two failure policy rules have the same name",
-    why="JobSet refuses two rules with one name. The default name is failurePolicyRule, followed by the index.",
+    why="JobSet refuses two rules with the same name. The default name is failurePolicyRule, followed by the index.",
     function="validateFailurePolicy",
 )
 FAILURE_REASON: Final = JOB_SET.rule(
@@ -72,7 +72,7 @@ CLAIM_NAMESPACE: Final = JOB_SET.rule(
 CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(
     "job-set/claim-template-twice",
     title="Two volumeClaimPolicies templates have the same name",
-    why="The name becomes the name of a volume in the pods and a part of the claim's name.",
+    why="The name becomes the name of a volume in the pods, and a part of the name of the claim.",
     function="validateVolumeClaimPolicies",
 )
 CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
@@ -84,13 +84,13 @@ CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
 VOLUME_CONFLICT: Final = JOB_SET.rule(
     "job-set/volume-conflict",
     title="A pod volume has the name of a volumeClaimPolicies template",
-    why="JobSet adds a volume of this name to each pod that mounts it, and Kubernetes refuses two volumes of one name.",
+    why="JobSet adds a volume with this name to pods that mount the claim. Kubernetes refuses two volumes of one name.",
     function="validateVolumeClaimPolicies",
 )
 UNMOUNTED_CLAIM: Final = JOB_SET.rule(
     "job-set/unmounted-claim",
     title="No container mounts the volume of the volumeClaimPolicies template",
-    why="The claim is created but no container can use it.",
+    why="JobSet creates the claim, but no container can use it.",
     function="validateVolumeClaimPolicies",
 )
 _INDEXED: Final = "set completionMode Indexed"
@@ -101,7 +101,7 @@ _REASONS: Final = (
 
 
 def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
-    """Require the coordinator to be an existing pod of an existing replicated job with indexed pods."""
+    """Require that the coordinator is an existing pod of a replicated job with indexed pods."""
     coordinator = job_set.coordinator
     name = coordinator.replicated_job
     if not coordinator or is_placeholder(name):
@@ -143,7 +143,7 @@ def _check_coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> It
 
 
 def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Require rules of the failure policy to have names, targets and reasons that JobSet knows."""
+    """Require valid names, existing targets and known reasons in the rules of the failure policy."""
     policy = job_set.failure_policy
     names: set[str] = set()
     for index, rule in enumerate(policy.rules):
@@ -185,7 +185,7 @@ def _claim_templates(job_set: JobSetSpec) -> Iterator[PersistentVolumeClaimTempl
 
 
 def validate_volume_claim_policies(job_set: JobSetSpec) -> Iterator[Problem]:
-    """Require that each claim has a unique name, that a container mounts it, and that no pod volume has its name."""
+    """Require that each claim has a unique name and is mounted, and that no pod has a volume of this name."""
     if not job_set.volume_claim_policies:
         return
     volumes = _volume_names_of_jobs(job_set)

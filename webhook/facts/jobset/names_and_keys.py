@@ -1,9 +1,9 @@
 """The longest name that a JobSet may have, and keys of JobSet's labels and annotations that JobSet does not read.
 
-The names of jobs, pods and claims, and the label of the coordinator, contain the JobSet's name. They have at most 63
-characters: the job `<name>-<job>-<replica>`, the pod `<name>-<job>-<replica>-<pod>-abcde` of an indexed job with
-completions, the label's value `<name>-<job>-<replica>-<pod>.<subdomain>`, and the claim `<template>-<name>`. A
-misspelled key changes nothing, and JobSet does not report it.
+These names contain the JobSet's name and may have at most 63 characters: the Job `<name>-<job>-<replica>`, the pod
+`<name>-<job>-<replica>-<pod>-abcde` of an indexed Job with completions, the value
+`<name>-<job>-<replica>-<pod>.<subdomain>` of the coordinator's label, and the claim `<template>-<name>`. A misspelt key
+of a label or annotation has no effect, and JobSet does not report it.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go, pkg/controllers/volume_claim_policy.go,
 api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go.
@@ -40,7 +40,7 @@ NAME_LENGTH: Final = JOB_SET.rule(
 UNKNOWN_KEY: Final = JOB_SET.rule(
     "job-set/unknown-key",
     title="JobSet does not know this annotation or label",
-    why="JobSet ignores a misspelt annotation or label. For example, jobs then share racks with other jobs.",
+    why="JobSet ignores a misspelt annotation or label. For example, Jobs then share a rack although they should not.",
     refused_by="nothing; the key has no effect",
     source="kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go",
     level="warn",
@@ -48,7 +48,7 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
 )
 LONGEST_NAME: Final = 63
 NameLimit: TypeAlias = tuple[int, str, str]
-"""The most characters, the kind of object named after the JobSet (a key of _NAMED), and the job or template."""
+"""The most characters of the JobSet's name, the name that contains it (a key of _NAMED), and the job or template."""
 _NAMED: Final = {
     "coordinator": "the label of coordinator `{}` contains the name",
     "claim": "the claim of template `{}` is named after the JobSet",
@@ -70,7 +70,7 @@ _KEYS: Final = (
 
 
 def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Iterator[Problem]:
-    """Check the name of an object that becomes the name of a JobSet, against the strictest limit."""
+    """Compare the length of a name that becomes the name of a JobSet with the strictest limit."""
     most, of, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
     given = metadata.name if field == "name" else metadata.generate_name
@@ -80,7 +80,7 @@ def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Ite
 
 
 def strictest_name_limit(job_set: JobSetSpec) -> NameLimit:
-    """Return the strictest limit of the JobSet's name; (63, "", "") if no other name contains it."""
+    """Return the strictest limit of the JobSet's name; (63, "", "") if no other name contains the JobSet's name."""
     return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(LONGEST_NAME, "", ""))
 
 
@@ -101,15 +101,15 @@ def _limit_of_job(job: ReplicatedJob) -> NameLimit:
 
 
 def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> NameLimit:
-    """Return the limit of the coordinator's label. Without a subdomain, the label's value contains the name twice."""
+    """Return the limit by the coordinator's label. Without a subdomain, the label contains the JobSet's name twice."""
     job = coordinator.replicated_job
     remaining = LONGEST_NAME - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
 def length_of_name(metadata: Metadata) -> int:
-    """Return the length of an object's name, or of the name made from generateName (k8s.io/apiserver
-    pkg/storage/names).
+    """Return the length of an object's name, or of the name that the API server derives from generateName
+    (k8s.io/apiserver pkg/storage/names).
     """
     prefix = metadata.generate_name
     return len(metadata.name) or (min(len(prefix), LONGEST_NAME - 5) + 5 if prefix else 0)
@@ -136,6 +136,6 @@ def _check_unknown_keys(metadata: Metadata, view: ClusterView) -> Iterator[Probl
 
 
 def _probably_intended_key(key: str, view: ClusterView) -> str:
-    """Return the key that was probably intended: it has another prefix, or nearly the same spelling."""
+    """Return the known key that was probably intended: with another prefix, or a similar spelling."""
     name = key.partition("/")[2]
     return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or view.nearest(key, _KEYS)

@@ -27,7 +27,7 @@ def check_launch_commands(subject: Subject) -> Iterator[Problem]:
 
 
 def check_command_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """Yield every warning about what the container that trains starts."""
+    """Yield every warning about what the training container of a TrainJob starts."""
     from webhook.facts.launch.commands_of_kinds import check_launch_of_train_job
 
     yield from check_launch_of_train_job(subject)

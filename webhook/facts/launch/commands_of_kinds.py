@@ -1,12 +1,12 @@
-"""Which rules apply to the commands of the pods of each kind: processes, nodes, ranks, and variables of controllers.
+"""The rules for commands that apply to each kind: processes, nodes, ranks, and variables of controllers.
 
-The command of a TrainJob is the command after the merge with its runtime. Jobs of the Training Operator and TrainJobs
-have their own rules for numbers that an operator sets, so this module checks only other numbers in these objects.
+The command of a TrainJob is the command after the merge with its runtime. Other modules check the numbers that an
+operator sets in jobs of the Training Operator and in TrainJobs; this module checks the other numbers.
 
 Controllers overwrite the variables by which the pods of a training find each other. Volcano's plugins pytorch and
-tensorflow append their variables, and the last value counts. The plugin pytorch does nothing without a master, and
-the plugin tensorflow does nothing for a single pod. LeaderWorkerSet puts its own variables first, and drops variables
-of the container with the same names.
+tensorflow append variables, and the last value counts. The plugin pytorch does nothing without a master, and the plugin
+tensorflow does nothing for a single pod. LeaderWorkerSet puts its own variables first, and drops variables of the
+container with the same names.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework pytorch.go and tensorflow.go
 OnPodCreate; kubernetes-sigs/lws@060ab4da pkg/utils/pod/pod_utils.go addEnvVarsIfNotExists.
@@ -61,8 +61,8 @@ _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
-    """Report variables of a container that its controller overwrites. Variables of LeaderWorkerSet that a container
-    takes from a field are not reported, because labels of the pods have the same values.
+    """Report variables of a container that the controller overwrites. Variables of LeaderWorkerSet with a value from a
+    field of the pod are not reported: they may read the same value from a label.
     """
     for name in owned:
         if member.env.get(name) is not None or (name in member.env and not name.startswith(_WORKER_SET)):
@@ -71,7 +71,7 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
 
 
 class VariableOwner(Struct, frozen=True, kw_only=True):
-    """An operator or plugin that sets variables in containers of `pod_sets`, where None stands for all pod sets."""
+    """An operator or plugin that sets variables in the containers of `pod_sets`; None means all pod sets."""
 
     variables: Collection[str]
     name: str
@@ -85,15 +85,15 @@ class VariableOwner(Struct, frozen=True, kw_only=True):
 def owners_of_variables(
     job: JobSpec | None, members: Sequence[LaunchedContainer], *, is_worker_set: bool
 ) -> tuple[VariableOwner, ...]:
-    """Return the owners of an object's variables: plugins of a job of Volcano, or LeaderWorkerSet."""
+    """Return what sets variables in the pods of an object: plugins of a Volcano Job, or LeaderWorkerSet."""
     if is_worker_set:
         return (VariableOwner(variables=LEADER_WORKER_SET_VARIABLES, name="LeaderWorkerSet"),)
     return tuple(_variable_owners_of_plugins(job, members)) if job is not None else ()
 
 
 def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
-    """Return the task of each variable with hosts. The plugin svc sets the variables, some plugins add svc, and mpi
-    sets one more variable.
+    """Return the variables that list the hosts of a task, each with the task. The plugin svc sets these variables, and
+    the plugin mpi sets one more. Some plugins turn svc on.
     """
     if _WITH_SERVICE.isdisjoint(job.plugins):
         return {}
@@ -116,7 +116,7 @@ def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     listed = subject.once(read_launched_containers)
     is_told = subject.group_kind == (KUBEFLOW, "PyTorchJob")
     for member in listed:
-        if not is_told or member.has_claims:  # rules of PyTorchJobs compare with extended resources
+        if not is_told or member.has_claims:  # other rules compare PyTorchJobs with extended resources
             yield from processes_and_slots.check_processes_match_gpus(member, is_told=is_told)
     if subject.group_kind in UNRELATED:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
@@ -183,7 +183,7 @@ def _pods_training_together(
 
 
 def _name_of_pod_index_variable(subject: Subject) -> str:
-    """Return the name of the variable with the index of a pod."""
+    """Return the name of the variable with the index of a pod, as a text for a fix."""
     if subject.group_kind in INDEXED:
         return "JOB_COMPLETION_INDEX of an Indexed Job"
     return "LWS_WORKER_INDEX" if subject.group_kind == LEADER_WORKER_SET else "VC_TASK_INDEX of the plugin env"
@@ -196,7 +196,7 @@ def _read_volcano_job(subject: Subject) -> JobSpec | None:
 
 
 def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
-    """Check the nodes and ranks of a TrainJob after the merge with its runtime. Other rules check its processes."""
+    """Check the nodes and ranks of a TrainJob after the merge with its runtime. Other rules check the processes."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or job.node_container is None or not changes_more_than_suspend(subject):
         return

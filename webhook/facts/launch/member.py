@@ -1,8 +1,8 @@
 """The containers of an object that start training processes, with the number of their GPUs and pods.
 
-Each pod set has a member for each container that keeps running. For a TrainJob, the members are the containers of the
-trainer step, merged with the runtime. The module also has the group of rules of this package, and the kinds that the
-package reads in addition to pod templates.
+Init containers that end are not among these containers. For a TrainJob, only the containers of the trainer step are
+read, after the merge with the runtime. The module also has the group of rules of this package, and types for
+PyTorchJobs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNRELATED: Final = frozenset(
         *(("ray.io", kind) for kind in ("RayCluster", "RayJob", "RayService")),
     )
 )
-"""Kinds with pods that may be unrelated to each other."""
+"""Kinds with pods that need not train together."""
 _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
 """Texts in a command that may start a launcher: a launcher's name, or a placeholder."""
 
@@ -77,11 +77,11 @@ class LaunchedContainer(Struct, frozen=True, kw_only=True):
         launch: what the command starts.
         env: the variables by name; None for a value that is not in the object.
         has_other_env: whether the container has more variables than `env`.
-        gpus: the number of GPUs; None if claims do not say how many.
+        gpus: the number of GPUs; None if the number of GPUs of a claim is not known.
         has_claims: whether the container gets devices by claims.
-        pods: the least number of pods of the pod set that train together; None if it is not known.
+        pods: the least number of pods of the pod set that train together; None if the number is not known.
         words: the words of the command and the arguments.
-        has_ports: whether the container has ports, as a server.
+        has_ports: whether the container has ports, as servers do.
     """
 
     pod_set: str
@@ -116,13 +116,13 @@ def read_launched_containers(subject: Subject) -> Items[LaunchedContainer]:
 
 
 def _entrypoint_of_ray_job(subject: Subject) -> str:
-    """Return the command that a RayJob runs, "" for other objects."""
+    """Return the command that a RayJob runs; "" for other objects."""
     return subject.typed(RayJob).spec.entrypoint if subject.group_kind == ("ray.io", "RayJob") else ""
 
 
 def _driver_of_ray_job(listed: Sequence[LaunchedContainer], subject: Subject) -> LaunchedContainer:
-    """Return the entrypoint of a RayJob, which a shell runs once: on the head, unless the entrypoint requests its own
-    resources.
+    """Return the entrypoint of a RayJob as a container. A shell runs the entrypoint once: on the head, or on another
+    pod if the RayJob requests resources for the entrypoint.
 
     ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head, the entrypoint
     may use all GPUs, and on another pod only the requested GPUs.
@@ -162,12 +162,12 @@ def _launched_containers(subject: Subject) -> Iterator[LaunchedContainer]:
 
 
 def claims_by_pod_set_and_name(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
-    """Return the claims of an object by their pod sets and names."""
+    """Return the claims of an object, by pod set and name."""
     return {(claim.pod_set, claim.name): claim for claim in subject.once(pod_claims).claims}
 
 
 def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
-    """Count extended resources, and devices of claims; None if the devices of a claim are not known."""
+    """Count the GPUs of extended resources and of claims; None if the devices of a claim are not known."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)
@@ -182,7 +182,7 @@ def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> i
 
 
 def _size_of_pod_group(podset: PodSet, subject: Subject) -> int | None:
-    """Return how many pods form one group: for a JobSet the pods of one replica, which may be a training of its own."""
+    """Return how many pods form one group. In a JobSet, each replica is a group, because it may train separately."""
     if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
         return podset.count
     replicas = subject.typed(JobSet).spec.replicated_jobs[int(podset.path[2])].replicas
@@ -193,10 +193,10 @@ class PodsTrainingTogether(Struct, frozen=True, kw_only=True):
     """The pods of an object that may train together.
 
     Args:
-        pods: all pods of one group; None if it is not known.
+        pods: the number of pods of one group; None if the number is not known.
         is_one: whether the object is one training, so that a pod that trains alone is a mistake.
         is_alone: whether pods of other objects may belong to the training, such as with one Job for each node.
-        is_ranked: whether the operator gives each launcher the number of nodes and the rank of its node.
+        is_ranked: whether the operator sets the number of nodes and the rank of the node for each launcher.
         index: the variable with the index of a pod, in words for a message.
     """
 

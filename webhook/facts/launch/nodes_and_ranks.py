@@ -1,8 +1,8 @@
-"""How many nodes a launcher waits for, where they meet, and which rank each pod has.
+"""How many nodes a launcher waits for, where the nodes meet, and which rank each pod has.
 
-torchrun accepts a number of nodes or a range. Its nodes meet at 127.0.0.1 unless an option or a variable sets another
-address. With static rendezvous, the default, --node_rank is the index of the pod. accelerate and deepspeed have other
-names for these options.
+torchrun accepts a number of nodes or a range. The nodes meet at 127.0.0.1 unless an option or a PET_ variable sets
+another address. With static rendezvous, which is the default, --node_rank is the index of the pod. accelerate and
+deepspeed have other names for these options.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes and get_rdzv_endpoint.
 """
@@ -22,8 +22,8 @@ NO_ADDRESS: Final = LAUNCH.rule(
     "launch/no-address",
     title="The launcher lacks the address of the first node",
     why=(
-        "torchrun ignores MASTER_ADDR. Without --master_addr or --rdzv_endpoint, every node waits for the others at "
-        "127.0.0.1."
+        "torchrun ignores MASTER_ADDR. Without --master_addr or --rdzv_endpoint, every node waits for the other nodes "
+        "at its own address 127.0.0.1."
     ),
     refused_by="nothing; the launcher waits",
     function="get_rdzv_endpoint",
@@ -32,8 +32,7 @@ SAME_NODE_RANK: Final = LAUNCH.rule(
     "launch/same-node-rank",
     title="All pods have the same node rank",
     why=(
-        "With static rendezvous the rank in the command decides which node a pod is. Several pods with the same "
-        "rank do not find each other."
+        "With static rendezvous each node needs its own rank. Several pods with the same rank do not find each other."
     ),
     function="run",
 )
@@ -46,14 +45,14 @@ SAME_RANK: Final = LAUNCH.rule(
 MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
     "launch/more-nodes-than-pods",
     title="The launcher waits for more nodes than there are pods",
-    why="The missing nodes never come, so the training never begins.",
+    why="The missing nodes never join, so the training never begins.",
     refused_by="nothing; the launcher waits",
     function="parse_min_max_nnodes",
 )
 FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
     "launch/fewer-nodes-than-pods",
     title="The launcher counts fewer nodes than there are pods",
-    why="The additional pods are left out, train alone, or replace other pods.",
+    why="The additional pods do not take part, train alone, or replace other pods.",
     function="parse_min_max_nnodes",
     fails="silent",
 )
@@ -65,13 +64,13 @@ _RANKS: Final[Mapping[str, Collection[str]]] = {
     "NODE_RANK": ("",),
     "PET_NODE_RANK": ("torchrun",),
 }
-"""Variables with the index of a pod, with the launchers that do not change them."""
+"""Variables with the index of a pod, each with the launchers that do not overwrite it."""
 _MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
 _TASK: Final = re.compile(r'"task"\s*:')
 
 
 def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
-    """Report nodes of torchrun that never find each other, because without another address they meet at 127.0.0.1."""
+    """Report nodes of torchrun that never find each other, because each waits at its own address 127.0.0.1."""
     launch = member.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # the other nodes may meet at node 0
         return
@@ -87,7 +86,7 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
 def check_duplicate_node_ranks(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether
 ) -> Iterator[Problem]:
-    """Report node ranks that several pods have."""
+    """Report a node rank that several pods have."""
     fixed = [member for member in members if _has_fixed_rank(member, together)]
     holders: dict[tuple[str, int], int] = {}
     for member in fixed:
@@ -125,20 +124,20 @@ def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[st
             message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
             yield SAME_RANK.problem(member.path, message, f"set {name} from {index}", words=(name,))
     if "TF_CONFIG" not in owned and _TASK.search(member.env.get("TF_CONFIG") or ""):
-        message = f"sets the same TF_CONFIG in all {member.pods} pods, so all of them are the same task"
+        message = f"sets the same TF_CONFIG in all {member.pods} pods, so all pods are the same task"
         fix = "give each pod a TF_CONFIG with its own task"
         yield SAME_RANK.problem(member.path, message, fix, words=("TF_CONFIG",))
 
 
 def _has_rendezvous_address(member: LaunchedContainer) -> bool:
-    """Return whether the pods have an address to meet at; without an address, RANK may have another meaning."""
+    """Return whether the pods have an address where they meet. Without an address, RANK may have another meaning."""
     return not _MEETING.isdisjoint(member.env)
 
 
 def check_launcher_nodes_match_pods(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether
 ) -> Iterator[Problem]:
-    """Report launchers that wait for more or fewer pods than exist, and ranks that several pods have."""
+    """Report launchers that wait for more or fewer pods than exist, and ranks that several pods share."""
     starting: dict[str, int] = {}
     for member in members:
         starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
@@ -159,7 +158,7 @@ def _check_number_of_nodes(
     option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
         message = f"{launch.by} waits for {launch.nodes} nodes, but there {_pod_count_with_verb(pods)}"
-        fix = f"set {option} to {pods}, or make more pods"
+        fix = f"set {option} to {pods}, or create more pods"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=(option,))
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
         alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"

@@ -1,12 +1,13 @@
-"""Compares processes with the GPUs of a container, the devices and nodes of a trainer, or the slots of mpirun.
+"""Compares processes with the GPUs of a container, settings of PyTorch Lightning's Trainer with GPUs and pods, and
+ranks of mpirun with slots.
 
-torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE sets another number. Operators set the
-number for PyTorchJobs and TrainJobs, which have separate rules. Frameworks such as NeMo and BioNeMo read options of
-PyTorch Lightning's Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI reads `--trainer.num_nodes=2`. Scripts
-use short names, which count only together with another option of the Trainer: `--num_nodes` may be nodes of a graph.
-Open MPI gives a host of --host one slot each time that the host is named, and starts no more ranks than slots.
-Volcano names each worker once in MPI_HOST. Kubeflow Trainer writes a hostfile in which each node has as many slots as
-processes.
+- torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE sets another number. For PyTorchJobs and
+  TrainJobs, operators set the number, and other modules have the rules.
+- Frameworks such as NeMo and BioNeMo read options of the Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI
+  reads `--trainer.num_nodes=2`. Scripts also use short names such as `--num_nodes`. A short name counts only together
+  with another option of the Trainer, because it may mean the nodes of a graph.
+- Open MPI counts one slot each time that --host names a host, and starts no more ranks than slots. Volcano names each
+  worker once in MPI_HOST. Kubeflow Trainer writes a hostfile with one slot for each process of a node.
 
 Source: pytorch/pytorch@010929fd torch/distributed/run.py determine_local_world_size; Lightning-AI/pytorch-lightning 2.5
 fabric/utilities/device_parser.py, which refuses more devices than there are, and pytorch/strategies/ddp.py, which
@@ -33,8 +34,8 @@ PROCESSES_AND_GPUS: Final = LAUNCH.rule(
     "launch/processes-and-gpus",
     title="The number of processes differs from the number of GPUs",
     why=(
-        "GPUs without a process stay idle, and processes without a GPU fail or share one. torchrun starts one process "
-        "by default."
+        "GPUs without a process stay idle, and processes without a GPU fail or share a GPU. By default, torchrun "
+        "starts one process."
     ),
     function="determine_local_world_size",
     fails="silent",
@@ -42,7 +43,7 @@ PROCESSES_AND_GPUS: Final = LAUNCH.rule(
 TRAINER_NODES: Final = LAUNCH.rule(
     "launch/trainer-nodes",
     title="num_nodes differs from the number of pods",
-    why="The trainer waits for nodes that never come, or divides the data among nodes that do not exist.",
+    why="The trainer waits for nodes that never join, or divides the data among the wrong number of nodes.",
     refused_by="nothing; the trainer waits or trains on parts of the data",
     source="Lightning-AI/pytorch-lightning 2.5 src/lightning/pytorch/strategies/ddp.py",
     function="distributed_sampler_kwargs",
@@ -60,8 +61,8 @@ RANKS_AND_SLOTS: Final = LAUNCH.rule(
     "launch/ranks-and-slots",
     title="mpirun starts more ranks than it has slots",
     why=(
-        "Open MPI starts no more ranks than there are slots, and ends at once. Volcano's plugin mpi names each worker "
-        "once in MPI_HOST, which is one slot; the hostfile of a TrainJob has numProcPerNode slots for each node."
+        "With more ranks than slots, Open MPI exits at once. Volcano's plugin mpi names each worker once in MPI_HOST, "
+        "which is one slot. The hostfile of a TrainJob has numProcPerNode slots for each node."
     ),
     refused_by="mpirun, when the master starts",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go",
@@ -86,19 +87,19 @@ _MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name host
 
 
 def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> Iterator[Problem]:
-    """Report a number of processes that is not the number of GPUs of the container.
+    """Report a number of processes that differs from the number of GPUs of the container.
 
     Args:
         member: the container.
-        is_told: whether an operator sets the number for torchrun if the command does not.
+        is_told: whether an operator sets the number for torchrun if the command does not set it.
     """
     option, started = _OPTIONS.get(member.launch.by), _count_processes_per_pod(member, is_told=is_told)
     if option is None or started is None or not member.gpus or started == member.gpus:
         return
     if started == 1 and (member.has_ports or _gives_all_gpus(member)):
-        return  # the one process of a server, or of accelerate with all GPUs, divides the model among the GPUs
+        return  # a server, and accelerate with all GPUs, divide the model of one process among the GPUs
     both = f"{counted(started, 'process', 'processes')} on {counted(member.gpus, 'GPU')}"
-    outcome = "processes without a GPU fail or share one" if started > member.gpus else "some GPUs stay idle"
+    outcome = "processes without a GPU fail or share a GPU" if started > member.gpus else "some GPUs stay idle"
     fix = f"set {option}={member.gpus}"
     if member.launch.by == "accelerate":
         fix = f"set {option} to {member.gpus} for each machine"
@@ -112,7 +113,7 @@ def _gives_all_gpus(member: LaunchedContainer) -> bool:
 
 
 def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int | None:
-    """Return how many processes one pod starts; None if it is not known."""
+    """Return how many processes one pod starts; None if the number is not known."""
     launch = member.launch
     if launch.by != "torchrun" or launch.per_node or not launch.whole or is_told:
         return launch.processes
@@ -125,7 +126,7 @@ def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int
 def check_trainer_devices_and_nodes(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
 ) -> Iterator[Problem]:
-    """Report trainers with a wrong number of devices, or a wrong number of nodes if their pods train together."""
+    """Report trainers with a wrong number of devices or, if the pods train together, a wrong number of nodes."""
     for member in members:
         said = _read_trainer_number_options(member)
         devices, nodes = said.get("devices"), said.get("num-nodes")
@@ -149,7 +150,7 @@ def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: Pods
     if pods is None or nodes == pods or (together.is_alone and pods < 2):
         return
     if nodes > pods or together.is_one:
-        outcome = "so the trainer waits for nodes that never come" if nodes > pods else "so the data is divided wrongly"
+        outcome = "so the trainer waits for nodes that never join" if nodes > pods else "so the data is divided wrongly"
         message = f"passes {counted(nodes, 'node')} to the trainer, but there {_pod_count_with_verb(pods)}, {outcome}"
         words = ("trainer.num_nodes", "--num_nodes")
         yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}", words=words)
@@ -160,8 +161,8 @@ def _pod_count_with_verb(pods: int) -> str:
 
 
 def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
-    """Return the numbers of options that have only one value in the command. A command with mpirun has no such
-    options, because mpirun starts the program in other pods.
+    """Return the numbers of the Trainer's options that have one value in the command; no options for a command with
+    mpirun, because mpirun starts the program in other pods.
     """
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:
@@ -175,8 +176,8 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
 
 
 class HostSlots(NamedTuple):
-    """The number of slots of a list of hosts (0 without a list), a clause about the slots, and the fix for too few
-    slots.
+    """The number of slots in a list of hosts (0 without a list), a clause about these slots for a message, and the fix
+    for too few slots.
     """
 
     number: int
@@ -185,7 +186,9 @@ class HostSlots(NamedTuple):
 
 
 def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | None:
-    """Return the slots of the hosts that a command names (`a:4,b` has 5); None without hosts, or with a variable."""
+    """Return the number of slots of the hosts that a command names (`a:4,b` has 5); None without hosts, or if a
+    variable has hosts.
+    """
     if launch.by != "mpirun":
         return None
     slots = 0
@@ -198,22 +201,21 @@ def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | N
 
 
 def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) -> str:
-    """Return the message for a command with more ranks than the slots of the hosts that it names; "" if there is no
-    such problem.
+    """Return the message for a command with more ranks than slots on the hosts that the command names; "" with enough
+    slots.
     """
     slots, ranks = slots_of_named_hosts(launch, deadline), launch.ranks or 0
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
         return ""
     there = f"the hosts in the command have only {counted(slots, 'slot')}"
-    return f"mpirun asks for {counted(ranks, 'rank')}, but {there}, so mpirun fails"
+    return f"mpirun starts {counted(ranks, 'rank')}, but {there}, so mpirun fails"
 
 
 def check_ranks_against_task_hosts(
     members: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
 ) -> Iterator[Problem]:
-    """Check the ranks of mpirun against the pods of a task, if a variable lists the hosts of this task.
-
-    hosts: for each variable with a list of hosts, the task that has the hosts.
+    """Compare the ranks of mpirun with the pods of a task, if a variable lists the hosts of the task. `hosts` has the
+    task of each variable.
     """
     pods = {member.pod_set: member.pods for member in members}
     for member in members:
@@ -229,7 +231,7 @@ def check_ranks_against_task_hosts(
 def check_command_against_hostfile(
     launch: LaunchedProgram, path: FieldPath, hosts: int, slots: int, deadline: Deadline
 ) -> Iterator[Problem]:
-    """Check the ranks of a launcher against a hostfile with a number of hosts, and of slots for each host."""
+    """Compare the ranks of a launcher with the slots of a hostfile: `hosts` hosts with `slots` slots each."""
     is_bound = launch.by in MPI and launch.whole and not launch.hosts
     there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
     fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
@@ -240,7 +242,7 @@ def check_command_against_hostfile(
 def _check_ranks_and_slots(
     launch: LaunchedProgram, path: FieldPath, deadline: Deadline, of_list: HostSlots
 ) -> Iterator[Problem]:
-    """Report more ranks than slots, for the hosts that a command names or for a list of hosts that it reads."""
+    """Report more ranks than slots: of the hosts that a command names, or of a list of hosts that the command reads."""
     if message := sentence_about_lacking_slots(launch, deadline):
         yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS, words=_RANKS)
     if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:
