@@ -1,9 +1,9 @@
-"""Pods that KAI never starts, because of their queue, a quota or limit, or a fraction of a GPU that its webhook
+"""Pods that KAI never starts, because of the queue, a quota or limit, or a fraction of a GPU that KAI's webhook
 refuses.
 
-KAI reads the queue from a label of the top owner, then of the pod, then from the label `project`; otherwise it uses
-default-queue. Pods with priority 100 or more are not preemptible, and may use only the quota of the queue and of its
-parents.
+KAI reads the queue from a label of the top owner, then from the same label of the pod, then from the label `project`.
+Without these labels KAI uses default-queue. Pods with priority 100 or more are not preemptible, and may use only the
+quota of the queue and of its parents.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper, pkg/scheduler/actions/utils/input_jobs.go,
 plugins/proportion/capacity_policy/quota_check.go, pkg/admission/webhook.
@@ -47,7 +47,7 @@ from webhook.typed.view import Typed
 
 
 class KaiQueueSpec(Typed):
-    """scheduling.run.ai/v2 QueueSpec; `resources` has a quota and a limit for cpu, gpu and memory."""
+    """scheduling.run.ai/v2 QueueSpec. `resources` has a quota and a limit for each of cpu, gpu and memory."""
 
     parent_queue = Text()
     resources = ValueMap()
@@ -68,7 +68,7 @@ QUEUE: Final = KAI.rule(
 PARENT: Final = KAI.rule(
     "kai/parent-queue",
     title="The parent of the KAI queue does not exist",
-    why="KAI skips the workloads of a queue without its parent, so the pods stay Pending.",
+    why="KAI skips the workloads of a queue with a missing parent, so the pods stay Pending.",
 )
 LEAF: Final = KAI.rule(
     "kai/leaf-queue",
@@ -78,7 +78,7 @@ LEAF: Final = KAI.rule(
 QUOTA: Final = KAI.rule(
     "kai/non-preemptible-quota",
     title="Pods that KAI never preempts request more GPUs than the quota of their queue",
-    why="Workloads of priority 100 and more may use only the quota of their queue and its parents, so the pods wait.",
+    why="Workloads of priority 100 or more may use only the quota of the queue and its parents, so the pods wait.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/scheduler/plugins/proportion/capacity_policy/quota_check.go",
 )
 LIMIT: Final = KAI.rule(
@@ -112,7 +112,7 @@ FRACTION_PLACE: Final = KAI.rule(
 REPLICAS: Final = KAI.rule(
     "kai/replicas-required",
     title="A role of a training job that KAI places has no replicas",
-    why="KAI adds up the replicas of all roles. Without the replicas of a role, KAI makes no group: pods stay Pending.",
+    why="KAI adds up the replicas of all roles. If a role has none, KAI creates no group, and pods stay Pending.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins/kubeflow/distributed_common.go",
     function="calcJobNumOfPods",
 )
@@ -142,7 +142,7 @@ KAI_LOOKUPS: Final = (interest_in_fields(KaiQueue.gvk, "spec"), interest_in_fiel
 SCHEDULER: Final = "kai-scheduler"
 _RAY: Final = "ray.io"
 _DOMAIN: Final = "kai.scheduler/"
-"""The prefix of labels on pods that KAI should place."""
+"""The prefix of KAI's labels."""
 _DEFAULT_SCHEDULERS: Final = ("", "default-scheduler")
 _QUEUE_LABEL: Final = "kai.scheduler/queue"
 _OLD_LABEL: Final = "runai/queue"
@@ -150,7 +150,7 @@ _PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
 _CONTAINER: Final = "gpu-fraction-container-name"
 _SHARES: Final = (FRACTION, MEMORY)
 FRACTIONS: Final = frozenset((FRACTION, MEMORY, DEVICES, _CONTAINER, "mps"))
-"""The annotations of pods about fractions of GPUs."""
+"""The annotations of pods that request fractions of GPUs."""
 _LEAST_OF_NON_PREEMPTIBLE: Final = 100
 _PRIORITIES: Final[Mapping[str, int]] = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 """The priority classes that KAI's chart installs."""
@@ -159,7 +159,7 @@ _CLASS_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
     ("serving.knative.dev", "Service"): "inference",
     ("kubeflow.org", "Notebook"): "build",
 }
-"""The priority class that KAI gives to the pods of a kind; other kinds get train."""
+"""The priority class that KAI gives to the pods of a kind. Other kinds get the class train."""
 _MOST_PARENTS: Final = 32
 
 
@@ -173,7 +173,7 @@ def _pods_of_object(subject: Subject) -> Iterator[KaiPods]:
 
 
 def check_kai_queues(subject: Subject) -> Iterator[Problem]:
-    """Yield pods in a queue that never starts them."""
+    """Report pods in a queue that never starts them."""
     pods = subject.once(pods_of_kai)
     if pods:
         gang = gang_of_pods(pods, subject)
@@ -183,14 +183,14 @@ def check_kai_queues(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
-    """Yield roles of a training job without replicas, unless the job says how many pods start together."""
+    """Report roles of a training job without replicas, unless the job sets how many pods start together."""
     for role in roles_without_replicas(pods, subject):
-        message = f"role {role[-1]} has no replicas, so KAI makes no group of the pods and starts no pod"
+        message = f"role {role[-1]} has no replicas, so KAI creates no group of the pods and starts no pod"
         yield REPLICAS.problem((*role, "replicas"), message, "write replicas: 1")
 
 
 def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
-    """Yield fractions of GPUs that KAI refuses or does not read, and gangs that are never complete."""
+    """Report fractions of GPUs that KAI refuses or does not read, and Jobs that never have enough pods to start."""
     pods = subject.once(pods_of_kai)
     for each in pods:
         yield from without_repeated_problems(_check_fractions(each), subject)
@@ -205,8 +205,8 @@ def check_kai_fractions(subject: Subject) -> Iterator[Problem]:
 
 
 def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
-    """Advise on pods with a fraction of a GPU that the default scheduler places. Ray's kinds are left out, because
-    KubeRay may set KAI.
+    """Advise on pods with a fraction of a GPU that the default scheduler places. Ray's kinds are not checked, because
+    KubeRay may set KAI as the scheduler.
     """
     for pods in _pods_of_object(subject):
         annotations = pods.template.metadata.annotations
@@ -216,7 +216,7 @@ def advise_fractions_without_kai(subject: Subject) -> Iterator[Problem]:
         labels = (*pods.template.metadata.labels, *subject.metadata.labels)
         is_of_kai = subject.group_kind[0] == _RAY or any(each.startswith(_DOMAIN) for each in labels)
         if pods.template.spec.scheduler_name in _DEFAULT_SCHEDULERS and not is_of_kai:
-            message = f"only KAI reads `{name}`, and the default scheduler places the pods, so they get no GPU"
+            message = f"only KAI reads `{name}`, but the default scheduler places the pods, so the pods get no GPU"
             fix = f"set schedulerName {SCHEDULER}, or request `{GPU}`"
             problem = FRACTION_WITHOUT_KAI.problem(pods.locate("metadata", "annotations", name), message, fix)
             yield from without_repeated_problems((problem,), subject)
@@ -264,7 +264,7 @@ def _parent_problem(path: FieldPath, message: str, fix: str) -> Problem:
 
 
 def queue_of_pods(pods: KaiPods, subject: Subject) -> str:
-    """Return the queue in which KAI puts pods."""
+    """Return the queue that KAI reads for these pods."""
     labels = (subject.metadata.labels, pods.template.metadata.labels)
     named = next((each[_QUEUE_LABEL] for each in labels if each.get(_QUEUE_LABEL)), "")
     project = next((each["project"] for each in labels if each.get("project")), "")
@@ -279,13 +279,15 @@ def _missing_queue_problem(pods: KaiPods, name: str, subject: Subject) -> Proble
         message = f"KAI does not read `{_OLD_LABEL}`, so the pods go to {name}, which does not exist"
         return QUEUE.problem(pods.locate("metadata", "labels"), message, f"label the pods `{_QUEUE_LABEL}: {old}`")
     near = view.nearest(name, (each.name for each in view.list_visible(KaiQueue)))
-    message = f"the pods go to queue {name}, which does not exist, so KAI skips them"
+    message = f"the pods go to queue {name}, which does not exist, so KAI skips the pods"
     fix = did_you_mean(near, f"create the queue, or name another queue by label `{_QUEUE_LABEL}`")
     return QUEUE.problem(pods.locate("metadata", "labels"), message, fix)
 
 
 def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Subject) -> Iterator[Problem]:
-    """Yield pods that start together and need more GPUs than the limit, or, if not preemptible, than the quota."""
+    """Report pods that start together and need more GPUs than the limit. For pods that are not preemptible, the quota
+    counts too.
+    """
     view, at = subject.cluster_view(), pods.podset.locate(("spec",))
     is_gang = gang.gpus > pods.gpus and gang.pods > 1
     wanted = gang.gpus if is_gang else pods.gpus
@@ -299,7 +301,7 @@ def _check_amounts(pods: KaiPods, gang: Gang, chain: list[KaiQueue], subject: Su
             return
         if quota is not None and 0 <= quota < wanted and _is_non_preemptible(pods, priority_class, view):
             message = (
-                f"{why} class {priority_class}, and KAI never preempts them, so they must fit into the quota, but "
+                f"{why} class {priority_class}, and KAI never preempts these pods, so they must fit the quota, but "
                 f"queue {queue.name} has {quota:g} GPUs of quota"
             )
             if is_gang:
@@ -316,7 +318,7 @@ def _gpus_as_text(gpus: float) -> str:
 
 
 def _priority_class(pods: KaiPods, subject: Subject) -> tuple[str, str]:
-    """Return the priority class of pods, and the beginning of a message that says where the class comes from."""
+    """Return the priority class of pods, and the beginning of a message about the source of the class."""
     if written := pods.template.spec.priority_class_name:
         return written, "the pods have"
     kind = subject.attributes.kind.kind
@@ -349,7 +351,7 @@ def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
         yield _fraction_problem(pods, MEMORY, message, "write a number such as 2048")
     if fraction is not None and memory is not None:
         message = f"`{FRACTION}` and `{MEMORY}` cannot be combined, so KAI refuses the pods"
-        yield _fraction_problem(pods, FRACTION, message, "remove one of them")
+        yield _fraction_problem(pods, FRACTION, message, "remove one of these")
     shared = FRACTION if fraction is not None else MEMORY if memory is not None else ""
     if shared and _has_gpu_limit(spec):
         message = f"`{shared}` cannot be combined with a limit of `{GPU}`, so KAI refuses the pods"
@@ -373,7 +375,7 @@ def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
 
 
 def _has_gpu_limit(spec: PodSpec) -> bool:
-    """Return whether a container has a limit of GPUs, even 0, which KAI's webhook also counts."""
+    """Return whether a container has a limit of GPUs. KAI's webhook also counts a limit of 0."""
     return any(GPU in each.resources.limits for each in spec.all_containers())
 
 
@@ -382,7 +384,7 @@ def _fraction_problem(pods: KaiPods, name: str, message: str, fix: str) -> Probl
 
 
 def _check_min_member(pods: Sequence[KaiPods], subject: Subject) -> Iterator[Problem]:
-    """Yield a number of members above the pods that a Job, or a job of a JobSet, runs at a time."""
+    """Report a number of members above the number of pods that a Job, or a job of a JobSet, runs at a time."""
     for path, least, count in members_of_jobs(pods, subject):
         if count < least:
             message = f"is {least}, but the Job runs {counted(count, 'pod')} at a time, so KAI starts no pod"

@@ -1,9 +1,9 @@
-"""Which pods KAI starts together, the least number of GPUs that they request, and PodGroups that KAI's webhook or the
-API server refuses.
+"""Which pods KAI starts together, the least number of GPUs that these pods request, and PodGroups that KAI's webhook or
+the API server refuses.
 
-KAI makes one group of the pods of a training job, of a JobSet, of a Ray cluster, and of each group of a
-LeaderWorkerSet. Pods of other kinds start one by one. A Job starts as many pods together as its annotation says. KAI
-makes PodGroups itself. A PodGroup that a user writes may have subgroups, and a subgroup may be inside another one.
+KAI starts the pods of a training job, of a JobSet, of a Ray cluster, and of each group of a LeaderWorkerSet together.
+An annotation of a Job sets how many of its pods start together. Pods of other kinds start one by one. KAI creates
+PodGroups itself. A PodGroup that a user writes may have subgroups, and a subgroup may be inside another subgroup.
 
 Source: kai-scheduler/KAI-Scheduler@d5bc503a pkg/podgrouper/podgrouper/plugins; NVIDIA/KAI-Scheduler@72de64fc
 pkg/apis/scheduling/v2alpha2/podgroup_webhook.go; deployments/kai-scheduler/crds/scheduling.run.ai_podgroups.yaml.
@@ -44,7 +44,7 @@ _WHOLE: Final = re.compile(r"0{0,9}[1-9][0-9]{0,17}", re.ASCII)
 _DECIMAL: Final = re.compile(r"\+?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 """Numbers that both Go's ParseFloat and a quantity accept."""
 _LEAST_PART: Final = 1e-6
-"""The fraction of a GPU that is assumed for a request of GPU memory, because the real fraction is not known."""
+"""The fraction of a GPU that is assumed for a request of GPU memory. The real fraction is not known."""
 TRAINING_JOBS: Final = frozenset(("kubeflow.org", f"{name}Job") for name in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"))
 JOB: Final = ("batch", "Job")
 JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
@@ -66,7 +66,7 @@ class KaiPods(NamedTuple):
 
     @property
     def gpus(self) -> float:
-        """Return how many GPUs one pod requests, as far as amounts are known; it may be a part of a GPU."""
+        """Return how many GPUs one pod requests, as far as amounts are known. The number may be a fraction."""
         written = [each.resources.limits.get(GPU) for each in self.template.spec.running_containers()]
         whole = sum(read_whole_number(str(amount)) for amount in written)
         annotations = self.template.metadata.annotations
@@ -84,7 +84,7 @@ class Gang(NamedTuple):
 
 
 def read_fraction(written: str) -> float | None:
-    """Return a fraction of a GPU, None if it is not above 0 and below 1."""
+    """Return a fraction of a GPU; None for a number that is not above 0 and below 1."""
     value = float(written) if _DECIMAL.fullmatch(written) else 0
     return value if 0 < value < 1 else None
 
@@ -123,7 +123,7 @@ def _count_together(podset: PodSet, subject: Subject) -> int:
 
 
 def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
-    """Return the number of pods of a Ray group, by minReplicas if it is above 0, otherwise by replicas."""
+    """Return the number of pods of a Ray group: minReplicas if it is above 0, otherwise replicas."""
     count = podset.count or 0
     if podset.path[-3:-2] != (_WORKER_GROUPS,):
         return count
@@ -133,7 +133,7 @@ def _least_of_ray_group(podset: PodSet, subject: Subject) -> int:
 
 
 def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
-    """Return whether all jobs of a JobSet start together: they start in no order, and no annotation sets a number of
+    """Return whether all Jobs of a JobSet start together: the JobSet sets no order, and no annotation sets a number of
     members.
     """
     order = get(subject.object, ("spec", "startupPolicy", "startupPolicyOrder"))
@@ -143,7 +143,7 @@ def _starts_at_once(podset: PodSet, subject: Subject) -> bool:
 
 
 def _least_members(subject: Subject, total: int) -> int:
-    """Return how many pods start together: all, or minAvailable or the elastic minReplicas of a training job."""
+    """Return how many pods start together: minAvailable or the elastic minReplicas of a training job, else all pods."""
     if subject.group_kind not in TRAINING_JOBS:
         return total
     spec = subject.object.get("spec")
@@ -157,7 +157,7 @@ def _number(holder: Any, name: str) -> int:
 
 
 def roles_without_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterator[FieldPath]:
-    """Yield the roles of a training job without replicas; none if the job says how many pods start together."""
+    """Yield the roles of a training job without replicas; nothing if the job sets how many pods start together."""
     if subject.group_kind in TRAINING_JOBS and not get(subject.object, _MIN_AVAILABLE):
         for each in pods:
             role = each.podset.path[:-1]
@@ -166,8 +166,8 @@ def roles_without_replicas(pods: Sequence[KaiPods], subject: Subject) -> Iterato
 
 
 def members_of_jobs(pods: Sequence[KaiPods], subject: Subject) -> Iterator[tuple[FieldPath, int, int]]:
-    """Yield the path of each Job's annotation about members that start together, the number of members, and the
-    parallelism.
+    """Yield for each Job the path of the annotation with the number of members that start together, this number, and
+    the parallelism.
     """
     for each in pods if subject.group_kind in (JOB, JOB_SET) else ():
         job = each.podset.path[:-2]
@@ -191,7 +191,7 @@ _PREEMPTIBILITY: Final = ("preemptible", "non-preemptible")
 
 
 class KaiSubGroup(Typed):
-    """scheduling.run.ai/v2alpha2 SubGroup: pods of a group that start together; `parent` is another subgroup."""
+    """scheduling.run.ai/v2alpha2 SubGroup: pods of a group that start together. `parent` names another subgroup."""
 
     min_member = OptionalNumber()
     name = Text()
@@ -223,7 +223,7 @@ def check_kai_pod_group(subject: Subject) -> Iterator[Problem]:
     written = spec.preemptibility
     if written and written not in _PREEMPTIBILITY and not is_placeholder(written):
         message = f"must be one of {', '.join(_PREEMPTIBILITY)}"
-        yield POD_GROUP.problem(spec.path("preemptibility"), message, "use one of them", written[:80])
+        yield POD_GROUP.problem(spec.path("preemptibility"), message, "use one of these", written[:80])
     groups = dict[str, KaiSubGroup]()
     for each in spec.sub_groups:
         if not each.has("name"):
@@ -243,7 +243,7 @@ def check_kai_pod_group(subject: Subject) -> Iterator[Problem]:
 
 
 def _first_in_circle(groups: Mapping[str, KaiSubGroup]) -> KaiSubGroup | None:
-    """Return the first subgroup that is inside itself, None if there is none. Each subgroup is walked once."""
+    """Return the first subgroup that is inside itself, or None. Each subgroup is walked once."""
     walked = set[str]()
     for first in groups:
         chain, name = dict[str, None](), first

@@ -1,4 +1,6 @@
-"""Task groups of YuniKorn, which are JSON in an annotation: invalid groups, unknown names, and placeholder pods.
+"""Task groups of YuniKorn, which are JSON in an annotation: invalid groups, unknown names, and wrong placeholders.
+
+For each task group, YuniKorn creates placeholder pods that reserve resources until pods of the job replace them.
 
 Source: apache/yunikorn-k8shim@23b6b47f pkg/cache/amprotocol.go, placeholder_manager.go; apache/yunikorn-core@be3bb487
 application.go.
@@ -37,7 +39,7 @@ YUNIKORN: Final = RuleGroup(
 GROUPS: Final = YUNIKORN.rule(
     "yunikorn/task-groups",
     title="YuniKorn ignores the task groups",
-    why="If one group is invalid, YuniKorn writes an event and ignores all groups. The job runs without a gang.",
+    why="If one group is invalid, YuniKorn writes an event and ignores all groups. Pods then start one by one.",
 )
 GROUP_NAME: Final = YUNIKORN.rule(
     "yunikorn/task-group-name",
@@ -47,18 +49,18 @@ GROUP_NAME: Final = YUNIKORN.rule(
 SMALLER: Final = YUNIKORN.rule(
     "yunikorn/placeholder-smaller",
     title="A placeholder of YuniKorn reserves less than a pod requests",
-    why="YuniKorn releases the placeholder of a larger pod, so the gang is not guaranteed.",
+    why="YuniKorn releases the placeholder if the pod requests more, so the pods may not start together.",
     source="apache/yunikorn-core@be3bb487 pkg/scheduler/objects/application.go",
 )
 MORE_MEMBERS: Final = YUNIKORN.rule(
     "yunikorn/more-members-than-pods",
     title="A task group has more members than pods",
-    why="No pod replaces some placeholders, so they keep devices until their timeout.",
+    why="No pod replaces the additional placeholders, so these keep devices until their timeout.",
     level="advice",
 )
 SELECTOR: Final = YUNIKORN.rule(
     "yunikorn/placeholder-selector",
-    title="Placeholders of a task group are not placed as its pods are",
+    title="Placeholders of a task group may get other nodes than its pods",
     why=(
         "Placeholders get nodeSelector, tolerations and affinity from the task group, not from the pod. A pod cannot "
         "replace a placeholder on another node."
@@ -76,7 +78,7 @@ _PLACEMENT: Final = {
     "affinity": "may run where the pods cannot",
     "tolerations": "may fit no node",
 }
-"""Fields of a pod that its placeholders lack unless the task group has them, with the effect."""
+"""Fields of a pod that a placeholder lacks unless the task group has the field, with the effect."""
 _LONGEST: Final = 100_000
 
 
@@ -100,7 +102,7 @@ class YuniKornPods(NamedTuple):
 
 
 def check_task_groups(subject: Subject) -> Iterator[Problem]:
-    """Yield task groups that YuniKorn ignores, or that never have enough pods."""
+    """Report task groups that YuniKorn ignores, or that never have enough pods."""
     located = subject.once(located_templates)
     pods = [YuniKornPods(*each) for each in located if each[1].spec.scheduler_name == SCHEDULER]
     groups: list[TaskGroup] = []
@@ -121,7 +123,7 @@ def check_task_groups(subject: Subject) -> Iterator[Problem]:
 
 
 def _task_groups(text: str, subject: Subject) -> list[TaskGroup] | None:
-    """Return the groups of an annotation, None if it is not a list of objects."""
+    """Return the groups of an annotation; None if the text is not a list of objects."""
     subject.deadline.spend_text(text)
     try:
         listed = json.loads(text) if len(text) <= _LONGEST else None
@@ -161,7 +163,7 @@ def _check_group_of_pods(
     for resource, amount in requests.items():
         if amount > reserved.get(resource, 0):
             less = f"minResource of group {name} has less `{resource}` than a pod requests"
-            message = f"{less}, so no place is kept for the pod"
+            message = f"{less}, so YuniKorn reserves nothing for the pod"
             yield SMALLER.problem(pods.annotation(_NAME), message, f"add `{resource}` of one pod to minResource")
     missing = [field for field in _PLACEMENT if spec.json.get(field) and not group.json.get(field)]
     if missing:

@@ -1,1 +1,1 @@
-"""Ray: the mistakes that KubeRay refuses, and the GPUs that Ray sees."""
+"""Ray: objects that KubeRay refuses, fields that KubeRay or Ray ignores, and the GPUs that Ray counts."""

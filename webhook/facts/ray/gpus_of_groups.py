@@ -1,9 +1,9 @@
 """Compares the GPUs that KubeRay reports to Ray for a cluster with the demands of Serve's deployments and of
 entrypoints.
 
-A replica, an actor and an entrypoint are placed in one pod. A group's `resources` override num-gpus of
-rayStartParams, which overrides the GPU limit of the group's first container. With Ray's autoscaler a group may have
-maxReplicas pods.
+Ray places a replica, an actor or an entrypoint in one pod. `resources` of a group override num-gpus of rayStartParams.
+num-gpus overrides the GPU limit of the group's first container. With Ray's autoscaler a group may have maxReplicas
+pods.
 
 Source: ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go; PyPI ray 2.60.0 ray/serve/schema.py and
 ray/llm/_internal/serve/engines/vllm/vllm_models.py; ray/dashboard/modules/job/job_manager.py.
@@ -27,8 +27,8 @@ from webhook.typed.ray import Group, RayClusterSpec, RayCronJob, RayJob, RayServ
 
 NO_GROUP_WITH_GPUS: Final = RAY.rule(
     "ray/no-group-with-gpus",
-    title="No pod of a Ray cluster has the GPUs that one replica asks for",
-    why="Ray places a replica in one pod. It waits for a pod that never comes, and the RayService is never ready.",
+    title="No pod of a Ray cluster has the GPUs that one replica needs",
+    why="Ray places a replica in one pod. No pod has enough GPUs, so Ray waits and the RayService is never ready.",
     refused_by="nothing; Ray waits",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
     fails="waiting",
@@ -36,7 +36,7 @@ NO_GROUP_WITH_GPUS: Final = RAY.rule(
 )
 TOO_FEW_GPUS: Final = RAY.rule(
     "ray/too-few-gpus",
-    title="A Ray cluster has fewer GPUs than its replicas ask for",
+    title="A Ray cluster has fewer GPUs than its replicas need",
     why="Replicas without GPUs wait for ever, because the cluster does not grow without enableInTreeAutoscaling.",
     refused_by="nothing; Ray waits",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
@@ -46,7 +46,7 @@ TOO_FEW_GPUS: Final = RAY.rule(
 HIDDEN_FROM_RAY: Final = RAY.rule(
     "ray/hidden-gpus",
     title="num-gpus hides the GPUs of a group from Ray",
-    why="num-gpus overrides the limit of the container, so Ray places no work that asks for a GPU there.",
+    why="num-gpus overrides the limit of the container, so Ray places no work that needs a GPU in the pods.",
     refused_by="nothing; Ray waits",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
     fails="waiting",
@@ -89,12 +89,12 @@ class RayGpus:
     """The GPUs of each group of a Ray cluster.
 
     Args:
-        largest: the most GPUs that one pod has; None if it is not known.
-        total: the GPUs of all pods at the largest number of pods; None if it is not known.
-        hiding: the path of a num-gpus or a GPU of `resources` of 0 together with a GPU limit, None if there is none.
-        limit: this GPU limit.
-        lowered: a group whose `resources` or rayStartParams set fewer GPUs than its limit, in words.
-        unread: a container with GPUs that KubeRay does not read, because it is not the first of its pod.
+        largest: the most GPUs that one pod has; None if the number is not known.
+        total: the GPUs of all pods at the largest number of pods; None if the number is not known.
+        hiding: the path of an amount of 0 in num-gpus or `resources` of a group with a GPU limit; None without one.
+        limit: the GPU limit of this group.
+        lowered: a clause about a group with `resources` or rayStartParams that set fewer GPUs than the limit.
+        unread: the name of a container with GPUs that is not the first of its pod, so that KubeRay ignores its limits.
     """
 
     largest: int | None
@@ -136,7 +136,7 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
 
 
 def _gpus_of_group(group: Group) -> tuple[int | None, int]:
-    """Return the GPUs that Ray counts in a pod of a group, None if not known, and the GPU limit of the container."""
+    """Return the GPUs that Ray counts in a pod of a group (None if not known), and the GPU limit of the container."""
     container = next(iter(group.template.spec.containers), None)
     if container is None or container.resources.claims:
         return None, 0
@@ -170,7 +170,7 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 class ReplicaDemand:
     """The GPUs that a deployment of Serve needs in one pod, and in all replicas together.
 
-    `sizes` gives the reason, and `setting` is the field with the number of replicas.
+    `sizes` are the parallel sizes for messages, and `setting` is the field with the number of replicas.
     """
 
     name: str
@@ -195,7 +195,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
     for demand in demands:
         if demand.of_one_pod and gpus.hiding is not None and gpus.largest < demand.of_one_pod <= gpus.limit:
             message = (
-                f"is 0, which hides {counted(gpus.limit, 'GPU')} of the container from Ray, but {demand.name} asks "
+                f"is 0, which hides {counted(gpus.limit, 'GPU')} of the container from Ray, but {demand.name} needs "
             )
             name = gpus.hiding[-1]
             message += f"for {_shown(demand.of_one_pod)}, so {name} keeps the deployment waiting"
@@ -203,7 +203,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
             return
         if demand.of_one_pod > gpus.largest:
             has, wanted = gpus.largest_in_words, _gpus_as_text(demand.of_one_pod)
-            message = f"{demand.name} asks for {wanted} of one pod ({demand.what}), but {has}"
+            message = f"{demand.name} needs {wanted} of one pod ({demand.what}), but {has}"
             give = f"give a group pods of {counted(math.ceil(demand.of_one_pod), 'GPU')}"
             first = f"put `{gpus.unread}` first"
             fix = first if gpus.unread and not gpus.largest else f"ask for {gpus.largest}, or {give}"
@@ -213,7 +213,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
         largest = max(demands, key=lambda demand: demand.total)
         least = "at least " if largest.setting == _LEAST_REPLICAS else ""
         has = f"has {largest.sizes or f'{least}{largest.replicas} replicas'}"
-        message = f"{largest.name} {has}, and all deployments ask for {_gpus_as_text(total)}, "
+        message = f"{largest.name} {has}, and all deployments need {_gpus_as_text(total)}, "
         message += f"but the Ray cluster has {gpus.total}"
         fix = f"lower {'the sizes' if largest.sizes else largest.setting}, add pods, or set enableInTreeAutoscaling"
         yield TOO_FEW_GPUS.problem(_AT, message, fix)
@@ -228,7 +228,7 @@ def _gpus_as_text(number: float) -> str:
 
 
 def _demands(config: Mapping[str, Any], subject: Subject) -> Iterator[ReplicaDemand]:
-    """Yield the demands that the configuration states; other demands of an application are not known."""
+    """Yield the demands that the configuration states. Demands in the code of an application are not known."""
     for application in subject.deadline.charge_for_items(_maps(config.get("applications"))):
         arguments = _map(application.get("args"))
         if application.get("import_path") == _LLM_APP:
@@ -294,12 +294,12 @@ def _replicas(deployment: Mapping[str, Any]) -> int:
 
 
 def _setting(deployment: Mapping[str, Any]) -> str:
-    """Return the field with the number of replicas that start at least."""
+    """Return the field with the least number of replicas."""
     return "num_replicas" if deployment.get("autoscaling_config") is None else _LEAST_REPLICAS
 
 
 def _number(value: Any) -> float | None:
-    """Return a number that may be written as a text; None for other values, and outside of 0 to _MOST."""
+    """Return a number from 0 to _MOST, also if it is written as a text; None for other values."""
     if isinstance(value, bool):
         return None
     try:
@@ -329,7 +329,7 @@ def _advise_bundles(config: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
-    """Report an entrypoint that asks for more GPUs or CPUs than any pod of the job's cluster has."""
+    """Report an entrypoint that needs more GPUs or CPUs than any pod of the job's cluster has."""
     is_repeated = subject.group_kind == (RayCronJob.gvk.group, RayCronJob.gvk.kind)
     spec = subject.typed(RayCronJob).spec.job_template if is_repeated else subject.typed(RayJob).spec
     if not spec.has_cluster:
@@ -337,14 +337,14 @@ def check_entrypoint_gpus(subject: Subject) -> Iterator[Problem]:
     wanted = _number(spec.json.get("entrypointNumGpus", 0))
     gpus = read_ray_gpus(spec.ray_cluster_spec) if wanted else None
     if wanted and gpus is not None and gpus.largest is not None and wanted > gpus.largest:
-        message = f"asks for {_gpus_as_text(wanted)} of one pod, but {gpus.largest_in_words}"
+        message = f"needs {_gpus_as_text(wanted)} of one pod, but {gpus.largest_in_words}"
         fix = f"set entrypointNumGpus {gpus.largest}, or give a group larger pods"
         at = spec.path("entrypointNumGpus")
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)
     wanted = _number(spec.json.get("entrypointNumCpus", 0))
     cpus = _most_cpus_of_a_pod(spec.ray_cluster_spec) if wanted else None
     if wanted and cpus is not None and wanted > cpus:
-        message = f"asks for {_shown(wanted)} CPUs of one pod, but no pod of the Ray cluster has more than {cpus}"
+        message = f"needs {_shown(wanted)} CPUs of one pod, but no pod of the Ray cluster has more than {cpus}"
         fix = f"set entrypointNumCpus {cpus}, or give a group larger pods"
         at = spec.path("entrypointNumCpus")
         yield ENTRYPOINT_GPUS.problem(at, f"{message}, so the job fails after 900 s", fix)

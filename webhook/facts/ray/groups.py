@@ -13,4 +13,4 @@ RAY: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""Mistakes in Ray's kinds that KubeRay's operator refuses or that cannot work."""
+"""Objects of Ray that KubeRay's operator refuses or that cannot work."""

@@ -1,11 +1,11 @@
 """What KubeRay's operator refuses in a RayCluster, a RayJob or a RayService, and the checks of Ray's kinds.
 
-The operator refuses an object in an event after the object is stored. Names of RayJobs and RayServices must be
-shorter by the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator,
-or on fault tolerance, are left out. KubeRay passes rayStartParams to `ray start`. If rayStartParams do not set
-num-gpus, KubeRay sets num-gpus from the limits of the first container. If num-gpus is below the GPUs of the
-container, and above all if num-gpus is 0, Ray places too few tasks on a node. Since 1.5 a group's own `resources`
-replace rayStartParams.
+The operator reports a refused object in an event, after the object is stored. Names of RayJobs and RayServices may have
+six characters less than names of RayClusters, because KubeRay adds these to the name of the cluster. Rules that depend
+on feature gates of the operator, or on fault tolerance, are not checked here. KubeRay passes rayStartParams to
+`ray start`. If rayStartParams do not set num-gpus, KubeRay sets num-gpus from the limits of the first container. If
+num-gpus is below the GPUs of the container, Ray places too few tasks in the pod; with num-gpus 0, none. Since 1.5,
+`resources` of a group replace rayStartParams.
 
 Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go;
 ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go addWellKnownAcceleratorResources and
@@ -37,27 +37,27 @@ NAME: Final = RAY.rule(
     "ray/name",
     title="The name of the Ray object is invalid or too long",
     why=(
-        "KubeRay accepts the object. Then it makes no pod, and an event says that the name is too long, or is not a "
-        "DNS label."
+        "The API server accepts the object, but KubeRay creates no pod. An event says that the name is too long or not "
+        "a DNS label."
     ),
     function="ValidateRayClusterMetadata",
 )
 CLUSTER_REQUIRED: Final = RAY.rule(
     "ray/cluster-required",
     title="The RayJob or RayService has no cluster",
-    why="KubeRay makes no pod without a Ray cluster. It sets such a job to failed.",
+    why="KubeRay creates no pod without a Ray cluster, and sets the RayJob to failed.",
     function="ValidateRayJobSpec",
 )
 SUSPEND: Final = RAY.rule(
     "ray/suspend",
-    title="The suspended RayJob does not shut its cluster down",
+    title="The suspended RayJob does not shut down its cluster",
     why="KubeRay suspends a job by deleting its cluster, and refuses jobs that keep their cluster.",
     function="ValidateRayJobSpec",
 )
 TTL: Final = RAY.rule(
     "ray/ttl",
-    title="The RayJob has a TTL but does not shut its cluster down",
-    why="KubeRay 1.4 and later delete the cluster after the TTL, so they refuse a TTL if the job keeps its cluster.",
+    title="The RayJob has a TTL but does not shut down its cluster",
+    why="KubeRay deletes the cluster after the TTL. KubeRay 1.4 and later refuse a TTL if the job keeps its cluster.",
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
     function="validateDeletionConfiguration",
 )
@@ -65,15 +65,15 @@ REPLICA_BOUNDS: Final = RAY.rule(
     "ray/replica-bounds",
     title="minReplicas of a Ray group is above maxReplicas",
     why=(
-        "KubeRay 1.6 and later make no pods for such bounds, or for negative bounds. Older releases ignore one of the "
-        "bounds."
+        "KubeRay 1.6 and later create no pods for these bounds, or for negative bounds. Older releases ignore one of "
+        "the two bounds."
     ),
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",
 )
 REPLICAS_OUT_OF_BOUNDS: Final = RAY.rule(
     "ray/replicas-out-of-bounds",
-    title="replicas of a Ray group is outside of minReplicas and maxReplicas",
+    title="replicas of a Ray group is not between minReplicas and maxReplicas",
     why="KubeRay starts minReplicas or maxReplicas pods instead, without a message.",
     source="ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/util.go",
     function="GetWorkerGroupDesiredReplicas",
@@ -97,7 +97,7 @@ NUM_GPUS: Final = RAY.rule(
 )
 GPUS_WITHOUT_REQUEST: Final = RAY.rule(
     "ray/gpus-without-request",
-    title="Ray counts GPUs but the container requests none",
+    title="Ray counts GPUs but the container requests no GPU",
     why=(
         "Ray starts tasks for these GPUs, but Kubernetes gives the container no GPU, and may choose a node without "
         "GPUs."
@@ -115,7 +115,7 @@ _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
-    """Check the name as ValidateRayClusterMetadata and similar functions do, because services are named after the
+    """Check the name as ValidateRayClusterMetadata and similar functions do: names of Services contain the name of the
     cluster.
     """
     name = subject.typed(Object).name
@@ -123,7 +123,7 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
         return
     longest = _LONGEST[subject.group_kind[1]]
     if len(name) > longest:
-        message = f"must not be longer than {longest} characters because services of the Ray cluster are named after it"
+        message = f"must not be longer than {longest} characters because names of Services contain this name"
         yield NAME.problem("metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
     elif dns1035_label_errors(name):
         message = f"cannot be a part of the names of services because {label_fault(name, begins_with_letter=True)}"
@@ -132,7 +132,7 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
-    """Check, as ValidateRayJobSpec does, whether the job can be suspended."""
+    """Check as ValidateRayJobSpec does whether the job can be suspended."""
     spec = subject.typed(RayJob).spec
     selector = spec.cluster_selector
     if spec.suspend and (selector or not spec.shutdown_after_job_finishes):
@@ -143,14 +143,14 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
 
 
 def check_cluster_required(subject: Subject) -> Iterator[Problem]:
-    """Require a Ray cluster for a job, as ValidateRayJobSpec does, and for a service, as its CRD does."""
+    """Require a Ray cluster for a RayJob, as ValidateRayJobSpec does, and for a RayService, as its CRD does."""
     service, spec = subject.typed(RayService).spec, subject.typed(RayJob).spec
     if subject.group_kind[1] == RayService.gvk.kind:
         if service.json and not service.ray_cluster_config:
             message = "has no rayClusterConfig, so the service has no Ray cluster to run on"
             yield CLUSTER_REQUIRED.problem("spec", message, "set rayClusterConfig with a head group")
     elif spec.cluster_selector and not spec.cluster_selector.get(_SELECTED):
-        message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
+        message = f"must name a RayCluster by the key {_SELECTED} because KubeRay reads no other key"
         yield CLUSTER_REQUIRED.problem("spec.clusterSelector", message, f"set {_SELECTED}")
     elif not spec.cluster_selector and not spec.ray_cluster_spec:
         message = "has neither rayClusterSpec nor clusterSelector, so the job has no Ray cluster to run on"
@@ -159,7 +159,7 @@ def check_cluster_required(subject: Subject) -> Iterator[Problem]:
 
 
 def check_time_to_live(subject: Subject) -> Iterator[Problem]:
-    """Report a negative TTL, and a TTL of a job that keeps its Ray cluster, as validateDeletionConfiguration does."""
+    """Report a negative TTL, and a TTL of a job that keeps its Ray cluster (validateDeletionConfiguration)."""
     job = subject.typed(RayCronJob).spec.job_template
     spec = job if subject.group_kind[1] == RayCronJob.gvk.kind else subject.typed(RayJob).spec
     seconds = spec.ttl_seconds_after_finished
@@ -170,15 +170,15 @@ def check_time_to_live(subject: Subject) -> Iterator[Problem]:
         yield TTL.problem(path, "must not be negative because KubeRay refuses the job", "set 0 or more", seconds)
     elif not spec.shutdown_after_job_finishes:
         message = (
-            "is not allowed for a job that keeps its Ray cluster, because KubeRay counts these seconds until it "
-            "deletes the cluster"
+            "is not allowed for a job that keeps its Ray cluster, because KubeRay deletes the cluster after these "
+            "seconds"
         )
         fix = f"set {paths.path_as_text(spec.path('shutdownAfterJobFinishes'))} to true, or remove the TTL"
         yield TTL.problem(path, message, fix, seconds)
 
 
 def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
-    """Report bounds that ValidateRayClusterSpec refuses, and replicas that KubeRay raises or lowers to a bound."""
+    """Report bounds that ValidateRayClusterSpec refuses, and replicas that KubeRay changes to a bound."""
     for group in ray_cluster_spec_of(subject).worker_group_specs:
         lowest, highest, replicas = group.min_replicas, group.max_replicas, group.replicas
         negative = [(name, n) for name, n in (("minReplicas", lowest), ("maxReplicas", highest)) if n and n < 0]
@@ -195,7 +195,7 @@ def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
             message = f"is above maxReplicas `{highest}`, so KubeRay starts {counted(highest, 'replica')}"
             fix = f"set at most {highest}, or raise maxReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
-        elif replicas and lowest is not None and replicas < lowest:  # unset replicas are 0 in the API server
+        elif replicas and lowest is not None and replicas < lowest:  # in the API server, unset replicas are 0
             message = f"is below minReplicas `{lowest}`, so KubeRay starts {counted(lowest, 'replica')}"
             fix = f"set {lowest} or more, or lower minReplicas"
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
@@ -224,7 +224,7 @@ def ray_cluster_spec_of(subject: Subject) -> RayClusterSpec:
 
 
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
-    """Report groups that set more GPUs for Ray than their container has."""
+    """Report groups that set more GPUs for Ray than the container has."""
     for group in ray_cluster_spec_of(subject).groups():
         told = _num_gpus_of_group(group)
         container = next(iter(group.template.spec.containers), None)
@@ -234,11 +234,11 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
         gpus = _gpu_limit_of_container(container)
         if 0 < gpus < int(written):
             message = (
-                f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray would otherwise start "
-                "work for GPUs that are not there"
+                f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray otherwise starts work "
+                "for GPUs that do not exist"
             )
             name = at[-1]
-            yield NUM_GPUS.problem(at, message, f"remove {name}, and KubeRay sets it from the limits", written)
+            yield NUM_GPUS.problem(at, message, f"remove {name}, so that KubeRay sets it from the limits", written)
         elif int(written) and not _may_have_gpus(container, group):
             message = "tells Ray of GPUs, but the container requests none, so tasks that need a GPU start without one"
             fix = f"set the GPU limit of the container to {written}, or remove this field"
@@ -246,7 +246,7 @@ def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
 
 
 def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
-    """Return the path and the number of Ray's GPUs in a group; None if the number is not set or not known."""
+    """Return the path and the text of the number of GPUs for Ray in a group; None if not set or not known."""
     written = {name: str(value) for name, value in group.resources.items() if name.lower().endswith("gpu")}
     params = group.ray_start_params
     named = [(group.path("resources", name), value) for name, value in written.items()]
@@ -262,7 +262,7 @@ def _gpu_limit_of_container(container: Container) -> int:
 
 
 def _may_have_gpus(container: Container, group: Group) -> bool:
-    """Return whether a container may have GPUs by other means: a share of a GPU, a runtime class, or placeholders."""
+    """Return whether a container may have GPUs without a limit: by a share, a runtime class, or a placeholder."""
     resources = container.resources
     sides = (resources.written_limits, resources.written_requests)
     is_open = any(

@@ -1,7 +1,7 @@
 """Fields of Ray's objects that the installed KubeRay drops, feature gates that are off, and releases of Ray.
 
-The release is the tag of the operator's image in a Deployment of the files. Arguments and variables of the operator
-set the gates.
+The release of KubeRay is read from the tag of the operator's image in a Deployment of the files. The feature gates are
+read from the operator's arguments and variables.
 
 Source: ray-project/kuberay@feeaf72fa and its tags: api/v1 types, pkg/features/features.go,
 controllers/ray/utils/validation.go.
@@ -29,7 +29,7 @@ from webhook.typed.view import Typed
 FIELD: Final = RAY.rule(
     "ray/field-of-later-release",
     title="The installed KubeRay does not know a field of the object",
-    why="The CustomResourceDefinition of an older release drops the field, so it has no effect.",
+    why="The CustomResourceDefinition of an older release does not have the field, so the API server drops the field.",
     source="ray-project/kuberay@feeaf72fa ray-operator/apis/ray/v1",
     refused_by="nothing; the field is dropped",
     fails="silent",
@@ -37,13 +37,13 @@ FIELD: Final = RAY.rule(
 DELETION_GATE: Final = RAY.rule(
     "ray/deletion-policy-gate",
     title="The RayJob has a deletionStrategy, but the feature gate is off",
-    why="KubeRay 1.5 marks the RayJob as invalid and makes no pods unless RayJobDeletionPolicy is on.",
+    why="KubeRay 1.5 marks the RayJob as invalid and creates no pods unless RayJobDeletionPolicy is on.",
     source="ray-project/kuberay@feeaf72fa ray-operator/pkg/features/features.go",
 )
 UPGRADE_GATE: Final = RAY.rule(
     "ray/incremental-upgrade-gate",
-    title="The RayService asks for an incremental upgrade, but the feature gate is off",
-    why="KubeRay up to 1.6 treats this type as no upgrade, so it never starts the changed cluster.",
+    title="The RayService sets an incremental upgrade, but the feature gate is off",
+    why="KubeRay up to 1.6 treats this type as no upgrade, and never starts the changed cluster.",
     source="ray-project/kuberay@feeaf72fa ray-operator/pkg/features/features.go",
     refused_by="nothing; the cluster is not upgraded",
     fails="silent",
@@ -51,28 +51,28 @@ UPGRADE_GATE: Final = RAY.rule(
 TOKEN: Final = RAY.rule(
     "ray/token-release",
     title="rayVersion is too old for token authentication, or not set",
-    why="KubeRay marks the object as invalid and makes no pods.",
+    why="KubeRay marks the object as invalid and creates no pods.",
     source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/utils/validation.go",
     function="ValidateRayClusterSpec",
 )
 PRIORITY: Final = RAY.rule(
     "ray/priority-release",
     title="rayVersion is too old for the priority of a group, or not set",
-    why="KubeRay marks the object as invalid and makes no pods.",
+    why="KubeRay marks the object as invalid and creates no pods.",
     source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/utils/validation.go",
     function="validateWorkerGroupPriority",
 )
 INCREMENTAL_OPTIONS: Final = RAY.rule(
     "ray/incremental-upgrade-options",
-    title="An incremental upgrade of a RayService lacks a setting that it needs",
-    why="KubeRay marks the RayService as invalid and makes no pods.",
+    title="An incremental upgrade of a RayService lacks a required setting",
+    why="KubeRay marks the RayService as invalid and creates no pods.",
     source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/utils/validation.go",
     function="ValidateClusterUpgradeOptions",
 )
 OTHER_RELEASE: Final = RAY.rule(
     "ray/release-of-image",
     title="rayVersion differs from the release of the image",
-    why="KubeRay chooses settings by rayVersion, and the image may not have them.",
+    why="KubeRay chooses settings by rayVersion, and Ray in the image may not know these settings.",
     source="ray-project/kuberay@feeaf72fa ray-operator/controllers/ray/common/pod.go",
     level="advice",
     fails="silent",
@@ -110,12 +110,12 @@ _OF_SERVICE: Final[tuple[tuple[str, Release], ...]] = (
     ("managedBy", (1, 6)),
     ("suspend", (1, 7)),
 )
-"""Fields with the release that added them."""
+"""Fields, each with the release of KubeRay that added the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeRay:
-    """The installed operator: its release, and its arguments and variables with feature gates as one text."""
+    """The installed operator: the release, and the arguments and variables with feature gates as one text."""
 
     release: Release
     gates: str
@@ -126,7 +126,7 @@ class KubeRay:
 
 
 def check_ray_releases(subject: Subject) -> Iterator[Problem]:
-    """Yield fields and settings that the installed KubeRay does not accept."""
+    """Report fields and settings that the installed KubeRay does not accept."""
     cluster = _cluster_spec(subject)
     yield from _check_token(cluster)
     yield from _check_priority(cluster)
@@ -138,7 +138,7 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind[1] == RayJob.gvk.kind:
         yield from _check_fields(job, _OF_JOB, installed)
         if job.has("deletionStrategy") and installed.release == (1, 5) and not installed.has_gate(_DELETION):
-            message = f"KubeRay 1.5 has {_DELETION} off, so it rejects `deletionStrategy` and makes no pods"
+            message = f"KubeRay 1.5 has {_DELETION} off, so it rejects `deletionStrategy` and creates no pods"
             fix = f"turn the gate {_DELETION} on, or upgrade to 1.6"
             yield DELETION_GATE.problem(job.path("deletionStrategy"), message, fix)
     elif subject.group_kind[1] == RayService.gvk.kind:
@@ -156,20 +156,20 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_incremental_upgrade(service: RayServiceSpec) -> Iterator[Problem]:
-    """Yield the settings that an incremental upgrade needs."""
+    """Report an incremental upgrade without a required setting."""
     strategy, asks = service.upgrade_strategy, f"{_INCREMENTAL} needs"
     if not service.ray_cluster_config.enable_in_tree_autoscaling:
-        message = f"{asks} enableInTreeAutoscaling in rayClusterConfig, so KubeRay makes no pods"
+        message = f"{asks} enableInTreeAutoscaling in rayClusterConfig, so KubeRay creates no pods"
         at = service.path("upgradeStrategy", "type")
         yield INCREMENTAL_OPTIONS.problem(at, message, "set enableInTreeAutoscaling: true")
     elif not strategy.has("clusterUpgradeOptions"):
-        message = f"{asks} clusterUpgradeOptions, so KubeRay makes no pods"
+        message = f"{asks} clusterUpgradeOptions, so KubeRay creates no pods"
         at = service.path("upgradeStrategy", "type")
         yield INCREMENTAL_OPTIONS.problem(at, message, "set clusterUpgradeOptions with a gatewayClassName")
 
 
 def installed_kuberay(view: ClusterView) -> KubeRay | None:
-    """Return the operator; None if the Deployments of the files state no release, or several."""
+    """Return the operator; None if the Deployments of the files name no release, or several releases."""
     return view.once(installed_kuberay, lambda: _installed_kuberay(view))
 
 
@@ -208,8 +208,8 @@ def _check_fields(spec: Typed, fields: tuple[tuple[str, Release], ...], installe
         is_written = isinstance(held, dict) and below in held if below else spec.has(above)
         if is_written and installed.release < release:
             message = (
-                f"`{name}` came with KubeRay {release_as_text(release)}, and the CustomResourceDefinition of "
-                f"{release_as_text(installed.release)} drops it"
+                f"`{name}` exists since KubeRay {release_as_text(release)}, so the CustomResourceDefinition of "
+                f"{release_as_text(installed.release)} drops the field"
             )
             yield FIELD.problem(spec.path(*name.split(".")), message, f"upgrade KubeRay, or remove `{name}`")
 

@@ -25,7 +25,7 @@ from webhook.yamltext import yamlfile
 SERVE_CONFIG: Final = RAY.rule(
     "ray/serve-config",
     title="serveConfigV2 is not a valid configuration of Ray Serve",
-    why="KubeRay hands the text to Ray once the cluster runs. Ray refuses it, and no application is deployed.",
+    why="KubeRay passes the text to Ray when the cluster runs. Ray refuses the text and deploys no application.",
     refused_by="Ray, when the cluster runs",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
     function="ServeDeploySchema",
@@ -46,7 +46,7 @@ SERVE_FIELD: Final = RAY.rule(
     issues=("https://github.com/ray-project/ray/issues/33577", "https://github.com/ray-project/ray/issues/33579"),
 )
 LONGEST: Final = 64 * 1024
-"""Longer texts, in characters, are not read."""
+"""The most characters of a text that is read."""
 _PARSE_S: Final = 4e-5
 _AT: Final = ("spec", "serveConfigV2")
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
@@ -90,7 +90,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 }
 _RENAMED: Final[Mapping[str, str]] = {"max_concurrent_queries": "max_ongoing_requests", "deployment": "deployments"}
 _WITHOUT_OLD_NAME: Final = (2, 34)
-"""A release of Ray that certainly has no max_concurrent_queries: ray-project/ray#46427 removed it in July 2024."""
+"""The first release of Ray that certainly has no max_concurrent_queries (ray-project/ray#46427, July 2024)."""
 _READ_RELEASE: Final = (2, 60)
 """The release of Ray with the fields above. A later release may have more."""
 _IMPORT_PATH: Final = re.compile(r"[^.:]+([.:][^.:]+)+")
@@ -102,7 +102,7 @@ def _refusal(message: str, fix: str) -> Problem:
 
 
 def read_serve_config(subject: Subject) -> Mapping[str, Any] | None:
-    """Return serveConfigV2 as an object; None if it is not a text that can be read. Call it through `Subject.once`."""
+    """Return serveConfigV2 as an object; None if it is not YAML with an object. Call it through `Subject.once`."""
     try:
         return _parsed_config(subject)
     except InputError:
@@ -130,7 +130,7 @@ def check_serve_config(subject: Subject) -> Iterator[Problem]:
         config = _parsed_config(subject)
     except InputError as error:
         line = error.problems[0].line or 1
-        message = f"is not YAML (line {line}), which KubeRay says only when the cluster runs"
+        message = f"is not YAML (line {line}), but KubeRay reports this only when the cluster runs"
         yield _refusal(message, "correct the text")
         return
     if config is not None:
@@ -173,7 +173,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
     if not isinstance(path, str) or not path:
         yield _refusal(f"{who} has no import_path, which Ray requires", "set import_path")
     elif not _IMPORT_PATH.fullmatch(path[:1000]):
-        message = f"{who} has the import_path `{path[:80]}`, but Ray wants module:attribute"
+        message = f"{who} has the import_path `{path[:80]}`, but Ray requires module:attribute"
         yield _refusal(message, "write import_path as module:attribute")
     for field in ("host", "port"):
         if field in application:
@@ -183,7 +183,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
     folder = environment.get("working_dir") if isinstance(environment, dict) else None
     if isinstance(folder, str) and folder and "://" not in folder:
         message = f"{who} has the local working_dir `{folder[:80]}`, but Ray accepts only remote addresses"
-        yield _refusal(message, "upload it, and write its address")
+        yield _refusal(message, "upload the folder, and write its address")
     deployments = application.get("deployments")
     for deployment in subject.deadline.charge_for_items(deployments if isinstance(deployments, list) else ()):
         if isinstance(deployment, dict):
@@ -210,24 +210,24 @@ def _check_deployment(deployment: Mapping[str, Any], who: str, subject: Subject)
         yield from _check_fields(scaling, "autoscaling_config", subject)
         if isinstance(number, int):
             message = f"{who} sets num_replicas and autoscaling_config, which Ray refuses together"
-            yield _refusal(message, "remove one of them")
+            yield _refusal(message, "remove one of these")
         least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
         if isinstance(least, int) and isinstance(most, int) and least > most:
-            message = f"{who} has min_replicas {least} above max_replicas {most}, so it fails"
+            message = f"{who} has min_replicas {least} above max_replicas {most}, which Ray refuses"
             yield _refusal(message, f"set max_replicas to at least {least}")
     if "max_replicas_per_node" in deployment and deployment.get("placement_group_bundles"):
         message = f"{who} sets max_replicas_per_node and placement_group_bundles, which Ray refuses together"
-        yield _refusal(message, "remove one of them")
+        yield _refusal(message, "remove one of these")
 
 
 def _check_fields(value: Mapping[str, Any], what: str, subject: Subject) -> Iterator[Problem]:
-    """Report fields that Ray drops. A field that only a later release of Ray may have is reported if the right spelling
-    or the right place of the field is known.
+    """Report fields that Ray drops. If a later release of Ray may have the field, it is reported only if its right
+    spelling or its right place is known.
     """
     for name in [each for each in list(value)[:100] if _is_unknown(each, what)]:
         meant = _RENAMED.get(name) or next(iter(get_close_matches(name[:80], _FIELDS[what], n=1, cutoff=0.85)), "")
         home = next((other for other, names in _FIELDS.items() if name in names), "")
-        message = f"`{name[:80]}` is not a field of {what}, and Ray drops it"
+        message = f"`{name[:80]}` is not a field of {what}, so Ray drops it"
         if meant in _FIELDS[what]:
             yield SERVE_FIELD.problem(_AT, message, f"write {meant}")
         elif home:
@@ -241,5 +241,5 @@ def _release_of_ray(subject: Subject) -> Release | None:
 
 
 def _is_unknown(name: object, what: str) -> bool:
-    """Return whether Ray has no such field; a name such as `x-defaults` only holds an anchor of YAML."""
+    """Return whether Ray does not know a field. Fields such as `x-defaults` are not meant: they have YAML anchors."""
     return isinstance(name, str) and name not in _FIELDS[what] and not name.startswith(("x-", "_", "."))

@@ -1,1 +1,1 @@
-"""Objects of OpenSandbox and agent-sandbox, and the pods of their shards."""
+"""Objects of OpenSandbox and agent-sandbox, and the pods of shards (replicas with patches) of a BatchSandbox."""

@@ -1,8 +1,8 @@
-"""What a BatchSandbox, a SandboxClaim or a warm pool refers to, and the sizes and template of a Pool of OpenSandbox.
+"""References of a BatchSandbox, a SandboxClaim or a warm pool, and the sizes and template of a Pool of OpenSandbox.
 
 For a BatchSandbox with poolRef `*`, OpenSandbox's default profile chooses a Pool by the images, requests and node
-selector of the template. A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1). A SandboxWarmPool names
-a template.
+selector of the BatchSandbox's template. A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1). A
+SandboxWarmPool names a template.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/pool_controller.go and poolassign;
 kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers.
@@ -43,7 +43,7 @@ POOL_TEMPLATE: Final = SANDBOX.rule(
 BUFFER_RANGE: Final = SANDBOX_ADVICE.rule(
     "sandbox/buffer-range",
     title="bufferMin is above bufferMax",
-    why="The controller uses half of the sum of both numbers instead.",
+    why="The controller uses the mean of both numbers instead.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
@@ -63,8 +63,8 @@ BUFFER_ABOVE_POOL: Final = SANDBOX_ADVICE.rule(
 )
 POOL_SIZE: Final = SANDBOX_ADVICE.rule(
     "sandbox/pool-size",
-    title="The BatchSandbox asks for more pods than the Pool may have",
-    why="A Pool stops at poolMax, so some replicas never come.",
+    title="The BatchSandbox has more replicas than the Pool may have pods",
+    why="A Pool creates at most poolMax pods, so some replicas never get a pod.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     fails="pending",
 )
@@ -78,7 +78,7 @@ POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
 IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/ignored-with-pool",
     title="The template has no effect together with a Pool",
-    why="The pods come from the Pool unchanged, so template and patches have no effect.",
+    why="The BatchSandbox gets pods of the Pool unchanged, so its template and patches have no effect.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
 )
 LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
@@ -95,7 +95,7 @@ REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
     fails="pending",
 )
 ANY_POOL: Final = "*"
-"""With this poolRef the controller uses the template only to choose a Pool that fits the template."""
+"""With this poolRef, the controller uses the template of a BatchSandbox only to choose a Pool that fits."""
 REFERENCE_LOOKUPS = (
     interest_in_fields(
         Pool.gvk,
@@ -131,8 +131,8 @@ def warn_of_conflicting_pool_sizes(pool: Pool) -> Iterator[Problem]:
         return
     if least > most:
         message = (
-            f"must not be above bufferMax, which is {most}, because the controller would then keep half of the sum of "
-            "both"
+            f"must not be above bufferMax, which is {most}, because the controller would then keep the mean of both "
+            "numbers"
         )
         yield BUFFER_RANGE.problem(capacity.path("bufferMin"), message, "lower bufferMin, or raise bufferMax", least)
     message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
@@ -184,7 +184,7 @@ def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view
 
 
 def check_pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
-    """Report a BatchSandbox with more replicas than its Pool may have pods."""
+    """Report a BatchSandbox with more replicas than the Pool may have pods."""
     most, replicas = pool.spec.capacity_spec.pool_max, batch.spec.replicas
     if most is not None and most < replicas:
         message = f"must not be more than the {counted(most, 'pod')} that {pool_name} may have"
@@ -212,7 +212,7 @@ def check_any_pool_fits_template(batch: BatchSandbox, view: ClusterView) -> Iter
 
 
 def _reasons_not_to_choose_pool(wanted: PodSpec, pool: Pool) -> Iterator[str]:
-    """Yield what a Pool lacks (predicate_image, predicate_resource and predicate_nodeselector of poolassign)."""
+    """Yield what a Pool lacks for a template (predicate_image, predicate_resource, predicate_nodeselector)."""
     offered = pool.spec.template.spec
     images = {container.image for container in wanted.containers} - {""}
     if images and images.isdisjoint(container.image for container in offered.containers):
@@ -236,7 +236,7 @@ def _sum_of_requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
 
 
 def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of fields that have no effect on the pods of a Pool."""
+    """Warn of fields of a BatchSandbox that have no effect on the pods of a Pool."""
     spec, pool = batch.spec, batch.spec.pool_ref
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
         if spec.is_omitted(name) or spec.json.get(name):  # an empty field does not count
@@ -245,7 +245,7 @@ def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def warn_of_limits_without_requests(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of limits without requests if a Pool is chosen: predicate_resource.go of poolassign sums only requests."""
+    """Warn of limits without requests with poolRef `*`: predicate_resource.go of poolassign adds up only requests."""
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:
             yield from _check_limits_without_requests(container.resources)

@@ -1,11 +1,13 @@
 """What the controller of BatchSandboxes rejects or ignores, and the checks of all kinds of this package.
 
-This module also has rules for Windows sandboxes and for the claims of a Sandbox's containers. Any field of a
-BatchSandbox may be null, because the controller writes fields without omitempty. The CRDs of Sandbox and
-SandboxTemplate identify the claims of a container by name; Kubernetes identifies them by name and request. So a
-container of a Pod may name a claim twice, and a container of a Sandbox may not. A Windows sandbox is a Linux pod in
-which QEMU runs Windows; a volume with a special name marks the pod. Windows needs 2 CPUs, 4 GB of memory and 64 GB of
-disk; QEMU needs 2 GiB more memory. RAM_SIZE, CPU_CORES and DISK_SIZE are variables of dockur/windows.
+Any field of a BatchSandbox may be null, because the controller writes fields without omitempty.
+
+In the CRDs of Sandbox and SandboxTemplate, a container may list a claim only once: the key of the list is the name. In
+a Pod, a container may list a claim several times, with different requests.
+
+A Windows sandbox is a Linux pod in which QEMU runs Windows; a volume with a special name marks the pod. Windows needs 2
+CPUs, 4 GB of memory and 64 GB of disk; QEMU needs 2 GiB more memory. RAM_SIZE, CPU_CORES and DISK_SIZE are variables
+of the image dockur/windows.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go,
 strategy/{pool,task_scheduling}_strategy_default.go, server/opensandbox_server/services/k8s/windows_profile.py and
@@ -63,10 +65,10 @@ TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
 )
 CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
     "sandbox/claim-named-once",
-    title="The container names the same claim twice",
+    title="The container lists the same claim twice",
     why=(
-        "The CustomResourceDefinition identifies the claims of a container by name, so the API server refuses a second "
-        "entry."
+        "In the CustomResourceDefinition, the name is the key of this list, so the API server refuses a second entry "
+        "with the same name."
     ),
     refused_by="the API server",
     source="kubernetes-sigs/agent-sandbox 2fd412d5 k8s/crds",
@@ -75,7 +77,7 @@ CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
 WINDOWS_DEVICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-device",
     title="The Windows sandbox requests a device",
-    why="Windows runs as a guest of QEMU and cannot see the device, but no other pod can use the device either.",
+    why="Windows runs in QEMU and cannot see the device. The device is reserved, so no other pod can use it.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
 )
 WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
@@ -88,7 +90,7 @@ WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
 WINDOWS_RESTART_POLICY: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-restart-policy",
     title="The Windows sandbox does not restart its container",
-    why="The installation of Windows ends the container several times, and continues only after a restart.",
+    why="The installation of Windows exits several times, and continues only if the container restarts.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
     fails="start",
 )
@@ -109,7 +111,7 @@ def check_has_template_or_pool(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def advise_ignored_fields(batch: BatchSandbox) -> Iterator[Problem]:
-    """Warn of fields that the controller does not read because of other fields."""
+    """Warn of task patches without a task template, which the controller does not read."""
     yield from warn_of_fields_ignored_with_pool(batch)
     yield from advise_unused_patches(batch)
     spec = batch.spec
@@ -119,7 +121,7 @@ def advise_ignored_fields(batch: BatchSandbox) -> Iterator[Problem]:
 
 
 def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
-    """Refuse a container that names one of its claims twice."""
+    """Report containers that list a claim twice."""
     for container in sandbox.spec.pod_template.spec.all_containers():
         yield from _check_claims_with_repeated_names(container)
 
@@ -132,14 +134,12 @@ def _check_claims_with_repeated_names(container: Container) -> Iterator[Problem]
                 f"is already listed at index {first[claim.name]}, but a container of a Sandbox can list a claim only "
                 "once"
             )
-            fix = "remove one of the two, or declare the claim under two names in the resourceClaims of the pod"
+            fix = "remove one of the two entries, or declare the claim under two names in resourceClaims of the pod"
             yield CLAIM_NAMED_ONCE.problem(claim.path("name"), message, fix, claim.name)
 
 
 def advise_windows(template: PodTemplate) -> Iterator[Problem]:
-    """Warn of devices that Windows cannot see, resources that are too small, and a restart policy that ends the
-    installation.
-    """
+    """Warn of devices that Windows cannot see, small resources, and a restart policy that stops the installation."""
     pod = template.spec
     if not any(volume.name == _VOLUME for volume in pod.volumes):
         return
@@ -154,8 +154,8 @@ def _check_windows_device(container: Container) -> Iterator[Problem]:
     for name in container.resources.limits:
         if name == "gpu" or ("/" in name and "kubernetes.io/" not in name):
             message = (
-                f"is not visible to Windows because a sandbox with volume `{_VOLUME}` runs Windows in a virtual "
-                "machine of QEMU, which gets no device of the pod"
+                f"is not visible to Windows because a sandbox with volume `{_VOLUME}` runs Windows in QEMU, which gets "
+                "no device of the pod"
             )
             fix = "remove the resource, so that other pods can use the device"
             yield WINDOWS_DEVICE.problem(container.resources.path("limits", name), message, fix)
@@ -163,9 +163,7 @@ def _check_windows_device(container: Container) -> Iterator[Problem]:
 
 def _check_windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
     if pod.restart_policy not in ("", "Always"):
-        message = (
-            f"must be Always because a sandbox with volume `{_VOLUME}` installs Windows, which restarts the container"
-        )
+        message = f"must be Always because a sandbox with volume `{_VOLUME}` installs Windows, which needs restarts"
         yield WINDOWS_RESTART_POLICY.problem(pod.path("restartPolicy"), message, "set Always", pod.restart_policy)
 
 
@@ -187,7 +185,7 @@ def _check_windows_minimum(path: FieldPath, value: Amount | None, least: str) ->
 
 
 def check_batch_sandbox(subject: Subject) -> Iterator[Problem]:
-    """Check a BatchSandbox. Pause, resume and expiry of a stored BatchSandbox change no field that is validated."""
+    """Check a BatchSandbox. An update that only pauses, resumes or expires a stored BatchSandbox is not checked."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
         yield from check_has_template_or_pool(batch)
@@ -212,7 +210,7 @@ def check_pool(subject: Subject) -> Iterator[Problem]:
 
 
 def check_pool_reference(subject: Subject) -> Iterator[Problem]:
-    """Check that the Pool of a BatchSandbox exists. The Pool may be created later, so nothing is denied."""
+    """Check that the Pool of a BatchSandbox exists."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
         yield from validate_batch_pool(batch, subject.cluster_view())

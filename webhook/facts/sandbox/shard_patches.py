@@ -1,4 +1,4 @@
-"""The problems of the shard patches of a BatchSandbox, and of the pods that its controller creates from them."""
+"""The problems of the shard patches of a BatchSandbox, and of the pods that the controller creates from the patches."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ PATCH_IMAGE: Final = SANDBOX.rule(
     "sandbox/patch-image",
     title="The shard patch adds a container without an image",
     why=(
-        "A name that the template does not have adds a new container, and Kubernetes refuses a container without an "
-        "image. Usually the name is misspelt."
+        "A name that the template does not have adds a new container, and the API server refuses a container without "
+        "an image. Usually the name is misspelt."
     ),
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
 )
 PATCH_RESOURCES: Final = SANDBOX.rule(
     "sandbox/patch-resources",
-    title="The shard patch makes the limit and request of a device differ",
+    title="With the shard patch, the limit and the request of a device differ",
     why=(
-        "The template keeps every value that the patch does not set. Kubernetes refuses a limit that differs from the "
-        "request."
+        "A value that the patch does not set stays as in the template. Kubernetes refuses a limit that differs from "
+        "the request."
     ),
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
 )
 PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
     "sandbox/patch-whole-number",
-    title="The shard patch asks for a fraction of a device",
-    why="A device plugin gives only whole devices.",
+    title="The shard patch requests a fraction of a device",
+    why="A device plugin allocates only whole devices.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="ValidateResourceQuantityValue",
@@ -79,7 +79,7 @@ PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
 PATCH_CLAIM: Final = SANDBOX.rule(
     "sandbox/patch-claim",
     title="The shard patch uses a claim that the pod does not declare",
-    why="Kubernetes refuses a container that uses a claim which its pod does not declare.",
+    why="The API server refuses a container that uses a claim if the pod does not declare the claim.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validateResourceClaimNames",
@@ -87,19 +87,19 @@ PATCH_CLAIM: Final = SANDBOX.rule(
 PATCH_NULL: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-null",
     title="null in the shard patch does not remove the field",
-    why="The controller lays the patched pod over the original pod, so removed values come back.",
+    why="The controller decodes the patched pod over the pod of the template, so removed values stay.",
     function="scaleBatchSandbox",
 )
 PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-directive",
     title="`$patch` in the shard patch does not remove fields",
-    why="The controller lays the patched pod over the original pod, so removed values come back.",
+    why="The controller decodes the patched pod over the pod of the template, so removed values stay.",
     function="scaleBatchSandbox",
 )
 PATCH_ORDER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-order",
     title="The shard patch lists new containers first",
-    why="The controller merges lists by position, so a new item gets missing fields from the old item at its position.",
+    why="The controller merges lists by index, so a new item gets fields of the template's item at the same index.",
     function="scaleBatchSandbox",
 )
 PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
@@ -111,7 +111,7 @@ PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
 PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-decoded-twice",
     title="The controller mixes list items of the patch and the template, so the pod is invalid",
-    why="The controller decodes the patched pod into the original pod, which merges items at the same place in a list.",
+    why="The controller decodes the patched pod over the pod of the template, and merges items at the same index.",
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
     fails="controller",
@@ -131,13 +131,13 @@ _COUNTED: Final = ("device", "shared", "slice")
 UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
     "sandbox/unused-patches",
     title="There are more patches than replicas",
-    why="The patch at index n is for replica n. Patches beyond the last replica are never used.",
+    why="The patch at index n is for the replica with index n. Patches for replicas that do not exist have no effect.",
     function="scaleBatchSandbox",
 )
 
 
 def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
-    """Check each patch, and the pod that the controller makes of it. With a Pool, patches are not read."""
+    """Check each patch, and the pod that the controller creates from the patch. With a Pool, patches are not read."""
     spec = batch.spec
     if spec.pool_ref:
         return
@@ -175,7 +175,7 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
             message = "must have an image because the template has no container of this name"
             return PATCH_IMAGE.problem((*note.path, "name"), message, f"set an image{others}", note.text)
         case "resources":
-            message = f"must leave the limit and the request of the device equal, but in the merged pod {note.text}"
+            message = f"must keep the limit and the request of the device equal, but in the merged pod {note.text}"
             return PATCH_RESOURCES.problem(note.path, message, "set both the limit and the request in the patch")
         case "sources":
             message = f"merged with the template, claim {note.text}, but a claim must have exactly one"
@@ -188,7 +188,7 @@ def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
 
 
 def _advice_of_note(note: ShardPatchNote) -> Problem:
-    """Return the problem of a patch that can be merged, but has another effect than its author expects."""
+    """Return the problem of a patch that can be merged, but probably has another effect than intended."""
     match note.what:
         case "keeps":
             message = f"null does not remove the value `{note.text}` of the template, so the shard keeps this value"
@@ -198,11 +198,11 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
                 "remove the field from spec.template, and set it only in the patches that need it",
             )
         case "directive" if note.text == "delete" and isinstance(note.path[-2], int):
-            message = "removes the entry, but an entry that moves to this place gets fields of the removed one"
+            message = "removes the entry, but an entry that moves to this index gets fields of the removed entry"
             fix = "remove the entry from spec.template, and add the entry only in the patches that need it"
             return PATCH_DIRECTIVE.problem(note.path, message, fix, note.text)
         case "directive":
-            message = "does not remove fields, so the shard keeps what the template has here"
+            message = "does not remove fields, so the shard keeps the fields of the template"
             return PATCH_DIRECTIVE.problem(note.path, message, _LEAVE_TO_PATCHES, note.text or None)
         case "inherits" | "moved":
             message = f"{note.text} of `{note.over}`, the container of the template at the same index"
@@ -213,7 +213,7 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
             return PATCH_CONTAINER.problem(
                 (*note.path, "name"),
                 message,
-                "write the name of a container of the template, if the patch should change one",
+                "write the name of a container of the template, if the patch should change that container",
                 note.text,
             )
         case _:
@@ -222,8 +222,8 @@ def _advice_of_note(note: ShardPatchNote) -> Problem:
 
 
 def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
-    """Return the problem that the controller causes when it decodes the merged pod over the template. Another release
-    of the controller may not cause this problem.
+    """Return a problem that appears when the controller decodes the merged pod over the template. Another release of
+    the controller may not do this.
     """
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice_of_note(note)
@@ -241,7 +241,7 @@ def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
 
 
 def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
-    """Refuse amounts of devices that are not whole numbers."""
+    """Report amounts of devices that are not whole numbers."""
     for container in Items(subject.fact("gpu")["patches"], subject.deadline):
         for each in Items(container["resources"], subject.deadline):
             given: JSON = each["request"] if each["limit"] is None else each["limit"]

@@ -1,8 +1,8 @@
-"""The pods that the controller makes for the patched shards of a BatchSandbox, and the problems of the patches.
+"""The pods that the controller creates for the patched shards of a BatchSandbox, and the problems of the patches.
 
 Pod i is the template with the strategic merge patch shardPatches[i]. The controller decodes the patched pod over the
-pod without the patch. So a field that the patch removes stays. A list item that moves to another index gets missing
-fields from the item that was at this index before. Every loop is charged to the deadline.
+pod of the template. So a field that the patch removes stays, and a list item that moves to another index gets missing
+fields from the template's item at this index.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go
 scaleBatchSandbox, and Go's encoding/json.
@@ -37,15 +37,15 @@ class ShardPatchNote:
     """A problem of the patch of one shard.
 
     Args:
-        what: the kind of the problem. Of the patch: type (`text` is the expected value), unknown (the field that was
-            probably intended), key (the merge key that an item lacks), merge (why the patch cannot be merged), keeps
-            and directive (what the patch cannot remove). Of the pod: image, added, inherits, moved, resources, sources
-            and claim.
+        what: the kind of the problem. Of the patch: type, unknown, key, merge, keeps or directive. Of the pod: image,
+            added, inherits, moved, resources, sources or claim.
         path: the path of the problem in the object.
-        text: a detail for the message, which depends on `what`.
-        certain: whether the problem does not depend on the second decoding.
+        text: a detail for the message. For type, the expected value; for unknown, the field that was probably intended;
+            for key, the missing merge key; for merge, why the patch cannot be merged; for keeps and directive, what the
+            patch cannot remove.
+        certain: whether the patched pod has the problem before the controller decodes it over the template.
         over: the name of the template's item at the same index, if the pod has another item there.
-        fix: the fix, for problems that have several.
+        fix: the fix, for kinds of problems with several fixes.
     """
 
     what: str
@@ -68,7 +68,7 @@ class ShardTemplate:
         self.is_torn = any(self.sources[name] != source for name, source in _claims_with_sources(charged(self.claims)))
 
     def merge_and_decode_patch(self, patch: JSON) -> tuple[JSON, JSON]:
-        """Return the template with a patch merged into it, and the pod that the controller creates from both.
+        """Return the template with the patch merged into it, and the pod that the controller creates.
 
         Raises:
             Unmergeable: the patch cannot be merged.
@@ -80,7 +80,7 @@ class ShardTemplate:
         """Return the problems of the patch of one shard, at a path."""
         if patch is None:
             return []
-        charged = self.deadline.items_with_clock_checks  # each note is a line in a report
+        charged = self.deadline.items_with_clock_checks
         broken = list(charged(_notes_on_mistyped_values(patch, schema.schema_of_kind(POD), at, self.deadline)))
         if not broken:
             broken += charged(_notes_on_items_without_key(patch, "PodTemplateSpec", at, self.deadline))
@@ -115,7 +115,7 @@ class _PatchedShard:
     places: Mapping[str, Mapping[str, int]]
 
     def path_in_patch(self, part: str, name: str) -> FieldPath:
-        """Return the path of an item in a list of the patch, or of the list if the item is not there."""
+        """Return the path of an item in a list of the patch; the path of the list if the patch lacks the item."""
         place = self.places[part].get(name)
         return (*self.at, "spec", part) if place is None else (*self.at, "spec", part, place)
 
@@ -137,7 +137,7 @@ def _index_by_name_in_patch_lists(patch: JSON, deadline: Deadline) -> Mapping[st
 def _notes_on_mistyped_values(
     value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield values of the wrong type, which cannot be decoded, and fields that a Pod does not have."""
+    """Yield values of the wrong type, and fields that a Pod does not have."""
     deadline.spend(1)
     if value is None or (isinstance(value, str) and is_placeholder(value)):
         return
@@ -167,7 +167,7 @@ def _is_of_type(value: JSON, scalar: str | None) -> bool:
 
 
 def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath, deadline: Deadline) -> Iterator[ShardPatchNote]:
-    """Yield items without the key by which their list is merged; a directive needs no key."""
+    """Yield list items without the merge key of the list. A directive needs no key."""
     deadline.spend(1)
     for name, value in deadline.items_with_clock_checks(patch.items()):
         tag = strategic.merge_tags_of_type(kind).get(name, {})
@@ -185,7 +185,7 @@ def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath, deadline:
 def _notes_on_ignored_nulls_and_directives(
     patch: JSON, old: JSON, kind: str, at: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    """Yield nulls and directives of the patch that should remove a part of the template, but do not."""
+    """Yield nulls and directives of the patch that do not remove a part of the template, although they should."""
     deadline.spend(1)
     for name, value in deadline.items_with_clock_checks(patch.items()):
         if name in ("$patch", "$retainKeys"):
@@ -193,7 +193,7 @@ def _notes_on_ignored_nulls_and_directives(
                 yield ShardPatchNote("directive", (*at, name), text_or_empty(value))
             continue
         before, tag = get(old, (name,)), strategic.merge_tags_of_type(kind).get(name, {})
-        if value is None and before is not None and not isinstance(before, dict | list):  # these are often empty
+        if value is None and before is not None and not isinstance(before, dict | list):  # often empty: no loss
             yield ShardPatchNote("keeps", (*at, name), str(before))
         elif isinstance(value, dict) and isinstance(before, dict):
             yield from _notes_on_ignored_nulls_and_directives(value, before, tag.get("type", ""), (*at, name), deadline)
@@ -268,7 +268,7 @@ def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
 
 
 def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]:
-    """Yield containers that get fields of another container of the template, which has the same index."""
+    """Yield containers that get fields of another container of the template with the same index."""
     charged = shard.template.deadline.items_with_clock_checks
     for part in _LISTS:
         before, merged, after = (
@@ -313,7 +313,7 @@ def _quantity_or_text(value: JSON) -> Quantity | str:
 
 
 def _claims_with_sources(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each claim of a pod, and the source fields that it sets."""
+    """Yield the name of each claim of a pod, and the source fields that the claim sets."""
     for claim in listed:
         if isinstance(claim, dict):
             yield text_or_empty(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
@@ -329,7 +329,7 @@ def _notes_on_undeclared_claims(
 
 
 def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
-    """Yield claims that the patch leaves with no source, or with several."""
+    """Yield claims that have no source, or several sources, after the patch."""
     listed, before = list_or_empty(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
         return
@@ -351,12 +351,12 @@ def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | No
     if not source:
         return f"set {either(_SOURCES)}"
     if of_template is None or len(of_template) != 1:
-        return "set only one of them"
+        return "set only one of these"
     return f"set only {of_template[0]}, as the template does, or give the claim another name"
 
 
 def template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
-    """Return the template as Go writes it: in the lists of its pod, an item without a name gets an empty name."""
+    """Return the template as Go writes it. In the lists of the pod, an item without a name gets an empty name."""
     spec = get(template, ("spec",))
     if not isinstance(spec, dict):
         return template if isinstance(template, dict) else {}
@@ -372,7 +372,7 @@ def template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
 
 
 def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
-    """Return the template with the patch merged into it. List items that only the patch has keep their nulls."""
+    """Return the template with the patch merged into it. List items that the template lacks keep their nulls."""
     merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
     for name, tag in strategic.merge_tags_of_type("PodSpec").items() if isinstance(spec, dict) else ():
@@ -390,9 +390,9 @@ def merge_shard_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
 
 
 def decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
-    """Decode a new value over an old value, as Go does. Fields that only the old value has stay unchanged.
+    """Return the result of decoding a new value over an old value, as Go does. Fields that only the old value has stay.
 
-    A null empties pointers, lists and maps, but leaves the image and the resources of a container unchanged.
+    A null empties pointers, lists and maps, but not the image and the resources of a container.
     """
     if new is old:
         return old

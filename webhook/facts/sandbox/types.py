@@ -1,6 +1,6 @@
 """The rule groups of this package, and typed views of the kinds of OpenSandbox and agent-sandbox.
 
-The policies for Pods check the pod templates of these kinds.
+Other packages check the pod templates of these kinds.
 
 Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/config/crd/bases, kubernetes-sigs/agent-sandbox@2fd412d5
 k8s/crds.
@@ -23,14 +23,14 @@ SANDBOX: Final = RuleGroup(
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     fails="controller",
 )
-"""Mistakes that make the controllers of OpenSandbox and agent-sandbox fail, and fields that they silently ignore."""
+"""Objects with which the controllers of OpenSandbox and agent-sandbox fail, and fields that they silently ignore."""
 SANDBOX_ADVICE: Final = RuleGroup(
     "sandbox",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     level="warn",
     fails="silent",
 )
-"""Accepted fields that do not have the effect that their name suggests."""
+"""Accepted fields without the effect that their name suggests."""
 
 OPENSANDBOX: Final = "sandbox.opensandbox.io"
 AGENTS: Final = "agents.x-k8s.io"
@@ -38,7 +38,7 @@ EXTENSIONS: Final = "extensions.agents.x-k8s.io"
 
 
 class BatchSandboxSpec(Typed):
-    """Patches stay JSON: a null in a patch removes a field."""
+    """sandbox.opensandbox.io BatchSandboxSpec. Patches stay JSON, so that a null in a patch is kept."""
 
     replicas = Number(1)
     pool_ref = Text()

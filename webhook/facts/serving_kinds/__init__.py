@@ -1,1 +1,1 @@
-"""Kinds that serve models: fields that KServe, Knative and LeaderWorkerSet refuse, or read in an unexpected way."""
+"""Kinds that serve models: fields that KServe, Knative or LWS refuses, and fields with an unexpected effect."""

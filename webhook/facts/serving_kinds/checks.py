@@ -1,6 +1,6 @@
-"""The checks of kinds that serve models, and of fields with values that their schema or their webhook refuses.
+"""The checks of kinds that serve models, and of fields with values that the schema or the webhook of the kind refuses.
 
-field_values.yaml declares these fields. The other modules have the checks of what depends on several fields.
+field_values.yaml declares these fields. The other modules have the checks that depend on several fields.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from webhook.schema.values import Breach, declarations_of_file
 
 FIELD_VALUE: Final = SERVING_KIND.rule(
     "serving-kind/field-value",
-    title="A field of a kind that serves models has a value that is refused",
+    title="A field of a kind that serves models has an invalid value",
     why=(
         "The CustomResourceDefinition declares types, ranges and allowed values, and the webhook has more rules. The "
-        "object is refused when you create it."
+        "API server refuses the object."
     ),
     refused_by="the API server, when the object is created",
     source="kubernetes-sigs/lws@060ab4d config/crd/bases; kserve/kserve@aaac4e294 config/crd/full",
@@ -40,7 +40,7 @@ _DECLARATIONS: Final = Path(__file__).with_name("field_values.yaml")
 
 
 def check_field_values(subject: Subject) -> Iterator[Problem]:
-    """Report values that are refused, except values that were stored before."""
+    """Report invalid values, except values that were stored before."""
     known = set() if subject.old_object is None else set(map(_key, _breaches(subject.old_object, subject)))
     for each in _breaches(subject.object, subject):
         if _key(each) not in known:

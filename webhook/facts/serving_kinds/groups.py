@@ -14,13 +14,11 @@ SERVING_KIND: Final = RuleGroup(
     level="warn",
     fails="create",
 )
-"""Mistakes that webhooks and controllers of kinds that serve models refuse, and fields that they read in an unexpected
-way.
-"""
+"""Settings that webhooks and controllers of kinds that serve models refuse, and settings with an unexpected effect."""
 
 
 class Refusal(NamedTuple):
-    """One reason for a refusal: the path, the message, the fix, and the value if the message shows it."""
+    """One reason for a refusal: the path, the message, the fix, and the value that the message shows, or None."""
 
     at: FieldPath
     message: str

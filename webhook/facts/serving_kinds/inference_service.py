@@ -27,10 +27,10 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 
 MIN_REPLICAS_ZERO: Final = SERVING_KIND.rule(
     "serving-kind/min-replicas-zero",
-    title="minReplicas 0 does not scale to zero, or makes the first request wait",
+    title="minReplicas 0 does not scale to zero, or the first request waits too long",
     why=(
-        "In Standard mode an autoscaler reads 0 as 1. With Knative the first request waits for a node, the download "
-        "and the load, and ends after 300 s."
+        "In Standard mode the autoscaler reads 0 as 1. With Knative the first request waits for a node and until the "
+        "model is downloaded and loaded, and fails after 300 s."
     ),
     refused_by="",
     source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/reconcilers/hpa",
@@ -48,15 +48,15 @@ REPLICAS: Final = SERVING_KIND.rule(
 STORAGE_TWICE: Final = SERVING_KIND.rule(
     "serving-kind/storage-twice",
     title="An InferenceService sets both storageUri and storageUris",
-    why="The webhook of KServe accepts one place or a list of places, and refuses both together.",
+    why="The webhook of KServe accepts one URI or a list of URIs, but not both fields.",
     function="validateMultipleStorageURIs",
 )
 STORAGE_SCHEME: Final = SERVING_KIND.rule(
     "serving-kind/storage-scheme",
     title="No shipped storage container of KServe reads the scheme of storageUri",
     why=(
-        "The container that KServe ships reads gs, s3, hdfs, webhdfs, hf, modelscope, https and Azure. A cluster may "
-        "have further ClusterStorageContainers."
+        "KServe's shipped container reads gs, s3, hdfs, webhdfs, hf, modelscope, https and Azure. A cluster may have "
+        "other ClusterStorageContainers too."
     ),
     refused_by="KServe's webhook for pods",
     source="kserve/kserve@aaac4e294 config/storagecontainers/default.yaml",
@@ -64,7 +64,7 @@ STORAGE_SCHEME: Final = SERVING_KIND.rule(
     fails="controller",
 )
 STORAGE_LOOKUPS: Final = (interest_in_fields(ClusterStorageContainer.gvk, "spec.supportedUriFormats"),)
-"""Lookups only for audits, because a server never reports advice."""
+"""The look-ups for advice, which only audits report."""
 _OTHER_AUTOSCALERS: Final = frozenset(("keda", "external"))
 """Autoscaler classes other than KServe's HorizontalPodAutoscaler; KEDA can scale to zero."""
 _SCHEMES: Final = frozenset(
@@ -87,7 +87,7 @@ def advise_min_replicas(subject: Subject) -> Iterator[Problem]:
         message = "counts as 1 in Standard mode, so one replica always runs and keeps its GPUs"
         fix = "set 1"
     elif mode == KNATIVE:
-        message = "makes the first request wait for node, download and load, and end after 300 s"
+        message = "makes the first request wait for a node, download and load, and fail after 300 s"
         fix = "set 1 to keep one replica running"
     else:
         return
@@ -143,14 +143,14 @@ def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
 INFERENCE_SERVICE: Final = SERVING_KIND.rule(
     "serving-kind/inference-service",
     title="An InferenceService has a setting that KServe refuses",
-    why="The webhook checks the name, the server, the autoscaler and the places of models, and refuses the object.",
+    why="The webhook refuses some names, servers, autoscalers and mount paths of models.",
     function="validateInferenceService",
 )
 _FRAMEWORKS: Final = (
     *("sklearn", "xgboost", "tensorflow", "pytorch", "triton"),
     *("onnx", "huggingface", "pmml", "lightgbm", "paddle"),
 )
-"""Older fields of a predictor. The defaulting webhook turns them into `model`."""
+"""Older fields of a predictor. The defaulting webhook converts these fields to `model`."""
 _SERVER: Final = "kserve-container"
 _CLASSES: Final = ("hpa", "external", "keda", "none")
 _KNATIVE_CLASS: Final = "autoscaling.knative.dev/class"
@@ -184,7 +184,7 @@ def _refusals_of_name(service: InferenceService) -> Iterator[Refusal]:
     name = service.name
     if name and not is_placeholder_for_name(name) and not DNS_1035_LABEL.fullmatch(name):
         message = "must begin with a letter and have only lower-case letters, digits and dashes"
-        yield Refusal(service.metadata.path("name"), message, "write such a name", name[:80])
+        yield Refusal(service.metadata.path("name"), message, "write a name of this form", name[:80])
 
 
 def _refusals_of_autoscaler(service: InferenceService, subject: Subject) -> Iterator[Refusal]:
@@ -193,19 +193,19 @@ def _refusals_of_autoscaler(service: InferenceService, subject: Subject) -> Iter
     if written is not None and written not in _CLASSES and not is_placeholder(written):
         message = f"must be one of {', '.join(_CLASSES)}"
         path = service.metadata.path("annotations", AUTOSCALER)
-        yield Refusal(path, message, "use one of them", written[:80])
+        yield Refusal(path, message, "use one of these", written[:80])
     mode = deployment_mode(service, subject)
     for component in (service.spec.predictor, service.spec.transformer, service.spec.explainer):
         metrics = _metrics(mode, written or "", annotations.get(_KNATIVE_CLASS, ""))
         metric = component.scale_metric
         if metrics is not None and metric and metric not in metrics and not is_placeholder(metric):
             accepted = " and ".join(metrics) if metrics else "no scaleMetric"
-            message = f"is not a metric of the autoscaler of this InferenceService, which accepts {accepted}"
+            message = f"is not a metric of this InferenceService's autoscaler, which accepts {accepted}"
             path = component.path("scaleMetric")
             yield Refusal(path, message, "use another metric, or another autoscaler", metric)
         is_of_knative = mode == KNATIVE and annotations.get(_KNATIVE_CLASS) != _KNATIVE_HPA
         if is_of_knative and component.has("deploymentStrategy"):
-            message = "is accepted only in Standard mode, and this InferenceService runs on Knative"
+            message = "is accepted only in Standard mode, but this InferenceService runs on Knative"
             yield Refusal(component.path("deploymentStrategy"), message, f"remove the field, or set {MODE}: {STANDARD}")
 
 
@@ -219,22 +219,22 @@ def _metrics(mode: str, autoscaler: str, knative_class: str) -> Sequence[str] | 
 
 
 def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
-    """Yield a component without a server, or with several servers."""
+    """Yield the refusals of components without a server, or with several servers."""
     predictor, spec = service.spec.predictor, service.spec
     is_known = spec.has("predictor") and not spec.is_omitted("predictor") and not predictor.is_omitted("containers")
     has_model = any(predictor.has(each) for each in ("model", *_FRAMEWORKS))
     servers = sum(each.name == _SERVER for each in predictor.containers)
     if is_known and has_model and servers:
-        message = f"has a model and container {_SERVER}, and KServe accepts one server"
+        message = f"has a model and container {_SERVER}, but KServe accepts only one server"
         yield Refusal(predictor.at, message, f"remove one, or rename container {_SERVER}")
     elif is_known and not has_model and servers > 1:
         yield Refusal(predictor.at, f"has {servers} containers {_SERVER}", "leave one")
     elif is_known and not has_model and not predictor.containers:
-        message = "has neither a model nor containers, and KServe requires a server"
+        message = "has neither a model nor containers, but KServe requires a server"
         yield Refusal(predictor.at, message, "set model or containers")
     transformer = service.spec.transformer
     if service.spec.has("transformer") and not transformer.containers and not transformer.is_omitted("containers"):
-        message = "has no containers, and KServe requires a container in a transformer"
+        message = "has no containers, but KServe requires a container in a transformer"
         yield Refusal(transformer.at, message, "set containers, or remove the transformer")
 
 
@@ -254,12 +254,12 @@ def _refusals_of_variables(service: InferenceService) -> Iterator[Refusal]:
 
 
 def _refusals_of_places(places: Sequence[StorageUri]) -> Iterator[Refusal]:
-    """Yield mount paths of models that KServe refuses. Several models that are not in claims need a common folder."""
+    """Yield the refusals of mount paths of models. Several models that are not in claims need a common folder."""
     known = [each for each in places if each.mount_path and not is_placeholder(each.mount_path)]
     for each in known:
         if each.mount_path == "/" or ".." in each.mount_path:
             message = "must be a path below / without `..`"
-            yield Refusal(each.path("mountPath"), message, "write such a path", each.mount_path[:80])
+            yield Refusal(each.path("mountPath"), message, "write a path of this form", each.mount_path[:80])
     others = [each for each in known if not each.uri.startswith(_CLAIM)]
     folders = {each.mount_path.strip("/").partition("/")[0] for each in others}
     if len(others) > 1 and (len(folders) > 1 or "" in folders):
@@ -278,7 +278,7 @@ def _refusals_of_canary(service: InferenceService, subject: Subject) -> Iterator
         yield Refusal(path, message, f"set {MODE}: {STANDARD}, or canaryTrafficPercent")
     total = sum(each.traffic_percent for each in spec.canary)
     if total > 100:
-        message = f"sends {total} percent of the requests to canaries, and at most 100 are possible"
+        message = f"sends {total} percent of the requests to canaries, but at most 100 are possible"
         yield Refusal(path, message, "lower trafficPercent")
     names = [spec.predictor.name]
     for each in spec.canary:

@@ -1,12 +1,12 @@
 """How KServe deploys an InferenceService, and fields of pods that Knative refuses.
 
-KServe deploys with Knative, or as a Deployment in Standard mode. The mode in the status counts first, then the
-annotation, then the cluster's default in a ConfigMap. The ConfigMap may be in another namespace than `kserve`, so the
-default is often not known.
+KServe deploys with Knative, or as a Deployment in Standard mode. The mode in the status counts first, then the mode in
+the annotation, then the cluster's default in a ConfigMap. The ConfigMap may be in another namespace than `kserve`, so
+the default is often not known.
 
-Knative refuses most fields of a PodSpec, in Services of Knative and in InferenceServices, unless a key of ConfigMap
+Knative refuses many fields of a PodSpec, in Services of Knative and in InferenceServices, unless a key of ConfigMap
 config-features turns the field on. By default all these fields are off. Knative never accepts a grace period. A timeout
-is at most max-revision-timeout-seconds, 600 by default.
+is at most max-revision-timeout-seconds, which is 600 by default.
 
 Source: kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/utils/utils.go GetDeploymentMode;
 knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go, pkg/apis/serving/fieldmask.go and
@@ -51,7 +51,7 @@ MODE_LOOKUP: Final = Interest(
 
 
 def deployment_mode(service: InferenceService, subject: Subject) -> str:
-    """Return the mode of an InferenceService, "" if it is not known."""
+    """Return the mode of an InferenceService; "" if the mode is not known."""
     written = service.status.deployment_mode or service.metadata.annotations.get(MODE, "")
     return _MODES.get(written, "") or _MODES.get(_default_mode(subject), "")
 
@@ -75,8 +75,8 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
     "serving-kind/knative-field",
     title="Knative refuses a field of the pod",
     why=(
-        "The feature of the field is off, so Knative refuses a Service with the field. KServe reports this only in "
-        "events of the InferenceService, and makes no pod."
+        "The Knative feature for this field is off, so Knative refuses a Service with the field. KServe reports this "
+        "only in events of the InferenceService, and creates no pod."
     ),
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/serving/k8s_validation.go",
@@ -91,7 +91,7 @@ KNATIVE_FIELD: Final = SERVING_KIND.rule(
 KNATIVE_FIELD_OFF_BY_DEFAULT: Final = SERVING_KIND.rule(
     "serving-kind/knative-default",
     title="Knative refuses a field of the pod unless its feature is on",
-    why="These features of Knative are off by default, and the ConfigMap that turns them on is not known here.",
+    why="The Knative feature for this field is off by default. claimgate does not know the ConfigMap that turns it on.",
     refused_by="Knative's webhook",
     source="knative/serving@98e5ef90 pkg/apis/config/features.go",
     level="advice",
@@ -157,7 +157,7 @@ def check_knative_fields(subject: Subject) -> Iterator[Problem]:
 def _check_timeout(timeout: Any, path: FieldPath, subject: Subject) -> Iterator[Problem]:
     longest = _longest_timeout(subject)
     if isinstance(timeout, int) and timeout > longest:
-        message = f"is above max-revision-timeout-seconds, which is {longest}, so Knative refuses it"
+        message = f"is above max-revision-timeout-seconds, which is {longest}, so Knative refuses the value"
         fix = f"set at most {longest}, or raise max-revision-timeout-seconds of ConfigMap config-defaults"
         yield _problem_of_field(path, message, fix, timeout)
 
@@ -171,7 +171,7 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
         return
     if spec.get(_NEVER) is not None:
         message = "is a field that Knative never accepts"
-        yield _problem_of_field((*at, _NEVER), message, "remove it, and set timeoutSeconds")
+        yield _problem_of_field((*at, _NEVER), message, "remove the field, and set timeoutSeconds")
     features = _features(subject)
     asked = [(name, key) for name, key in _FEATURES.items() if spec.get(name)]
     volumes = spec.get("volumes")
@@ -183,15 +183,15 @@ def _check_pod_spec(spec: Any, at: FieldPath, subject: Subject) -> Iterator[Prob
             continue
         fix = f"set {key}: enabled in ConfigMap config-features, or use Standard mode"
         if state is None:
-            message = f"is a field that Knative refuses while {key} is disabled, as it is by default"
+            message = f"is a field that Knative refuses while {key} is disabled, which is the default"
             yield KNATIVE_FIELD_OFF_BY_DEFAULT.problem((*at, name), message, fix)
         else:
-            message = f"is refused by Knative because {key} is {state}, and no pod is made"
+            message = f"is refused by Knative because {key} is {state}, so no pod is created"
             yield _problem_of_field((*at, name), message, fix)
 
 
 def _features(subject: Subject) -> Mapping[str, Any] | None:
-    """Return the features of Knative; None if their ConfigMap is not known."""
+    """Return the features of Knative; None if ConfigMap config-features is not known."""
     return _data_of_config_map(subject, "config-features")
 
 

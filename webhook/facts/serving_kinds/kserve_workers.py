@@ -1,7 +1,7 @@
 """InferenceServices with workers: what KServe's webhook refuses, and how KServe counts their GPUs.
 
-KServe reads GPUs only from requests, and overwrites limits and requests with the numbers that it computes. The head and
-the workers must have tensor times pipeline GPUs together.
+KServe reads GPUs only from requests, and overwrites limits and requests with computed numbers. The head and the workers
+together must have tensor times pipeline GPUs.
 
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1beta1/inference_service_validation.go and
 pkg/controller/v1beta1/inferenceservice/components/predictor.go computeRayNodeAndGPUs.
@@ -41,7 +41,7 @@ WORKER_GPUS: Final = SERVING_KIND.rule(
 WORKER_REQUESTS: Final = SERVING_KIND.rule(
     "serving-kind/worker-requests",
     title="KServe overwrites GPUs that are set only as limits",
-    why="KServe counts the GPUs of requests. Without requests it makes pods with 1 GPU, and ignores the limits.",
+    why="KServe counts the GPUs of requests. Without requests it creates pods with 1 GPU, and ignores the limits.",
     refused_by="",
     source="kserve/kserve@aaac4e294 pkg/controller/v1beta1/inferenceservice/components/predictor.go",
     function="computeRayNodeAndGPUs",
@@ -56,7 +56,7 @@ _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gau
 _SERVICE: Final = "InferenceService"
 _SERVER: Final = "kserve-container"
 _WORKER: Final = "worker-container"
-"""The containers of a runtime that KServe reads."""
+"""The names of the containers that KServe reads in a runtime."""
 _MODELS: Final = ("pvc://", "oci://")
 
 
@@ -68,14 +68,14 @@ def check_worker_spec(subject: Subject) -> Iterator[Problem]:
 
 
 def check_worker_gpus(subject: Subject) -> Iterator[Problem]:
-    """Report GPUs of an InferenceService with workers that do not add up."""
+    """Report an InferenceService with workers and too few GPUs for its parallel sizes, or with GPUs only as limits."""
     service = subject.typed(InferenceService)
     if service.spec.predictor.worker_spec:
         yield from _check_gpus(service, service.spec.predictor)
 
 
 def _refusals_of_runtime(subject: Subject) -> Iterator[Refusal]:
-    """Yield what KServe refuses in a runtime with workers, except the values that field_values.yaml declares."""
+    """Yield what KServe refuses in a runtime with workers; field_values.yaml declares other refused values."""
     spec = subject.typed(ServingRuntime).spec
     if not spec.has("workerSpec"):
         return
@@ -99,7 +99,7 @@ def _refusals_of_variables(container: Container) -> Iterator[Refusal]:
 
 def _refusals_of_resources(resources: Resources, listed: str) -> Iterator[Refusal]:
     for name in _unknown_resources(resources, listed):
-        message = f"requests {name}, which KServe refuses with a workerSpec because it does not know such a GPU"
+        message = f"requests {name}, which KServe refuses with a workerSpec because it does not know this GPU"
         yield Refusal(resources.at, message, f"list {name} in the annotation {_GPU_TYPES}")
 
 
@@ -119,14 +119,14 @@ def _refusals_of_service(subject: Subject) -> Iterator[Refusal]:
             yield Refusal(worker.path(f"{name}ParallelSize"), message, "set 1 or more", size)
     yield from _refusals_of_variables(model)
     if model and not model.storage_uri:
-        message = "is required together with a workerSpec, and begins with pvc:// or oci://"
+        message = "is required together with a workerSpec, and must begin with pvc:// or oci://"
         yield Refusal(model.path("storageUri"), message, "put the model into a claim, and name the claim")
     elif model and not model.storage_uri.startswith(_MODELS):
         message = "must begin with pvc:// or oci:// because several pods read the model"
         yield Refusal(model.path("storageUri"), message, "put the model into a claim", model.storage_uri[:80])
     if len(worker.containers) > 1:
-        message = "must have one container, and KServe refuses more in a workerSpec"
-        yield Refusal(worker.path("containers"), message, "leave one container")
+        message = "must have only one container, because KServe refuses more containers in a workerSpec"
+        yield Refusal(worker.path("containers"), message, "remove the other containers")
     listed = annotations.get(_GPU_TYPES, "")
     for resources in (model.resources, *(container.resources for container in worker.containers)):
         yield from _refusals_of_resources(resources, listed)
@@ -150,8 +150,8 @@ def _check_gpus(service: InferenceService, predictor: Predictor) -> Iterator[Pro
     if not head and not workers:
         limits = max(_gpus_of(resources.limits) for resources in sides)
         if limits > 1:
-            message = f"has a limit of {limits} GPUs without requests, and KServe counts requests alone, "
-            message += f"so it makes {total} pods of 1 GPU"
+            message = f"has a limit of {limits} GPUs without requests, but KServe counts only requests, "
+            message += f"so KServe creates {total} pods with 1 GPU"
             yield WORKER_REQUESTS.problem(model.path("resources"), message, "write the same number into requests")
         return
     if not workers or not head:

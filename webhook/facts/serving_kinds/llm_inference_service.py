@@ -1,12 +1,12 @@
 """LLMInferenceServices: what KServe refuses in their parallelism, adapters, router and autoscaler, and group sizes.
 
-The number of pods of a group is data divided by dataLocal, rounded down, and at least one. The shipped presets pass
-tensor, data and dataLocal to vLLM, but no preset passes pipeline.
+A group has data divided by dataLocal pods, rounded down, and at least one pod. The shipped presets pass tensor, data
+and dataLocal to vLLM, but no preset passes pipeline.
 
-The configurations that an LLMInferenceService names in baseRefs are merged as KServe merges them. Each configuration
-overrides all earlier configurations, and the object itself overrides all configurations. Containers are merged by
-their names. A configuration is in the namespace of the object, or in the namespace of KServe. KServe's own presets,
-which have the lowest precedence, are not merged here.
+The configurations that an LLMInferenceService names in baseRefs are merged as KServe does. Each configuration overrides
+all earlier configurations, and the object itself overrides all configurations. Containers are merged by name. A
+configuration is in the namespace of the object, or in the namespace of KServe. KServe's own presets are overridden by
+all configurations, and are not merged here.
 
 Source: kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
 llm_inference_service_types_func.go GetSize; config/llmisvcconfig; kserve/kserve@00bd5d06
@@ -37,20 +37,20 @@ from webhook.yamltext.placeholders import is_placeholder
 LLM_PARALLELISM: Final = SERVING_KIND.rule(
     "serving-kind/llm-parallelism",
     title="The sizes in parallelism are incomplete or exclude each other",
-    why="The webhook of KServe refuses sizes from which it cannot tell how many pods form a group.",
+    why="The webhook of KServe refuses sizes that do not determine how many pods form a group.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
     function="validateParallelism",
 )
 LLM_REPLICAS: Final = SERVING_KIND.rule(
     "serving-kind/llm-replicas",
     title="An LLMInferenceService sets both replicas and scaling",
-    why="The webhook of KServe accepts a fixed number or scaling, but not both.",
+    why="The webhook of KServe accepts a fixed number of replicas or scaling, but not both.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
 )
 LLM_GPUS: Final = SERVING_KIND.rule(
     "serving-kind/llm-gpus",
     title="parallelism.tensor is above the GPUs of the pod",
-    why="The presets of KServe hand parallelism.tensor to vLLM, which starts a worker for each rank in one pod.",
+    why="The presets of KServe pass parallelism.tensor to vLLM, and vLLM starts a worker for each rank in one pod.",
     refused_by="vLLM, when it starts",
     source="kserve/kserve@aaac4e294 config/llmisvcconfig/config-llm-template.yaml",
     fails="start",
@@ -58,7 +58,7 @@ LLM_GPUS: Final = SERVING_KIND.rule(
 LLM_RANKS: Final = SERVING_KIND.rule(
     "serving-kind/llm-ranks",
     title="parallelism.data is not a multiple of dataLocal",
-    why="KServe rounds the number of pods down, so that some ranks never start, and vLLM waits for them.",
+    why="KServe rounds down the number of pods, so some ranks never start, and vLLM waits for these ranks.",
     refused_by="nothing; vLLM waits",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go",
     function="GetSize",
@@ -67,7 +67,7 @@ LLM_RANKS: Final = SERVING_KIND.rule(
 LLM_PIPELINE: Final = SERVING_KIND.rule(
     "serving-kind/llm-pipeline",
     title="No shipped preset of KServe reads parallelism.pipeline",
-    why="The presets hand tensor, data and dataLocal to vLLM. A preset for pipeline has to come from the cluster.",
+    why="The presets pass tensor, data and dataLocal to vLLM. Only a preset of your own can pass pipeline.",
     refused_by="",
     source="kserve/kserve@aaac4e294 config/llmisvcconfig",
     level="advice",
@@ -77,7 +77,7 @@ LLM_PIPELINE: Final = SERVING_KIND.rule(
 LLM_GPUS_UNUSED: Final = SERVING_KIND.rule(
     "serving-kind/llm-gpus-unused",
     title="parallelism.tensor is below the GPUs of the pod",
-    why="The presets of KServe hand parallelism.tensor to vLLM, 1 by default, and the other GPUs stay idle.",
+    why="The presets of KServe pass parallelism.tensor, which is 1 by default, to vLLM. The other GPUs stay idle.",
     refused_by="",
     source="kserve/kserve@aaac4e294 config/llmisvcconfig/config-llm-template.yaml",
     level="advice",
@@ -94,7 +94,7 @@ LLM_SCALING: Final = SERVING_KIND.rule(
 LLM_MODEL: Final = SERVING_KIND.rule(
     "serving-kind/llm-model",
     title="model.uri of an LLMInferenceService has a form that KServe does not read",
-    why="The controller reads hf, s3, pvc and oci, reports another form in the status, and makes no pods.",
+    why="The controller reads hf, s3, pvc and oci. It reports another form in the status and creates no pods.",
     refused_by="KServe's controller, in the status",
     source="kserve/kserve@aaac4e294 pkg/controller/v1alpha2/llmisvc/workload_storage.go",
     function="attachModelArtifacts",
@@ -113,7 +113,7 @@ LOOKUPS: Final = (interest_in_fields(_CONFIG, "spec.parallelism", "spec.template
 
 
 def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
-    """Report what KServe refuses in an LLMInferenceService, and sizes that its presets do not pass to vLLM."""
+    """Report what KServe refuses in an LLMInferenceService, and sizes that KServe's presets do not pass to vLLM."""
     spec = subject.typed(LlmInferenceService).spec
     yield from _check_model(spec)
     yield from _check_workload(spec)
@@ -126,34 +126,34 @@ def check_llm_inference_service(subject: Subject) -> Iterator[Problem]:
 
 
 def _located_in_object(problem: Problem, subject: Subject) -> Problem:
-    """Return a problem at its field, or at baseRefs if only a configuration has the field."""
+    """Return a problem at the path of its field, or at baseRefs if only a configuration has the field."""
     if get(subject.object, parse_path(problem.path)) is not None:
         return problem
     return structs.replace(problem, path="spec.baseRefs", message=f"with these configurations, {problem.message}")
 
 
 def _check_model(spec: LlmSpec) -> Iterator[Problem]:
-    """Yield a URI of the model that the controller cannot read."""
+    """Report a URI of the model that the controller cannot read."""
     scheme, separator, _ = spec.model.uri[:_LONGEST].partition("://")
     if not scheme or is_placeholder(scheme):
         return
     if not separator:
-        message = f"`{scheme}` has no scheme, so KServe makes no pods"
+        message = f"`{scheme}` has no scheme, so KServe creates no pods"
         yield LLM_MODEL.problem(spec.model.path("uri"), message, "write a scheme such as hf://")
     elif scheme not in _SCHEMES and spec.storage_initializer.enabled is not False:
-        message = f"has the scheme {scheme}, which KServe does not read for an LLMInferenceService, so it makes no pods"
+        message = f"has the scheme {scheme}, which KServe does not read in an LLMInferenceService, so no pod is created"
         fix = "write hf://" if scheme.startswith("hugging") else "use hf://, s3://, pvc:// or oci://"
         yield LLM_MODEL.problem(spec.model.path("uri"), message, fix)
 
 
 def check_scaling(workload: LlmWorkload) -> Iterator[Problem]:
-    """Report a number of replicas beside scaling, and scaling that KServe refuses."""
+    """Report replicas together with scaling, and scaling that KServe refuses."""
     scaling = workload.scaling
     if not scaling:
         return
     if workload.replicas is not None:
         message = "sets replicas and scaling, which KServe refuses together"
-        yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of them")
+        yield LLM_REPLICAS.problem(workload.path("replicas"), message, "remove one of these")
     least, most = scaling.min_replicas, scaling.max_replicas
     if least is not None and most is not None and least > most:
         message = f"is above maxReplicas {most}, so KServe refuses the object"
@@ -174,7 +174,7 @@ def _check_workload(workload: LlmWorkload) -> Iterator[Problem]:
         yield LLM_PARALLELISM.problem(at, f"sets {has} without {lacks}, which KServe refuses", f"set {lacks}")
     if sizes.data is not None and sizes.pipeline is not None:
         message = "sets data and pipeline, which KServe refuses together"
-        yield LLM_PARALLELISM.problem(at, message, "remove one of them")
+        yield LLM_PARALLELISM.problem(at, message, "remove one of these")
     yield from check_scaling(workload)
 
 
@@ -183,11 +183,11 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
     data, local = sizes.data, sizes.data_local
     if data and local and data > local and data % local:
         pods = max(data // local, 1)
-        message = f"is not a multiple of dataLocal {local}, so KServe makes {counted(pods, 'pod')} with "
+        message = f"is not a multiple of dataLocal {local}, so KServe creates {counted(pods, 'pod')} with "
         message += f"{pods * local} of {data} ranks, and vLLM waits for the missing ranks"
         yield LLM_RANKS.problem(sizes.path("data"), message, f"set data to a multiple of {local}", data)
     if (sizes.pipeline or 1) > 1:
-        message = "is read by no preset that KServe ships"
+        message = "is a size that no preset of KServe reads"
         yield LLM_PIPELINE.problem(
             sizes.path("pipeline"), message, "use tensor, or data with dataLocal", sizes.pipeline
         )
@@ -217,8 +217,8 @@ def _gpus_of_container(container: Container) -> int | None:
 
 
 def spec_with_base_refs(subject: Subject) -> LlmSpec | None:
-    """Return the spec of an LLMInferenceService with the values of its configurations; None if a configuration is not
-    known or cannot be read.
+    """Return the spec of an LLMInferenceService, merged with its configurations; None if a configuration is not known
+    or cannot be read.
     """
     own = subject.typed(LlmInferenceService).spec
     if not own.base_refs:
@@ -267,7 +267,7 @@ def _map(value: Any) -> Mapping[str, Any]:
 LLM_SERVICE: Final = SERVING_KIND.rule(
     "serving-kind/llm-service",
     title="An LLMInferenceService has an adapter, a router or an autoscaler that KServe refuses",
-    why="The webhook refuses names that are used twice, and settings that exclude or require each other.",
+    why="The webhook refuses repeated names, and settings that exclude or require each other.",
     source="kserve/kserve@aaac4e294 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go",
     function="validate",
 )
@@ -304,7 +304,7 @@ def _refusals_of_configuration(subject: Subject) -> Iterator[Refusal]:
     spec = subject.typed(LlmInferenceService).spec
     if spec.base_refs:
         message = "is not a field of a configuration, because a configuration cannot name other configurations"
-        yield Refusal(spec.path("baseRefs"), message, "name all of them in the LLMInferenceService")
+        yield Refusal(spec.path("baseRefs"), message, "name all configurations in the LLMInferenceService")
     yield from _refusals_of_model(spec)
     for workload in (spec, spec.prefill):
         yield from _refusals_of_scaling(workload.scaling)
@@ -312,8 +312,8 @@ def _refusals_of_configuration(subject: Subject) -> Iterator[Refusal]:
 
 def _refusals_of_model(spec: LlmSpec) -> Iterator[Refusal]:
     if spec.has("model") and not spec.model.has("uri"):
-        message = "is required, and names the place of the model"
-        yield Refusal(spec.model.path("uri"), message, "set a place such as hf://org/name")
+        message = "is required, because KServe loads the model from this URI"
+        yield Refusal(spec.model.path("uri"), message, "set a URI such as hf://org/name")
 
 
 def _refusals_of_adapters(model: LlmModel, served: str) -> Iterator[Refusal]:
@@ -335,9 +335,9 @@ def _refusals_of_router(router: LlmRouter) -> Iterator[Refusal]:
     config, route, gateway = router.scheduler.config, router.route, router.gateway
     if router.scheduler.has("config") and config.has("inline") == config.has("ref"):
         message = "must have exactly one of inline and ref"
-        yield Refusal(config.at, message, "remove one" if config.has("ref") else "set one of them")
+        yield Refusal(config.at, message, "remove one" if config.has("ref") else "set one of these")
     if route.http.refs and route.http.has("spec"):
-        yield Refusal(route.http.at, "must not have both refs and spec", "remove one of them")
+        yield Refusal(route.http.at, "must not have both refs and spec", "remove one of these")
     if route.http.refs and router.has("gateway") and not gateway.refs:
         message = "names routes, which KServe refuses together with a gateway that it manages"
         fix = "remove the routes, or set spec.router.gateway.refs"
@@ -365,7 +365,7 @@ def _refusals_of_idle_replicas(scaling: Scaling, keda: KedaScaling) -> Iterator[
 
 
 def _refusals_of_same_autoscaler(decode: LlmWorkload, prefill: LlmWorkload) -> Iterator[Refusal]:
-    """Yield a prefill workload that is scaled in another way than the decode workload."""
+    """Yield the refusal of a prefill workload with another autoscaler than the decode workload."""
     if not (decode.has("scaling") and prefill.has("scaling")):
         return
     for name, one, other in (

@@ -20,7 +20,7 @@ from webhook.typed.serving import InferenceService, LlmInferenceService, LlmWork
 MODEL_CLAIM_OF_ONE_POD: Final = SERVING_KIND.rule(
     "serving-kind/model-claim-of-one-pod",
     title="Several replicas mount the ReadWriteOncePod claim of their model",
-    why="KServe mounts the claim into each replica, and the scheduler keeps all pods except the first Pending.",
+    why="KServe mounts the claim into each replica. All pods except the first stay Pending.",
     refused_by="",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go",
     function="satisfyReadWriteOncePod",

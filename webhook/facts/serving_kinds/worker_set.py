@@ -1,7 +1,7 @@
 """What the webhooks of LeaderWorkerSet and DisaggregatedSet refuse, and what the schema of DisaggregatedSet refuses.
 
-The defaulting webhook of LeaderWorkerSet runs first. It sets maxUnavailable to 1, maxSurge to 0 and partition to 0 if
-they are absent. The schema of DisaggregatedSet fills in maxUnavailable 1, maxSurge 0 and 1 replica.
+The defaulting webhook of LeaderWorkerSet runs first. The defaults are maxUnavailable 1, maxSurge 0 and partition 0. The
+schema of DisaggregatedSet has the defaults maxUnavailable 1, maxSurge 0 and 1 replica.
 
 Source: kubernetes-sigs/lws@060ab4d pkg/webhooks/leaderworkerset_webhook.go and
 pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go, and the rule of
@@ -61,7 +61,7 @@ def _refusals(subject: Subject) -> Iterator[Refusal]:
     yield from _refusals_of_update(spec)
     yield from _refusals_of_subgroups(spec.leader_worker_template)
     if _EXCLUSIVE in groups.metadata.annotations and not spec.leader_worker_template.sub_group_policy:
-        message = "needs spec.leaderWorkerTemplate.subGroupPolicy, and the webhook refuses the annotation alone"
+        message = "needs spec.leaderWorkerTemplate.subGroupPolicy, without which the webhook refuses the annotation"
         path = groups.metadata.path("annotations", _EXCLUSIVE)
         yield Refusal(path, message, "set subGroupSize, or remove the annotation")
     yield from _refusals_of_name(groups)
@@ -86,7 +86,7 @@ def _refusals_of_sizes(spec: LeaderWorkerSetSpec) -> Iterator[Refusal]:
     if template.size < 1:
         yield Refusal(template.path("size"), "must be 1 or more", "set the number of pods", template.size)
     elif spec.replicas * template.size > _MOST_PODS:
-        message = f"times size {template.size} is above {_MOST_PODS} pods, the most that the webhook accepts"
+        message = f"times size {template.size} is above {_MOST_PODS} pods, which the webhook refuses"
         yield Refusal(spec.path("replicas"), message, "set fewer", spec.replicas)
 
 
@@ -108,7 +108,7 @@ def _refusals_of_update(spec: LeaderWorkerSetSpec) -> Iterator[Refusal]:
 
 
 def refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount: Any) -> Iterator[Refusal]:
-    """Yield the problem of an amount that is neither a number from 0 on nor at most 100 %."""
+    """Yield the refusal of an amount that is neither a number of at least 0 nor a percentage of at most 100 %."""
     if isinstance(amount, str) and not is_placeholder(amount):
         is_valid = _PERCENTAGE.fullmatch(amount) is not None and int(amount[:-1]) <= 100
     else:
@@ -119,7 +119,7 @@ def refusals_of_amount(settings: RollingUpdateConfiguration, name: str, amount: 
 
 
 def groups_of_amount(amount: Any, replicas: int, *, rounds_up: bool = False) -> int | None:
-    """Return the number of groups that a number or a percentage means; None if it is neither."""
+    """Return the number of groups that a number or a percentage means; None for another value."""
     if isinstance(amount, int):
         return amount
     if not isinstance(amount, str) or not _PERCENTAGE.fullmatch(amount):
@@ -150,8 +150,8 @@ DISAGGREGATED_SET: Final = SERVING_KIND.rule(
     "serving-kind/disaggregated-set",
     title="A DisaggregatedSet has roles that its webhook refuses",
     why=(
-        "The webhook refuses names that are too long for the Services of roles, updates without any room, partitions, "
-        "slices beside external scaling, and two exclusive placements at once."
+        "The webhook refuses names that are too long for the Services of roles, updates that may neither add nor stop "
+        "a group, partitions, several slices with external scaling, and two exclusive placements at once."
     ),
     refused_by="DisaggregatedSet's webhook, or its schema",
     source="kubernetes-sigs/lws@060ab4d pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go",
@@ -163,8 +163,8 @@ _EXCLUSIVE_ROLES: Final = (
 )
 _EXTERNAL: Final = "External"
 _LONGEST: Final = 63 - len("---") - len("12345678") - len("-prv")
-"""The most characters of the names of the set and a role and of the number of a slice: all are in the name of a Service
-with a revision of 8 letters.
+"""The most characters of the name of the set, the name of a role and the number of a slice together. The name of a
+Service contains these three and a revision of 8 letters.
 """
 
 
@@ -178,7 +178,9 @@ def _refusals_of_set(roles: DisaggregatedSet) -> Iterator[Refusal]:
     spec = roles.spec
     for role in spec.roles:
         if not role.has("spec") and role.scaling.mode != _EXTERNAL:
-            yield Refusal(role.path("spec"), "must be set, because the schema compares the replicas of roles", "set it")
+            yield Refusal(
+                role.path("spec"), "must be set, because the schema compares the replicas of roles", "set spec"
+            )
         yield from _refusals_of_role_update(role)
         yield from _refusals_of_role_name(role, roles)
     yield from _refusals_of_replicas(spec)
@@ -222,7 +224,7 @@ def _refusals_of_role_update(role: DisaggregatedRole) -> Iterator[Refusal]:
 
 
 def _refusals_of_replicas(spec: DisaggregatedSetSpec) -> Iterator[Refusal]:
-    """Yield the problem of roles of which only some have replicas, which the schema refuses."""
+    """Yield the refusal of a set in which some roles have replicas and other roles have 0 replicas."""
     known = [role for role in spec.roles if role.scaling.mode != _EXTERNAL and role.has("spec")]
     if any(not role.spec.has_known_replicas or role.is_omitted("scaling") for role in known):
         return

@@ -1,4 +1,4 @@
-"""The checks of this package."""
+"""The checks of the types of fields, of unknown fields, and of selectors."""
 
 from __future__ import annotations
 

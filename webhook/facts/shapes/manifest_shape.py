@@ -1,5 +1,5 @@
-"""The checks of what strict decoding refuses in a file: fields that Kubernetes does not have, such as `contianers`, and
-texts that are no quantities; and of values of wrong types in kinds that no other policy is about, such as ConfigMap.
+"""Checks of objects in files: unknown fields such as `contianers`, texts that are not quantities, and, in kinds that no
+other policy checks, values of wrong types.
 
 They read objects as a user wrote them. An API server drops an unknown field, and refuses the other mistakes, before it
 calls webhooks, and may be newer than the types here, so recorded reviews are not checked. The fields of a custom kind
@@ -44,13 +44,13 @@ MANIFEST_SHAPE: Final = RuleGroup(
     source="k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go",
     fails="create",
 )
-"""Mistakes in files that an API server refuses, or drops, before it calls webhooks."""
+"""Values in files that an API server refuses, and fields that it drops, before it calls webhooks."""
 UNKNOWN: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/unknown-field",
     title="The field does not exist in Kubernetes",
     why=(
-        "kubectl refuses the object unless validation is off. For other clients the API server drops the field, at "
-        "most with a warning, so it has no effect."
+        "kubectl refuses the object unless validation is off. For other clients the API server drops the field, "
+        "sometimes with a warning."
     ),
     refused_by="kubectl; the API server drops the field",
     level="warn",
@@ -64,7 +64,7 @@ QUANTITY: Final = MANIFEST_SHAPE.rule(
     function="ParseQuantity",
     level="warn",
 )
-"""Amounts of containers have a rule of their own, `pod-resources/quantity`, which also reads other kinds."""
+"""For amounts of containers, see `pod-resources/quantity`."""
 WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/wrong-type",
     title="A value of the object has the wrong type",
@@ -84,9 +84,9 @@ _KUBERNETES: Final = "Kubernetes 1.36"
 _AMOUNTS: Final = "core.v1.ResourceRequirements"
 _TEMPLATES: Final = ("core.v1.PodTemplateSpec", "core.v1.PodSpec")
 _REMOVED: Final = frozenset((("core.v1.PodResourceClaim", "source"), ("core.v1.VolumeResourceRequirements", "claims")))
-"""Fields of releases that clusters still run, by type: until Kubernetes 1.30 and 1.28."""
+"""Fields, by type, that were removed after Kubernetes 1.30 and 1.28. Clusters may still run these releases."""
 _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
-"""The groups of kinds that have fields of their own beside the fields of a PodSpec."""
+"""The groups of kinds that have own fields next to the fields of a PodSpec."""
 _DRA: Final = "resource.k8s.io"
 """The group of claims, which `device-claims` and other rules read strictly."""
 _TEMPLATE_OF: Final[dict[tuple[str, str], FieldPath]] = {
@@ -97,7 +97,7 @@ _TEMPLATE_OF: Final[dict[tuple[str, str], FieldPath]] = {
 }
 """The places of pod templates that the API server checks. Controllers of other kinds may add volumes to templates."""
 _KNOWN: Final = ("status", "sops")
-"""Controllers write the status, and SOPS removes `sops` before it sends the decrypted object."""
+"""Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
 _SPEC: Final = ("spec",)
 _MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 """Fields with keys that users choose."""
@@ -105,8 +105,8 @@ _MOST_NAMED: Final = 4
 
 
 def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
-    """Report unknown fields and invalid quantities of an object outside its pod templates, and values of wrong types of
-    kinds without pods.
+    """Report unknown fields and invalid quantities of an object outside its pod templates. In kinds without pods, also
+    report values of wrong types.
     """
     kind = subject.attributes.kind
     if not subject.attributes.is_plain or subject.group_kind in POD_KIND or kind.group == _DRA:
@@ -224,7 +224,7 @@ def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schem
 def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str) -> Iterator[Problem]:
     """Yield the problems of one object's unknown fields; `schema` is the name of what declares the fields.
 
-    A document without metadata and with other fields is no object of Kubernetes, but has its kind, as records do.
+    A document with unknown fields and without metadata is not reported: it is a record with `kind`, not an object.
     """
     others = []
     moved: dict[FieldPath, list[str]] = {}

@@ -1,10 +1,9 @@
-"""The checks of values with a type that their field does not have, and of values that the CustomResourceDefinition
-refuses.
+"""The checks of values with a wrong type, and of values that a CustomResourceDefinition refuses.
 
-No API server and no controller can decode a value of the wrong type. Other checks need a decoded object, so on an
-object that cannot be decoded only the checks of types run. values.yaml declares Trainer's kinds, and volcano.yaml
-Volcano's. An API server validates the schema after mutating webhooks, so an object of Volcano is checked with the
-defaults of Volcano's webhook.
+No API server and no controller can decode a value of the wrong type. Other checks need a decoded object, so for an
+object that cannot be decoded only the checks of types run. values.yaml declares Trainer's kinds, and volcano.yaml the
+kinds of Volcano. An API server validates the schema after mutating webhooks, so an object of Volcano is checked with
+the defaults of Volcano's webhook.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ POD_TEMPLATE_SHAPE: Final = RuleGroup(
     source="k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go",
     fails="controller",
 )
-"""Values with another type than their field has in Kubernetes or a published CustomResourceDefinition."""
+"""Values with a wrong type, according to Kubernetes or a published CustomResourceDefinition."""
 OBJECT_SHAPE: Final = RuleGroup(
     "object-shape",
     refused_by="the API server, when the object is created",
@@ -71,7 +70,7 @@ OUT_OF_RANGE: Final = OBJECT_SHAPE.rule(
 LENGTH: Final = OBJECT_SHAPE.rule(
     "object-shape/length",
     title="The list or text is too long",
-    why="The API server refuses longer lists and texts than the CustomResourceDefinition allows.",
+    why="The API server refuses lists and texts that are longer than the CustomResourceDefinition allows.",
 )
 DUPLICATE: Final = OBJECT_SHAPE.rule(
     "object-shape/duplicate",
@@ -92,8 +91,7 @@ UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
     "object-shape/unknown-field",
     title="The field does not exist",
     why=(
-        "The API server drops the field, at most with a warning, so it has no effect. kubectl refuses it unless "
-        "validation is off."
+        "The API server drops the field, sometimes with a warning. kubectl refuses the object unless validation is off."
     ),
     refused_by="kubectl; the API server drops the field",
     level="warn",
@@ -117,7 +115,7 @@ POD_KIND: Final = frozenset({("", "Pod")})
 _MOST_NAMED: Final = 4
 _SPEC: Final = ("spec",)
 _TEMPLATE: Final = ("spec", "template")
-"""The field of a Job of Kubernetes in a Volcano Job: the check of missing tasks says where it belongs."""
+"""A field of Kubernetes' Jobs that Volcano Jobs do not have. The check of missing tasks reports this field."""
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
 _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
@@ -127,7 +125,7 @@ _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
     (("spec", "mlPolicy", "torch", "envInjection"), INJECTION),
     (("spec", "podGroupPolicy", "volcano"), QUEUES),
 )
-"""Fields with the first release that has them. Older releases drop them with their content."""
+"""Fields of Trainer, each with the first release that has the field. Older releases drop the field."""
 
 
 def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
@@ -143,7 +141,7 @@ def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
 
 
 def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
-    """Return whether the old object had the same value. An object that is already stored must stay usable."""
+    """Return whether the old object had the same value. Users must still be able to update a stored object."""
     return old is not None and get(old, mismatch.at) == mismatch.value
 
 
@@ -153,8 +151,8 @@ def check_values_of_trainer_object(subject: Subject) -> Iterator[Problem]:
 
 
 def _is_in_release_schema(breach: Breach, release: Release) -> bool:
-    """Return whether a release's schema has the broken rule. 2.0 and 2.1 limit no length, and later releases add
-    fields.
+    """Return whether the schema of a release has the rule that a value breaks. Releases 2.0 and 2.1 limit no length,
+    and later releases add fields.
     """
     if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
         return False
@@ -183,9 +181,10 @@ def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -
 
 
 def _joined_unknown_fields(breaches: Sequence[Breach]) -> Iterator[Breach]:
-    """Yield breaches, with several unknown fields of the object itself as one breach.
+    """Yield the breaches; join those of several unknown fields at the top of the object to one breach.
 
-    Such an object probably has another kind. If its spec is missing too, the breach of the spec names the fields.
+    An object with several unknown fields probably has another kind. If its spec is missing, the breach of the spec
+    names the fields.
     """
     unknown = [each for each in breaches if each.what == "unknownField" and len(each.at) == 1]
     if len(unknown) < 2:
@@ -216,7 +215,7 @@ def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
 
     Args:
         breach: the value and the kind of the mistake.
-        rule: the rule to report; None for the rule that object-shape has for the kind of the mistake.
+        rule: the rule to report; None for the rule of this module for the kind of the mistake.
     """
     match breach.what:
         case "missing":
@@ -247,7 +246,7 @@ def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
             fix = f"add {counted(least - has, 'entry', 'entries')}"
             return (rule or LENGTH).problem(breach.at, message, fix)
         case "notOneOf":
-            fix = did_you_mean(breach.nearest, "use one of them")
+            fix = did_you_mean(breach.nearest, "use one of these")
             return (rule or UNSUPPORTED_VALUE).problem(
                 breach.at, f"must be one of {breach.expected}", fix, breach.given
             )
@@ -256,7 +255,7 @@ def problem_of_breach(breach: Breach, rule: Rule | None = None) -> Problem:
                 breach.at, _message_with_expected_value(breach), _fix_with_examples(breach), breach.given
             )
         case "unknownField" if not breach.at:
-            return (rule or UNKNOWN_FIELD).problem((), str(breach.given), "remove them, or move them into spec")
+            return (rule or UNKNOWN_FIELD).problem((), str(breach.given), "remove these fields, or move them into spec")
         case "unknownField":
             message = "is not a field of this kind, so the API server drops the field or refuses the object"
             fix = did_you_mean(breach.nearest, "remove the field")

@@ -1,5 +1,5 @@
-"""The checks of selectors: of workloads that do not select the pods of their own template, and of Jobs that set what
-the API server writes.
+"""The checks of selectors: workloads that do not select the pods of their own template, and Jobs with a selector or
+labels that only the API server may set.
 
 An API server refuses these objects before it calls validating webhooks, so only commands that read files report them.
 Source: k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go, pkg/apis/batch/validation/validation.go and
@@ -27,8 +27,8 @@ TEMPLATE_LABELS: Final = OBJECT_SHAPE.rule(
     "object-shape/template-labels",
     title="The selector does not select the pods of the template",
     why=(
-        "The API server refuses a workload whose spec.selector does not match the labels of its own pod template. The "
-        "controller would not find the pods that it creates."
+        "The API server refuses a workload if spec.selector does not match the labels of the pod template, because the "
+        "controller would not find its pods."
     ),
     source="k8s.io/kubernetes v1.36 pkg/apis/apps/validation/validation.go",
     function="ValidatePodTemplateSpecForReplicaSet",
@@ -36,10 +36,10 @@ TEMPLATE_LABELS: Final = OBJECT_SHAPE.rule(
 )
 JOB_SELECTOR: Final = OBJECT_SHAPE.rule(
     "object-shape/job-selector",
-    title="The Job sets a selector or a label that the API server writes",
+    title="The Job sets a selector or a label that only the API server may set",
     why=(
-        "The API server gives each Job a selector of its own, and the pods the labels for it. The API server refuses a "
-        "Job with another selector or with other values of these labels, unless manualSelector is true."
+        "The API server sets a unique selector in each Job, and the matching labels in the pods. It refuses a Job with "
+        "another selector or with other values of these labels, unless manualSelector is true."
     ),
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateGeneratedSelector, ValidateJobSpec, ValidateJobTemplateSpec",
@@ -58,7 +58,7 @@ _OPERATORS: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist":
 _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 _ANY_UID: Final = "(uid)"
-"""Stands for a uid that no file can know; no label has this value."""
+"""Replaces a uid, which no file can know. No label can have this value."""
 _REMOVE_SELECTOR: Final = "remove spec.selector, or set spec.manualSelector to true"
 
 
@@ -106,8 +106,8 @@ def check_labels_of_template(subject: Subject) -> Iterator[Problem]:
     unmet = _unmet_requirements(spec.selector, spec.template.metadata.labels)
     if unmet:
         more = f" and {counted(len(unmet) - 1, 'other requirement')}" if len(unmet) > 1 else ""
-        message = f"do not match spec.selector, which asks for {unmet[0]}{more}, so the API server refuses the object"
-        yield TEMPLATE_LABELS.problem(_AT, message, "give the pod template the labels that spec.selector asks for")
+        message = f"do not match spec.selector, which requires {unmet[0]}{more}, so the API server refuses the object"
+        yield TEMPLATE_LABELS.problem(_AT, message, "set the labels that spec.selector requires in the pod template")
 
 
 def _unmet_requirements(
@@ -159,7 +159,7 @@ def _has_open_labels(spec: SelectingSpec) -> bool:
 
 
 def _is_valid(requirement: SelectorRequirement) -> bool:
-    """Return whether the API server can read a requirement: it compares no labels where one is invalid."""
+    """Return whether a requirement is valid. With an invalid requirement, the API server compares no labels."""
     needs_values = _OPERATORS.get(requirement.operator)
     return needs_values is not None and needs_values == bool(requirement.values)
 
@@ -174,8 +174,8 @@ class SelectorMistake(NamedTuple):
 
 
 def check_selector_of_job(subject: Subject) -> Iterator[Problem]:
-    """Report what a Job, or the Jobs of a CronJob, set in place of the API server. A stored Job has what the API server
-    wrote.
+    """Report selectors and labels that a Job or a CronJob sets although only the API server may set them. A stored Job
+    is not checked, because it has the values of the API server.
     """
     if subject.mismatches:
         return

@@ -1,8 +1,8 @@
 """Checkpoints that are lost with a pod, and folders of one volume that several pods share by mistake.
 
 Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. The name of a path or a
-volume, or an option such as --checkpoint-dir, shows what is a checkpoint. A volume that another container also mounts
-is not reported, because that container may copy the checkpoints elsewhere. The kubelet expands variables only in
+volume, or an option such as --checkpoint-dir, shows where checkpoints are written. A volume that another container also
+mounts is not reported, because the other container may copy the checkpoints. The kubelet expands variables only in
 subPathExpr. If a variable of subPathExpr is not set, the container does not start.
 
 Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir and
@@ -28,7 +28,7 @@ from webhook.typed.pods import Container
 CHECKPOINT_LOST: Final = STORAGE.rule(
     "storage/checkpoint-lost",
     title="Checkpoints are deleted with the pod",
-    why="An emptyDir and the files of a container are deleted with the pod, so a restarted training begins anew.",
+    why="An emptyDir and the files of a container are deleted with the pod. A new pod trains from the beginning.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fails="disruption",
 )
@@ -36,7 +36,7 @@ SUB_PATH: Final = STORAGE.rule(
     "storage/sub-path",
     title="All pods write to the same subPath",
     why=(
-        "A subPath is the same for all pods of a template, so they overwrite each other's files. Only subPathExpr "
+        "A subPath is the same for all pods of a template, so the pods overwrite each other's files. Only subPathExpr "
         "expands variables."
     ),
     source="https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment",
@@ -49,7 +49,7 @@ _IN_ALL_NAMES: Final = "ckp"
 _VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _RANK: Final = re.compile(r"(?i)(?:^|[/_-])(?:rank|worker|node|replica|pod)[-_]?[0-9]+(?:$|/)")
 _OF_THE_POD: Final = frozenset(("POD_NAME", "POD_NAMESPACE", "POD_UID", "POD_IP", "NODE_NAME", "HOSTNAME"))
-"""Variables that only a container's own env sets, never a controller."""
+"""Variables that no controller sets, only `env` of the container."""
 _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", "downwardAPI", "projected"))
 
 
@@ -59,7 +59,7 @@ def is_for_checkpoints(mount: VolumeMountInObject) -> bool:
 
 
 def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
-    """Yield every warning about where a job writes its checkpoints."""
+    """Yield the advice about where a job writes its checkpoints."""
     work = subject.once(read_device_workload)
     if not work.device_pods or subject.group_kind not in BATCH:
         return
@@ -72,13 +72,13 @@ def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
 
 
 def _paths_and_names_of_mounts(known: MountsOfObject) -> str:
-    """Return the paths of all mounts and the names of all volumes in lower case, so that one search covers them."""
+    """Return the paths of all mounts and the names of all volumes as one text in lower case, for a single search."""
     targets = [mount.target for mount in known.all]
     return "\n".join([*targets, *(volume.name for volume in known.volumes)]).lower()
 
 
 def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMountInObject]]:
-    """Return the mounts of each volume, by the volume's path."""
+    """Return the mounts of each volume, by the path of the volume."""
     by_volume: dict[FieldPath, list[VolumeMountInObject]] = {}
     for mount in known.all:
         by_volume.setdefault(mount.volume.path, []).append(mount)
@@ -86,7 +86,7 @@ def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMo
 
 
 def _mounts_by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[VolumeMountInObject]]:
-    """Return the mounts of each container, by the path of the template and the path of the container in it."""
+    """Return the mounts of each container, by the path of the template and the container's path in the template."""
     by_container: dict[tuple[FieldPath, FieldPath], list[VolumeMountInObject]] = {}
     for mount in subject.once(read_mounts).all:
         by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
@@ -127,7 +127,7 @@ def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: 
 
 
 def _checkpoint_folder_of_option(container: Container) -> str:
-    """Return the folder of an option for checkpoints: the next word, or the option's value inside a script."""
+    """Return the folder that an option for checkpoints names, in the next word or inside a script."""
     for word, following in pairwise((*container.words, "")):
         if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:
             folder = option[1] or (following if option[0] == word else "")
@@ -136,18 +136,18 @@ def _checkpoint_folder_of_option(container: Container) -> str:
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
-    """Warn of mounts with a subPath that several pods share by mistake, or with variables that nothing expands or
-    sets.
+    """Warn of mounts with a subPath that several pods share by mistake, or with variables that are not expanded or not
+    set.
     """
     for mount in subject.once(read_mounts).all:
         yield from _check_sub_path(mount)
 
 
 def _check_sub_path(mount: VolumeMountInObject) -> Iterator[Problem]:
-    """Report variables that are not expanded or not set, and the folder of one rank for all pods."""
+    """Report variables that are not expanded or not set, and a folder of one rank that all pods use."""
     written, pods = mount.value.sub_path, mount.volume.podset.pods or 0
     if mount.volume.value.source in _OF_ONE_POD:
-        pass  # no other pod sees the folders of such a volume
+        pass  # no other pod sees the folders of this volume
     elif _VARIABLE.search(written):
         message = (
             "is not expanded because subPath does not support variables, so all pods use one folder with exactly this "
@@ -164,7 +164,7 @@ def _check_sub_path(mount: VolumeMountInObject) -> Iterator[Problem]:
 
 
 def _unset_variables(mount: VolumeMountInObject) -> list[str]:
-    """Return the names of variables about a pod in subPathExpr that the container does not set."""
+    """Return the variables of _OF_THE_POD in subPathExpr that the container does not set."""
     wanted = _OF_THE_POD.intersection(_VARIABLE.findall(mount.value.sub_path_expr))
     if mount.container.env_from or not wanted:
         return []

@@ -28,12 +28,12 @@ _CLAIMS: Final = _ADVICE[:3]
 
 
 def advise_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield the problems of claims, for kinds that get no other advice about storage."""
+    """Yield the advice about claims, for kinds that get no other advice about storage."""
     yield from check_advice_without_repetitions(_CLAIMS, volume_claims.CLAIM_EXISTS.id, subject)
 
 
 def advise_storage(subject: Subject) -> Iterator[Problem]:
-    """Yield the advice about volumes; the same advice on several templates is reported once."""
+    """Yield the advice about volumes. If several templates get the same advice, report it once."""
     yield from check_advice_without_repetitions(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
 
 

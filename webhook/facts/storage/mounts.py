@@ -1,4 +1,4 @@
-"""The volumes that containers of an object mount, and the claims of these volumes."""
+"""The volumes that the containers of an object mount, and the claims of these volumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Volume(NamedTuple):
         podset: the pod set.
         value: the volume.
         path: the path of the volume in the object.
-        created_claim: the claim that a controller creates for the volume; not set if no claim is created.
+        created_claim: the claim that a controller creates for the volume; empty if no claim is created.
     """
 
     podset: PodSet
@@ -55,8 +55,8 @@ class Volume(NamedTuple):
 
 
 class VolumeMountInObject(NamedTuple):
-    """One mount of a volume. `is_written`: the container has the mount; otherwise a volume of a Job of Volcano adds
-    it.
+    """One mount of a volume. `is_written`: the container lists the mount; otherwise Volcano adds the mount, for a
+    volume of a Volcano Job.
     """
 
     volume: Volume
@@ -76,7 +76,7 @@ class VolumeMountInObject(NamedTuple):
 
     @property
     def is_read_only(self) -> bool:
-        """Return whether the container asks to mount the volume read-only."""
+        """Return whether the mount is read-only."""
         return self.value.read_only
 
 
@@ -120,8 +120,8 @@ def read_mounts(subject: Subject) -> MountsOfObject:
 
 
 def _volumes_of_volcano_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
-    """Yield the volumes of a Job of Volcano with their mount paths. createJobPod adds the first volume of each claim to
-    every pod.
+    """Yield the volumes of a Volcano Job with their mount paths. If several volumes name a claim, Volcano adds only the
+    first (createJobPod).
     """
     if subject.group_kind not in types.SPECS:
         return
@@ -144,7 +144,7 @@ def _volcano_job_spec_of_object(subject: Subject) -> JobSpec:
 
 
 def _implied_mounts(volume: Volume, path: str, template: PodTemplate) -> Iterator[VolumeMountInObject]:
-    """Yield a mount in each container except init containers."""
+    """Yield the mounts that Volcano adds to all containers except init containers."""
     for container in template.spec.containers:
         mount = VolumeMount.of({"mountPath": path}, container.at, container.reading)
         yield VolumeMountInObject(volume, container, mount, is_written=False)

@@ -26,7 +26,7 @@ from webhook.yamltext.placeholders import is_placeholder
 SHARED_MEMORY: Final = STORAGE.rule(
     "storage/shared-memory",
     title="A container with several GPUs has only 64 MiB of shared memory",
-    why="NCCL and the data loaders of PyTorch use /dev/shm, and fail with bus errors when its 64 MiB are full.",
+    why="NCCL and the data loaders of PyTorch use /dev/shm, and fail with bus errors when the 64 MiB are full.",
     source="https://github.com/NVIDIA/nccl/issues/525",
     fails="start",
 )
@@ -34,8 +34,8 @@ SHARED_MEMORY_LIMIT: Final = STORAGE.rule(
     "storage/shared-memory-limit",
     title="The shared memory volume is larger than the container's memory limit",
     why=(
-        "Files in an emptyDir with medium Memory count as memory of the container that writes them, which is killed "
-        "at its limit before the volume is full."
+        "Files in an emptyDir with medium Memory count as memory of the container that writes them. The container is "
+        "killed at its memory limit before the volume is full."
     ),
     source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fails="start",
@@ -45,9 +45,9 @@ _PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 MORE_SHARED_MEMORY: Final = "mount an emptyDir with medium Memory and a sizeLimit of several GiB at /dev/shm"
 _DEFAULT: Final = 64 * 2**20
 _TORCH: Final = re.compile(r"torch|vllm|sglang|megatron|nemo(?!tron)|deepspeed")
-"""Parts of the names of images whose programs use NCCL in several processes."""
+"""Parts of the names of images with programs that use NCCL in several processes."""
 _SERVES: Final = re.compile(r"vllm|sglang")
-"""Parts of the names of images of servers, which often need at most 64 MiB: facts/model_servers/server_checks.py."""
+"""Parts of the names of images of model servers. model_servers/server_checks.py has the advice for these."""
 
 
 def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
@@ -112,7 +112,7 @@ def _check_memory_limit(pods: DevicePods, container: Container, volume: EmptyDir
 
 
 def _shared_memory_problem(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
-    """Return the problem of a container with several GPUs and the default shared memory, or a limit that is too low."""
+    """Return the problem of a container with several GPUs and only the default shared memory, or a low sizeLimit."""
     if limit is None:
         message = f"has {gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
         return SHARED_MEMORY.problem(path, message, MORE_SHARED_MEMORY)
@@ -127,6 +127,6 @@ def _is_small_for_gpus(limit: Amount | None, gpus: int) -> bool:
 
 
 def _amount_in_bytes(written: Amount | None) -> int | None:
-    """Return the amount in bytes, rounded up; None if it is not set, or a placeholder."""
+    """Return the amount in bytes, rounded up; None for an amount that is not set, or a placeholder."""
     amount = None if written is None or is_placeholder(str(written)) else quantity.read_quantity_or_none(written)
     return None if amount is None else amount.value()

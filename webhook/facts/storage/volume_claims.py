@@ -1,14 +1,13 @@
 """PersistentVolumeClaims of an object: whether the claims exist, and whether all pods can mount and write them.
 
-ReadWriteOnce and ReadWriteOncePod limit how many nodes and pods may mount a claim. A volume on the disk of one node
-exists only on that node. A ReadOnlyMany claim cannot be written. A claim that waits for a volume needs its
-StorageClass. A claim or a class counts as absent only in the view of a whole cluster. In any other view, it is not
-known whether a missing claim or class exists.
+A ReadWriteOnce claim can be mounted on one node, and a ReadWriteOncePod claim in one pod. A volume on the disk of a
+node exists only on that node. Pods cannot write to a ReadOnlyMany claim. A claim that waits for a volume needs its
+StorageClass. A claim or a class counts as absent only in the view of a whole cluster.
 
-The update of a Deployment of one pod may wait for the volume of the old pod. A rolling update creates the new pod
-before it removes the old pod, unless maxUnavailable, rounded down, is at least 1. A claim for one node forces the new
-pod onto the node of the old pod, where the old pod uses the devices. A volume that is read-only in the pod may be
-attached to several nodes.
+The update of a Deployment with one pod may wait for the volume of the old pod. A rolling update creates the new pod
+before it removes the old pod, unless maxUnavailable, rounded down, is at least 1. With a ReadWriteOnce claim, the new
+pod must start on the node of the old pod, where the old pod uses the devices. A volume that is read-only in the pod may
+be attached to several nodes.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes,
 https://kubernetes.io/docs/concepts/storage/storage-classes/ and
@@ -100,7 +99,7 @@ READ_ONLY_CLAIM: Final = STORAGE.rule(
 READ_WRITE_ONCE_POD: Final = STORAGE.rule(
     "storage/read-write-once-pod",
     title="Several pods mount a ReadWriteOncePod claim",
-    why="The scheduler keeps all pods except the first Pending.",
+    why="The claim allows one pod. All pods except the first stay Pending.",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go",
     function="satisfyReadWriteOncePod",
 )
@@ -138,7 +137,7 @@ _IS_ONCE: Final = " is ReadWriteOnce"
 _MOST_CLAIMS: Final = 5
 """The most additional claims that a message names."""
 _CEPHFS: Final = "cephfs.csi.ceph.com"
-"""The end of the names of CephFS provisioners, which begin with the namespace of the operator."""
+"""The end of the names of CephFS provisioners. The names begin with the namespace of the operator."""
 PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
 CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
@@ -150,7 +149,7 @@ _ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
-    """Check every claim that the pods of an object mount, once."""
+    """Check each claim that the pods of an object mount."""
     view = subject.cluster_view()
     alike: dict[str, list[tuple[str, Problem]]] = {}
     for name, mounting in subject.once(read_mounts).mounts_of_claims().items() if subject.namespace else ():
@@ -195,7 +194,7 @@ def _missing_claim_problem(name: str, path: FieldPath, subject: Subject) -> Prob
 def _check_class_of_pending_claim(
     claim: PersistentVolumeClaim, name: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
 ) -> Iterator[Problem]:
-    """Report a claim that waits for an absent class; a bound claim no longer needs a StorageClass."""
+    """Report a claim that waits for an absent StorageClass. A bound claim needs no StorageClass."""
     wanted = claim.spec.storage_class_name
     if claim.status.phase == "Pending" and is_storage_class_absent(wanted, view):
         who = f"PersistentVolumeClaim `{name}`"
@@ -203,7 +202,7 @@ def _check_class_of_pending_claim(
 
 
 def check_classes_of_ephemeral_volumes(subject: Subject) -> Iterator[Problem]:
-    """Check the StorageClasses of claims that are made for each pod."""
+    """Check the StorageClasses of claims that are created for each pod."""
     view = subject.cluster_view()
     for volume in subject.once(read_mounts).volumes:
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
@@ -212,7 +211,7 @@ def check_classes_of_ephemeral_volumes(subject: Subject) -> Iterator[Problem]:
 
 
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
-    """Check the claims that a controller creates for all pods of an object together."""
+    """Check the claims that a controller creates and all pods of an object share."""
     view = subject.cluster_view()
     for path, mounting in subject.once(read_mounts).mounts_of_created_claims().items():
         claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
@@ -232,14 +231,14 @@ def node_local_problem(path: FieldPath, claim: str = "", pods: int = 0, folder: 
 
 
 def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
-    """Return the class of a claim, if its volumes are on the disks of nodes."""
+    """Return the class of a claim, if volumes of this class are on the disks of nodes; otherwise ""."""
     name = claim.storage_class_name
     return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _provisioners("node") else ""
 
 
 def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
-    """Return whether several nodes can mount a ReadWriteOnce claim, because its class makes network file systems. If
-    the class is not known, its name decides: `nfs-client`, for example.
+    """Return whether several nodes can mount a ReadWriteOnce claim, because its class creates network file systems. If
+    the class is not known, its name decides, for example `nfs-client`.
     """
     name = claim.storage_class_name
     provisioner = view.find(StorageClass, name, namespaced=False).provisioner if name else ""
@@ -250,7 +249,7 @@ def is_network_file_system(claim: VolumeClaimSpec, view: ClusterView) -> bool:
 
 @cache
 def _provisioners(group: str) -> frozenset[str]:
-    """Return a group of provisioners, which are read on first use."""
+    """Return a group of provisioners. They are read on first use."""
     (document,) = yamlfile.read(PROVISIONERS_FILE)
     return frozenset(document.value[group])
 
@@ -290,11 +289,11 @@ def validate_access_modes(
 def missing_storage_class_problem(
     who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
 ) -> Problem:
-    """Return the problem of a StorageClass that does not exist. The class of a claim that is already created cannot
-    change.
+    """Return the problem of a StorageClass that does not exist. The fix for an existing claim is a new claim, because
+    its class cannot change.
     """
     near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
-    message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
+    message = f"{who} requests StorageClass `{wanted}`, which does not exist, so no volume is created"
     fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
     if is_created:
         fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
@@ -333,7 +332,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
 
 
 def _mode_for_one_pod(claim: VolumeClaimSpec, view: ClusterView) -> str:
-    """Return the mode of a claim that only one pod or the pods of one node can mount; "" for other claims."""
+    """Return the access mode of a claim that only one pod, or only pods of one node, can mount; "" for other claims."""
     modes = {*claim.access_modes}
     if modes not in _ALONE or (modes == {"ReadWriteOnce"} and is_network_file_system(claim, view)):
         return ""
@@ -365,8 +364,8 @@ def _starts_new_pod_first(settings: RollingUpdate) -> bool:
 
 
 def _rolling_limit_for_one_pod(written: JSON, default: int = 0) -> int | None:
-    """Return the number of pods that a setting of a Deployment with one pod means. Percentages of maxUnavailable are
-    rounded down, and percentages of maxSurge (`default` 1) are rounded up.
+    """Return the number of pods that maxUnavailable (`default` 0, rounded down) or maxSurge (`default` 1, rounded up)
+    means for a Deployment with one pod.
     """
     if written is None:
         return default
