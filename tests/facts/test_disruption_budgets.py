@@ -43,7 +43,7 @@ def told(*budgets: JSON, cluster: FilesCluster | None = None, deadline: Deadline
     return [each.message or str(each.missing[0]) for each in found if each.code == "device-failures/disruption-budget"]
 
 
-UNSELECTED = ["no PodDisruptionBudget selects the 2 pods, so node drains may stop all of them at once"]
+UNSELECTED = ["no PodDisruptionBudget selects the 2 pods, so node drains may stop all pods at once"]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_the_claim_of_the_group_and_other_claims_are_allowed(claim: object) -> N
 )
 def test_a_claim_with_another_name_or_source_is_a_different_claim(claim: object, differs: str) -> None:
     assert problems(claim) == [
-        f"spec.resourceClaims[0]: {differs}, so the pod gets its own devices, not those of the group"
+        f"spec.resourceClaims[0]: {differs}, so the pod gets its own devices, not the devices of the group"
     ]
 
 

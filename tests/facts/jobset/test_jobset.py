@@ -77,7 +77,7 @@ RULES = "failurePolicy.rules"
             {"replicatedJobs": [job(replicas=2**16, spec={"parallelism": 2**15})]},
             "most-pods",
             "replicatedJobs[0].replicas",
-            "`65536` makes more than 2147483647 pods together with the parallelism of 32768",
+            "`65536` creates more than 2147483647 pods together with the parallelism of 32768",
         ),
         (
             {"replicatedJobs": [job(dependsOn=[{"name": "b"}]), job("b")]},
