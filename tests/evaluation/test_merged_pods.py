@@ -135,7 +135,7 @@ def test_an_update_has_the_previous_pods() -> None:
 @pytest.mark.parametrize("row", [row for row in TABLE.rows if has_pods_in_parts(row)], ids=lambda row: row.kind)
 def test_pods_that_are_made_of_parts_are_not_evaluated(row: Any) -> None:
     obj = {"apiVersion": f"{row.group}/{row.versions[0]}", "kind": row.kind, "metadata": {"name": "x"}, "spec": {}}
-    told = "makes pods of parts" if row.makes else "has parts of pods"
+    told = "builds pods from parts" if row.makes else "has parts of pods"
     text = f"not evaluated: {row.kind} {told}, which are not read"
     assert said({**obj, "metadata": {"name": "x", "namespace": "team"}}, AT_MOST_4) == [("unknown", text)]
 

@@ -25,7 +25,7 @@ WORDS = {
     ),
     "lowercase RFC 1123 subdomain": "cannot be the name of a ResourceClaim",
     "Required value": "is not set",
-    "Duplicate value": ("is also the name of the claim", "in this container already lists"),
+    "Duplicate value": ("is also the name of the claim", "of this container already lists"),
     "must specify one of": "must set resourceClaimName or resourceClaimTemplateName",
     "at most one of": "must not set both resourceClaimName",
     "must be one of the names in pod.spec.resourceClaims": "is not declared in spec.resourceClaims",

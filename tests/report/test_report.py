@@ -196,11 +196,11 @@ def test_the_text_report_names_a_missing_object_once():
 
 
 def test_no_fix_is_proposed_if_the_pods_of_an_object_are_not_known():
-    unknown = MissingObject(kind="Workflow", name="", why="makes pods of parts", is_absent=False)
+    unknown = MissingObject(kind="Workflow", name="", why="builds pods from parts", is_absent=False)
     lines = written("text", skipped("a", unknown), entries=1, files=1).splitlines()
     assert lines[:3] == [
         "Not evaluated:",
-        "  ○ Workflow makes pods of parts (1 object: Pod team/p at pod.yaml:1:1)",
+        "  ○ Workflow builds pods from parts (1 object: Pod team/p at pod.yaml:1:1)",
         "",
     ]
 

@@ -423,7 +423,7 @@ def test_a_missing_device_is_unknown_if_nodes_may_be_added(tmp_path, capsys):
     (tmp_path / "job.yaml").write_text(pool + NODE.replace("GPUS", '"4"'))
     code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
     assert (code, told["answer"]) == (3, "unknown")
-    what = "no current node has 4 nvidia.com/gpu, and NodePool gpu may add one that does"
+    what = "no current node has 4 nvidia.com/gpu, and NodePool gpu may add a matching node"
     assert {"what": what, "aspects": ["nodes"], "rules": ["node-devices/largest-node"]} in told["unknown"]
 
 

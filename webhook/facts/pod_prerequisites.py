@@ -64,7 +64,7 @@ _WITH_OWN_ACCOUNTS: Final = frozenset(
         ("orchestration.aibrix.ai", "RayClusterFleet"),
     )
 )
-"""Kinds whose controllers create ServiceAccounts, or use the ServiceAccount that Kubeflow creates in the namespace."""
+"""Kinds with controllers that create ServiceAccounts, or use the ServiceAccount that Kubeflow creates."""
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 

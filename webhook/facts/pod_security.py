@@ -239,5 +239,5 @@ def _names_a_host(action: Probe | LifecycleHandler) -> bool:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first names for a message, and the number of the others."""
+    """Return the first names for a message, and the number of the other names."""
     return some_of([*map(shown, names[:_MOST_NAMES]), *names[_MOST_NAMES:]], _MOST_NAMES)

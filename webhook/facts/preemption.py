@@ -1,4 +1,4 @@
-"""Workloads with devices whose pods are preempted: by a cloud on spot nodes, or by other pods.
+"""Preemption of pods with devices: by a cloud on spot nodes, or by other pods.
 
 Pods on spot nodes need a toleration for the taint of these nodes, and lose their files when the cloud takes back the
 node. spot.yaml has the taints and labels of spot nodes. A job survives a preemption only with another attempt, fewer
@@ -53,7 +53,7 @@ PREEMPTION: Final = RuleGroup(
     level="warn",
     fails="disruption",
 )
-"""Workloads with devices whose pods are preempted, by a cloud or by other pods."""
+"""Preemption of pods with devices, by a cloud or by other pods."""
 SPOT_TOLERATION: Final = PREEMPTION.rule(
     "preemption/spot-toleration",
     title="The pod selects spot nodes but does not tolerate their taint",

@@ -33,7 +33,7 @@ _NAME: Final = re.compile(
 _NESTED: Final = re.compile(r"[(){}'\"`\\]")
 _PAIRS: Final = {"(": ")", "{": "}"}
 _LOOKS: Final = 32
-"""The most occurrences of a single character that are tried. After so many, a search for the whole text is as fast."""
+"""The most occurrences of a single character that are tried before the whole text is searched."""
 _DEEPEST: Final = 40
 """The deepest nesting of quotes and parentheses that is read; people stop at three."""
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
@@ -256,7 +256,7 @@ class _ShellTokenizer:
         return WordPart("$", quoted=quoted)
 
     def _read_until_closed(self, start: int) -> str:
-        """Read the text from a parenthesis or brace to the matching closing one."""
+        """Read the text from an opening parenthesis or brace to its closing counterpart."""
         self.at, self.depth = start + 1, self.depth + 1
         if self.depth > _DEEPEST:
             raise ValueError("too deep")
@@ -467,7 +467,7 @@ class ScriptVariables:
                 self.own.add(name)
 
     def _assigned_value(self, word: ShellWord) -> tuple[str, str] | None:
-        """Return the name and the value of an assignment, or `?` if only a shell knows the value; None without one."""
+        """Return the name and the value of an assignment, `?` if only a shell knows the value; None for other words."""
         match = _ASSIGNMENT.match(word.written)
         if match is None:
             return None

@@ -22,7 +22,7 @@ SERVED_VERSION: Final = DEVICE_CLASSES.rule(
     title="The class uses an API version that the cluster does not serve",
     why="The API server refuses an object in a version that it does not serve.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
-    refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
+    refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of this version",
 )
 SELECTOR: Final = DEVICE_CLASSES.rule(
     "device-classes/selector",

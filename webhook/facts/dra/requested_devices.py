@@ -27,7 +27,7 @@ _EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
 class ClaimContents(Struct, frozen=True, kw_only=True):
-    """The requests of a claim, and the facts that follow from them.
+    """The requests of a claim, and what follows from the requests.
 
     Args:
         requests: the requests of the claim.
@@ -81,7 +81,7 @@ class _CachedContents(Struct):
     contents: ClaimContents = NO_CONTENTS
 
     def is_valid_for(self, classes: DeviceClasses) -> bool:
-        """Return whether the classes are unchanged, and all of them exist."""
+        """Return whether all classes exist and are unchanged."""
         if self.contents is NO_CONTENTS:
             return False
         named = self.contents.classes.keys() - {""}

@@ -44,7 +44,7 @@ SERVED_VERSION: Final = RESOURCE_CLAIMS.rule(
     title="The claim uses an API version that the cluster does not serve",
     why="The API server refuses an object in a version that it does not serve.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
-    refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
+    refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of this version",
 )
 IMMUTABLE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/immutable",
@@ -349,9 +349,9 @@ def validate_requests(asked: Iterable[DeviceRequestOfClaim], version: str) -> It
 def _request_kind_problem(request: DeviceRequestOfClaim, *, is_flat: bool) -> Problem:
     exactly = "`deviceClassName`" if is_flat else "`exactly`"
     if request.kind == "both":
-        message, fix = f"has both {exactly} and `firstAvailable`, but only one is allowed", "keep one of them"
+        message, fix = f"has both {exactly} and `firstAvailable`, but only one is allowed", "remove one of these"
     else:
-        message, fix = f"has neither {exactly} nor `firstAvailable`", "set one of them"
+        message, fix = f"has neither {exactly} nor `firstAvailable`", "set one of these"
         if request.device_class:
             where = "next to the name of the request" if is_flat else "under exactly"
             fix = f"in this API version, move deviceClassName and the other fields {where}"

@@ -21,7 +21,7 @@ from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("devices.yaml")
 COUNTED = frozenset(("device", "shared", "slice"))
-"""Kinds whose amount is a number of devices."""
+"""Kinds of rows with amounts that count devices."""
 
 
 class DeviceCatalogueRow(Struct, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ _LONGEST: Final = 1024
 
 
 class VisibleGpus(NamedTuple):
-    """How many GPUs of a container a variable makes visible, and why listed GPUs stay hidden; "" if none does."""
+    """How many GPUs of a container a variable makes visible, and why a listed GPU stays hidden, or ""."""
 
     number: int
     fault: str

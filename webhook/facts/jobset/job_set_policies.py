@@ -48,7 +48,7 @@ COORDINATOR_INDEX: Final = JOB_SET.rule(
 FAILURE_RULE_NAME: Final = JOB_SET.rule(
     "job-set/failure-rule-name",
     title="The name of the failure policy rule has invalid characters",
-    why="JobSet writes the name into its status, where only these characters are allowed.",
+    why="JobSet writes the name into its status, which allows only letters, digits, underscores, commas and colons.",
     function="validateFailurePolicy",
 )
 FAILURE_RULE_TWICE: Final = JOB_SET.rule(

@@ -208,7 +208,7 @@ def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) ->
     if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
         return ""
     there = f"the hosts in the command have only {counted(slots, 'slot')}"
-    return f"mpirun starts {counted(ranks, 'rank')}, but {there}, so mpirun fails"
+    return f"mpirun should start {counted(ranks, 'rank')}, but {there}, so mpirun fails"
 
 
 def check_ranks_against_task_hosts(
@@ -246,6 +246,6 @@ def _check_ranks_and_slots(
     if message := sentence_about_lacking_slots(launch, deadline):
         yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS, words=_RANKS)
     if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:
-        asks = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}"
+        asks = f"{launch.by} should start {counted(launch.ranks or 0, 'rank')}"
         message = f"{asks}, but {of_list.there}, so {launch.by} fails"
         yield RANKS_AND_SLOTS.problem(path, message, of_list.fix, words=_RANKS)

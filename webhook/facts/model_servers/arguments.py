@@ -95,8 +95,8 @@ class FlagTable:
         return self.mistakes.get(name, "") or self._abbreviated_flag(name)
 
     def _abbreviated_flag(self, name: str) -> str:
-        """Return the flag that a name abbreviates if the parser accepts no abbreviations; "" if the name is
-        ambiguous.
+        """For a parser that accepts no abbreviations, return the flag that a name abbreviates; "" if the name
+        abbreviates no flag, or flags with several meanings.
         """
         if self.beginnings or len(name) < _SHORTEST_BEGINNING or not name.startswith("--"):
             return ""
@@ -243,7 +243,7 @@ class _ArgumentReader:
         )
 
     def read(self, words: Sequence[str], at: int) -> int:
-        """Read the word at an index, and the next word if it is the value of a flag. Return the index of the rest."""
+        """Read the word at an index, and the next word if it is the value of a flag. Return the next index."""
         word = words[at]
         if self._has_ended or not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
             self._read_positional(word)

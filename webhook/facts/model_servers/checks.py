@@ -26,7 +26,7 @@ KINDS: Final = PLACED | frozenset(
 )
 """Kinds with whole pods that may serve models."""
 _WHOLE_ENVIRONMENT: Final = SERVING | {("", "Pod"), ("apps", "DaemonSet"), ("apps", "ReplicaSet"), LEADER_WORKER_SET}
-"""Kinds whose controllers add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
+"""Kinds with controllers that add no variables, and LeaderWorkerSet, which adds only variables that begin with LWS_."""
 _RAY_START: Final = "ray start"
 """KubeRay does not change a command with this text: ray-operator/controllers/ray/common/pod.go BuildPod."""
 _RUNTIME_LOOKUPS: Final = tuple(

@@ -137,7 +137,7 @@ def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
     if processes.here > gpus:
         yield _problem_of_lacking_gpus(at, processes.here, gpus)
     elif processes.here < gpus and processes.nodes == 1:
-        message = f"{at.server} uses {processes.here} of {counted(gpus, 'GPU')}, so the others stay idle"
+        message = f"{at.server} uses {processes.here} of {counted(gpus, 'GPU')}, so the other GPUs stay idle"
         fix = f"{processes.lower.format(gpus)}, or request {counted(processes.here, 'GPU')}"
         fix = fix if processes.lower else f"request {processes.here}"
         yield GPUS_UNUSED.problem(at.path, message, fix, words=at.flags)
@@ -178,7 +178,7 @@ def check_slices_and_absent_gpus(at: ServerAtPath) -> Iterator[Problem]:
     number = sum(count for _, count in at.gpus.slices)
     if number > 1:
         name = at.gpus.slices[0][0]
-        message = f"requests {number} of {name}, but a process sees one MIG slice, so the others stay idle"
+        message = f"requests {number} of {name}, but a process sees one MIG slice, so the other slices stay idle"
         yield SEVERAL_SLICES.problem(at.path, message, "request one larger MIG slice, or whole GPUs")
     if at.gpus.requested_zero and at.gpus.count is None and not at.gpus.by_claims and at.server != TRITON:
         name = at.gpus.requested_zero

@@ -283,7 +283,7 @@ def _requests(member: ServerContainer, name: str) -> bool:
 
 
 def check_vendor_of_image(member: ServerContainer) -> Iterator[Problem]:
-    """Report a published image whose libraries do not fit the GPUs that its container requests."""
+    """Report a published image with libraries for GPUs of another vendor than the container requests."""
     image, vendor = member.container.image.removeprefix("docker.io/"), member.gpus.vendor
     build = _vendor_of_image(image) if len(image) <= _LONGEST_IMAGE else ""
     if not member.gpus.count or vendor not in _LIBRARIES or build in ("", vendor):

@@ -180,7 +180,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
         else:
             has = counted(pods, "pod")
         message = f"{waits}, but {has} can join"
-        fix = f"set --nnodes {pods}, or make {nodes} pods"
+        fix = f"set --nnodes {pods}, or create {nodes} pods"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, fix, words=member.server.arguments.written("nodes"))
 
 
@@ -213,7 +213,7 @@ def _problem_of_leader(member: ServerContainer, who: str) -> Problem:
 def _problem_of_group(member: ServerContainer, group: PodsOfServer) -> Problem:
     total, sizes = member.processes.total, member.processes.sizes
     message = f"{member.server.name} waits for {total} GPUs ({sizes}), but the group has {group.gpus}: {group.written}"
-    fix = f"set sizes whose product is {group.gpus}, or make a larger group"
+    fix = f"set sizes whose product is {group.gpus}, or create a larger group"
     return problem_of_small_group(member.path, message, fix, member.size_flags)
 
 

@@ -1,6 +1,6 @@
 """Services and InferencePools that send requests to model servers, and the autoscalers of the servers.
 
-Rules about them are in listening.py and server_groups.py.
+listening.py and server_groups.py have the rules.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def plugin_configuration(offer: NodeOffer, view: ClusterView) -> PluginConfigura
 
 
 def all_config_maps(view: ClusterView) -> Items[ConfigMap]:
-    """Return the ConfigMaps of all namespaces in files; a live view does not hold them."""
+    """Return the ConfigMaps of all namespaces in files; a live view has no ConfigMaps."""
     return view.once(all_config_maps, lambda: view.copy_without_missing_objects().list_typed(ConfigMap))
 
 
@@ -128,7 +128,7 @@ def _check_plugin_config(node: Node, name: str, view: ClusterView) -> Iterator[P
     """Report a name that is not a key of the ConfigMap with configurations of the plugin, if only one exists."""
     known = [each for each in all_config_maps(view) if _has_plugin_configurations(each)]
     if len(known) == 1 and name not in known[0].data:
-        message = f"is not a key of ConfigMap `{known[0].name}`, whose keys are {either(known[0].data)}"
+        message = f"is not a key of ConfigMap `{known[0].name}`, which has {either(known[0].data)}"
         path = node.metadata.path("labels", CONFIG_LABEL)
         yield CONFIG.problem(path, message, "name one of these keys, or add the key", name)
 
@@ -147,6 +147,6 @@ def _check_mig_config(node: Node, name: str, view: ClusterView) -> Iterator[Prob
         texts = [each.data.get(_MIG_KEY, "") for each in all_config_maps(view) if each.name == own]
         parsed = parse_configuration(texts[0], view) if len(texts) == 1 and own not in _GENERATED else None
         if parsed is not None and parsed.mig_configs and name not in parsed.mig_configs:
-            message = f"is not a profile of ConfigMap `{own}`, whose profiles are {either(parsed.mig_configs)}"
+            message = f"is not a profile of ConfigMap `{own}`, which has {either(parsed.mig_configs)}"
             path = node.metadata.path("labels", _MIG_LABEL)
             yield MIG_CONFIG.problem(path, message, "name one of these profiles, or add the profile", name)

@@ -117,7 +117,7 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
     amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
     suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
     missing = MissingObject(
-        kind=f"no current node has {amounts}{suffix},", name="", why=f"and {source} may add one that does"
+        kind=f"no current node has {amounts}{suffix},", name="", why=f"and {source} may add a matching node"
     )
     return Problem(code=problem.code, path=problem.path, missing=(missing,))
 

@@ -151,7 +151,7 @@ def _check_mps(path: FieldPath, name: str, offers: Sequence[NodeOffer], view: Cl
             f" (v{release_as_text(release)}; only from v0.20 on the plugin honours failRequestsGreaterThanOne for mps)"
         )
     message = (
-        f"node {offers[0].name} shares its GPUs by MPS, whose device plugin refuses more than 1 share for a container"
+        f"node {offers[0].name} shares its GPUs by MPS, and its device plugin refuses more than 1 share for a container"
         f"{early}, so each pod fails on the node"
     )
     yield MPS.problem(path, message, f"request `{name}: 1`, or use nodes with GPUs that are not shared")

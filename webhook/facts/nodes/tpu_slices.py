@@ -25,7 +25,7 @@ DIMENSIONS: Final = TPU.rule(
 TOPOLOGY: Final = TPU.rule(
     "tpu/topology",
     title="A TPU topology does not exist for its accelerator",
-    why="GKE creates nodes only with the topologies that it lists, so the pods stay Pending.",
+    why="GKE creates nodes only with the topologies in its documentation, so the pods stay Pending.",
 )
 PODS: Final = TPU.rule(
     "tpu/pods-of-slice",
@@ -49,7 +49,7 @@ _TWO_DIMENSIONS: Final = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x
 """All topologies of v5e and v6e. 2x4 is one host with 8 chips, or two hosts with 4 chips each."""
 _SMALL: Final = (1, 2)
 _FLAT: Final = "2x2x1"
-"""The only three-dimensional topology with sizes that do not rise."""
+"""The only three-dimensional topology with sizes that are not in ascending order."""
 _GENERATIONS: Final[Mapping[str, int]] = {
     "tpu-v4-podslice": 3,
     "tpu-v5p-slice": 3,
@@ -103,8 +103,8 @@ def _check_slice(pods: DevicePods, pod_count: int) -> Iterator[Problem]:
 
 
 def _exists(topology: str, sizes: Sequence[int]) -> bool:
-    """Return whether GKE has a topology. Two-dimensional topologies are listed above; the sizes of three-dimensional
-    topologies rise.
+    """Return whether GKE has a topology. Two-dimensional topologies are listed above. The sizes of three-dimensional
+    topologies are in ascending order, except _FLAT.
     """
     if len(sizes) == 2:
         return topology in _TWO_DIMENSIONS

@@ -32,7 +32,8 @@ POD_TEMPLATE: Final = RuleGroup(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
-"""Rules of Kubernetes for fields of pods other than resources, for kinds that the API server does not check."""
+"""Rules of Kubernetes for pods, except those for resources. They apply to templates that the API server does not check.
+"""
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
     title="hostUsers is false, but the pod shares a namespace or block device of the node",
@@ -77,7 +78,7 @@ PORT: Final = POD_TEMPLATE.rule(
 )
 USER: Final = POD_TEMPLATE.rule(
     "pod-template/user",
-    title="The user or group number is negative",
+    title="The user or group id is not between 0 and 2147483647",
     why="The API server refuses the pods when the controller creates them.",
     function="validatePodSpecSecurityContext",
 )
@@ -114,11 +115,11 @@ def validate_host_users(pod: PodSpec) -> Iterator[Problem]:
     fix = "remove hostUsers, or this field"
     for field in _SHARED:
         if pod.json.get(field) is True:
-            message = "must not be true where hostUsers is false because the pod has its own user namespace"
+            message = "must not be true if hostUsers is false because the pod has its own user namespace"
             yield HOST_USERS.problem(pod.path(field), message, fix)
     for container in pod.all_containers():
         if container.json.get("volumeDevices"):
-            message = "must not be set where hostUsers is false because the pod has its own user namespace"
+            message = "must not be set if hostUsers is false because the pod has its own user namespace"
             yield HOST_USERS.problem(container.path("volumeDevices"), message, fix)
 
 
@@ -163,14 +164,14 @@ def _validate_name(named: Container | Volume, what: str, seen: set[str]) -> Sequ
 
 
 def _validate_image(container: Container) -> Iterator[Problem]:
-    """Yield an invalid image (validateContainerOnlyForPod). A controller may set a missing image."""
+    """Report an invalid image (validateContainerOnlyForPod), not a missing image, which a controller may set."""
     if container.image != container.image.strip():
         path = container.path("image")
         yield IMAGE.problem(path, "must not begin or end with a space", "remove the spaces", container.image)
 
 
 def validate_env(container: Container) -> Iterator[Problem]:
-    """Yield the problems that ValidateEnv would report, with relaxed names."""
+    """Yield the problems that ValidateEnv would report, with the relaxed rule for names."""
     names = container.env_names
     if not names or ("" not in names and _is_env_name("".join(names))):  # fast for hundreds of valid names
         return
@@ -217,7 +218,7 @@ def validate_container_ports(container: Container) -> Iterator[Problem]:
 
 
 def validate_user(context: SecurityContext | PodSecurityContext) -> Iterator[Problem]:
-    """Yield user and group ids of a security context that are out of range (IsValidUserID, IsValidGroupID)."""
+    """Report user and group ids of a security context that are out of range (IsValidUserID, IsValidGroupID)."""
     yield from _validate_user(context, "runAsUser", context.run_as_user)
     yield from _validate_user(context, "runAsGroup", context.run_as_group)
 

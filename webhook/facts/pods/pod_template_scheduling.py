@@ -103,7 +103,7 @@ def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[Fi
 
 
 def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
-    """Yield the problems of ValidateAnnotations, which accepts keys in any case."""
+    """Yield the problems of ValidateAnnotations, which accepts capital letters in the domains of keys."""
     for key in metadata.annotations:
         if qualified_name_errors(key.lower()) and not is_placeholder(key):
             fault = f"cannot be the key of an annotation because {qualified_name_fault(key)}"

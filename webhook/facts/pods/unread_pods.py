@@ -87,7 +87,7 @@ def unread_pods(obj: JSON, table: Table, deadline: Deadline) -> Iterator[Missing
     for each in deadline.charge_for_items([*own, *embedded_objects(obj, table, deadline)]):
         of = each.row
         if has_pods_in_parts(of):
-            reasons[of.kind] = f"{'makes pods of parts' if of.makes else 'has parts of pods'}, which are not read"
+            reasons[of.kind] = f"{'builds pods from parts' if of.makes else 'has parts of pods'}, which are not read"
         elif of.podSets and not is_built_in(of.gvk):
             for part in _unread_parts_of_row(each.object, of, table, deadline):
                 parts.setdefault(of.kind, []).append((*each.path, *part) if part else ())

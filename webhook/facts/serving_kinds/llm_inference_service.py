@@ -204,7 +204,7 @@ def _check_sizes(workload: LlmWorkload) -> Iterator[Problem]:
             yield LLM_GPUS.problem(sizes.path("tensor"), message, f"set limits to {needed}")
             return
         if gpus and sizes.tensor and needed < gpus and _ADDED_ARGUMENTS not in main.environment.names:
-            message = f"vLLM uses {needed} of {gpus} GPUs of container main{of_pod}, so the others stay idle"
+            message = f"vLLM uses {needed} of {gpus} GPUs of container main{of_pod}, so the other GPUs stay idle"
             yield LLM_GPUS_UNUSED.problem(main.at, message, f"set parallelism.tensor {gpus}, or request {needed}")
             return
 

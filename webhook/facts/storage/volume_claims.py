@@ -90,7 +90,7 @@ READ_ONLY_CLAIM: Final = STORAGE.rule(
     "storage/read-only-claim",
     title="A ReadOnlyMany claim is mounted without readOnly",
     why=(
-        "Some drivers do not mount such a volume unless the mount is read-only. Other drivers mount the volume "
+        "Some drivers do not mount a ReadOnlyMany volume unless the mount is read-only. Other drivers mount the volume "
         "read-only anyway."
     ),
     level="advice",
