@@ -55,6 +55,7 @@ _API_VERSION: Final = "apiVersion"
 _HABITS: Final = frozenset(
     (
         "manifest-shape/unknown-field",
+        "manifest-shape/volume-exists",
         "manifest/repeated-key",
         "device-failures/pod-failure-policy",
         "device-failures/ray-job-retries",

@@ -36,6 +36,7 @@ from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
 from webhook.typed.pods import Pod, PodSpec, PodTemplate
 from webhook.typed.view import ReadingContext
+from webhook.typed.volumes import VolumeMount
 from webhook.yamltext.placeholders import is_placeholder
 
 MANIFEST_SHAPE: Final = RuleGroup(
@@ -96,6 +97,7 @@ _TEMPLATE_OF: Final[dict[tuple[str, str], FieldPath]] = {
     ("", "ReplicationController"): ("spec", "template"),
 }
 """The places of pod templates that the API server checks. Controllers of other kinds may add volumes to templates."""
+_NO_VOLUME: Final = "is not the name of a volume of the pod"
 _KNOWN: Final = ("status", "sops")
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
 _SPEC: Final = ("spec",)
@@ -155,23 +157,31 @@ def _defined_type(subject: Subject) -> _DefinedType | None:
 
 
 def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Problem]:
-    """Yield the mounts of volumes that a pod does not have, one for each volume. A container without an image is a part
-    of a patch. `claims` are the names of claims that a controller adds as volumes.
+    """Yield a problem for each mount with a misspelt volume, and one for all other volumes that the pod does not have.
+
+    A container without an image is a part of a patch. `claims` are the names of claims that a controller adds as
+    volumes.
     """
     containers = [*pod.all_containers()]
-    reported: set[str] = set()
     names = {*claims, *(volume.name for volume in pod.volumes)}
     if not all(container.image for container in containers) or any(map(is_placeholder, names)):
         return
+    missing: dict[str, VolumeMount] = {}
     for container in containers:
         for mount in container.volume_mounts:
-            name = mount.name
-            if not name or name in names or name in reported or is_placeholder(name):
-                continue
-            reported.add(name)
-            pod.reading.deadline.spend(len(names))
-            fix = did_you_mean(nearest_name(name, names), "add the volume, or remove the mount")
-            yield VOLUME_EXISTS.problem(mount.path("name"), "is not the name of a volume of the pod", fix, name)
+            if mount.name and mount.name not in names and not is_placeholder(mount.name):
+                missing.setdefault(mount.name, mount)
+    others = []
+    for name, mount in Items([*missing.items()], pod.reading.deadline):
+        pod.reading.deadline.spend(len(names))
+        if near := nearest_name(name, names):
+            yield VOLUME_EXISTS.problem(mount.path("name"), _NO_VOLUME, did_you_mean(near, ""), name)
+        else:
+            others.append(name)
+    if others:
+        more = f" (likewise {_names(others[1:])})" if others[1:] else ""
+        path = missing[others[0]].path("name")
+        yield VOLUME_EXISTS.problem(path, f"{_NO_VOLUME}{more}", "add the volume, or remove the mount", others[0])
 
 
 def _join_values_of_maps(problems: Iterable[Problem]) -> Iterator[Problem]:
