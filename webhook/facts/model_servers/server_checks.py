@@ -188,7 +188,8 @@ def check_visible_devices(member: ServerContainer) -> Iterator[Problem]:
     """Report GPUs that the server hides from itself. Advise on GPUs of other pods that the server may see."""
     yield from _check_hidden_gpus(member)
     path, values = member.path, member.container.environment.by_name()
-    if member.gpus.vendor != "nvidia" and not member.gpus.by_claims:
+    is_nvidia, has_whole_node = member.gpus.vendor == "nvidia", (member.gpus.count or 0) >= _WHOLE_NODE
+    if not (is_nvidia or member.gpus.by_claims) or has_whole_node:
         return
     if (values.get(NVIDIA) or "").strip() not in _NO_GPUS:
         message = f"sets {NVIDIA} to `{values[NVIDIA]}`, so the container may see GPUs of other pods"

@@ -19,6 +19,12 @@ from webhook.facts.model_servers.processes import ServerProcesses
 from webhook.facts.model_servers.started_servers import StartedServer
 from webhook.text.wording import some_of
 
+_DATA_TYPES: Final = {
+    **dict.fromkeys(("fp16", "float16", "half"), "float16"),
+    **dict.fromkeys(("bf16", "bfloat16"), "bfloat16"),
+    **dict.fromkeys(("fp32", "float32"), "float32"),
+}
+"""Names of data types, which no release has as methods of quantization, with the values of --dtype."""
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
 _EXCLUDING: Final = (
     *("data-local", "data-external", "data-hybrid", "data-ports", "data-rank", "decode-context", "nodes", "backend"),
@@ -140,6 +146,10 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
             f"vLLM refuses --gpu-memory-utilization {memory} because the value must be above 0 and at most 1",
             "set a fraction such as 0.9",
         )
+    if (method := text("quantization") or "") in _DATA_TYPES:
+        flag = arguments.spelling("quantization", "--quantization")
+        message = f"vLLM refuses {flag} {method} because {method} is a data type, not a method of quantization"
+        yield message, f"remove {flag}, or set --dtype {_DATA_TYPES[method]}"
     if not arguments.has(*_EXCLUDING):
         return
     tensor, pipeline, context, data = (number(name) for name in _SIZES)
