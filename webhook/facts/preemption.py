@@ -96,8 +96,8 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
     "preemption/grace-period",
     title="The pod gets no time to shut down",
     why=(
-        "If a preStop hook is as long as the grace period, SIGKILL follows SIGTERM at once. With a grace period of 0, "
-        "the kubelet sends no SIGTERM."
+        "If a preStop hook is as long as the grace period, SIGTERM comes only 2 s before SIGKILL. With a grace period "
+        "of 0, the kubelet sends no SIGTERM."
     ),
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",
 )

@@ -162,7 +162,7 @@ def _check_strategy(
 
 
 def _adds_before_it_removes(settings: RollingUpdate, replicas: int) -> bool:
-    """Return whether an update must wait for a new pod before it removes an old one."""
+    """Return whether an update must wait for a new pod before it removes an old pod."""
     surge = amount_of_replicas(settings.max_surge, replicas, is_rounded_up=True)
     unavailable = amount_of_replicas(settings.max_unavailable, replicas, is_rounded_up=False)
     return replicas >= 1 and unavailable == 0 and bool(surge)
@@ -268,7 +268,9 @@ _CHECK_OF_KIND: Final[Mapping[tuple[str, str], Callable[[PodsAndNodes, Subject],
 
 
 def amount_of_replicas(written: JSON, replicas: int, *, is_rounded_up: bool) -> int | None:
-    """Return the number that a number or a percentage of `replicas` means. Null means 25 %. None for other values."""
+    """Return how many replicas a value means: a number, or a percentage of `replicas`. Null means 25 %. None for other
+    values.
+    """
     if isinstance(written, int):
         return written
     match = _PERCENT.fullmatch(_DEFAULT if written is None else written) if isinstance(written, str | None) else None
@@ -319,14 +321,14 @@ def _is_closed(spec: PodDisruptionBudgetSpec, replicas: int) -> bool:
 
 
 def check_autoscaler(subject: Subject) -> Iterator[Problem]:
-    """Report a HorizontalPodAutoscaler with a maximum for which all known nodes have too few devices."""
+    """Report a HorizontalPodAutoscaler with a maximum above the number of pods that the nodes have devices for."""
     spec = subject.typed(HorizontalPodAutoscaler).spec
     target = spec.scale_target_ref
     return _check_maximum(subject, target.kind, target.name, spec.max_replicas, spec.path("maxReplicas"))
 
 
 def check_scaled_object(subject: Subject) -> Iterator[Problem]:
-    """Report a ScaledObject of KEDA with a maximum for which all known nodes have too few devices."""
+    """Report a ScaledObject of KEDA with a maximum above the number of pods that the nodes have devices for."""
     spec = subject.typed(ScaledObject).spec
     target, at = spec.scale_target_ref, spec.path("maxReplicaCount")
     kind = target.kind or "Deployment"

@@ -118,7 +118,7 @@ _EVALUATES: Final = re.compile(r"(?<![\w-])(lm[_-]eval|lighteval|evalplus|bigcod
 _FEW_STEPS: Final = re.compile(r"(?i)(?<![a-z])max[_-](?:num[_-]|train[_-])?steps[= ][1-9][0-9]?(?![0-9])")
 """An argument that ends a training after less than a hundred steps, as in a trial of the program."""
 _SHORT_S: Final = 3600
-"""A job of at most so many seconds is short. An eviction costs at most this time."""
+"""A job that runs at most this number of seconds is short. An eviction costs at most this time."""
 _BACKOFF_LIMIT: Final = 6
 """The default without backoffLimitPerIndex: pkg/apis/batch/v1/defaults.go SetDefaults_Job."""
 

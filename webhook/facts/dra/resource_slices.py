@@ -133,7 +133,7 @@ class SelectedDevices(Struct, kw_only=True):
         name: the name of the request, alternative or class.
         of: for an alternative, the name of the request; otherwise "".
         device_class: the class that the request names.
-        expressions: the selectors of the request; those of the class are not among them.
+        expressions: the selectors of the request, without the selectors of the class.
         wanted: the number of requested devices; None if the number is not known.
         asked: the request; None for a class.
         of_class: the number of devices of the class; None if a class is not known, a selector is invalid, or the
@@ -406,7 +406,7 @@ def _check_different_models(selection: SelectedDevices) -> Iterator[Problem]:
 def _no_device_problem(selection: SelectedDevices, devices: int, view: ClusterView) -> Problem:
     of_class, wait = (
         view.name_with_file(DeviceClass.gvk, selection.device_class),
-        "or wait until such devices are added",
+        "or wait until matching devices are added",
     )
     fix = f"change the selectors so that they match devices of the cluster, {wait}"
     if not selection.device_class:

@@ -52,14 +52,14 @@ DEVICE_CLAIMS_ADVICE: Final = RuleGroup(
 """Claims that Kubernetes accepts, although a container gets no device or a device stays idle."""
 RESOURCE_CLAIMS: Final = RuleGroup(
     "resource-claims",
-    refused_by="the API server, where it serves the version",
+    refused_by="the API server, if it serves the version",
     source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
     fails="create",
 )
 """ResourceClaims, ResourceClaimTemplates, and the claims of PodGroups and Workloads."""
 DEVICE_CLASSES: Final = RuleGroup(
     "device-classes",
-    refused_by="the API server, where it serves the version",
+    refused_by="the API server, if it serves the version",
     source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
     fails="create",
     refused_on_updates="pkg/apis/resource/validation/validation.go ValidateDeviceClassUpdate",

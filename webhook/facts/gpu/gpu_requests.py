@@ -148,7 +148,7 @@ be a browser.
 """
 _HOST_NAME: Final = "kubernetes.io/hostname"
 _OF_GKE: Final = "cloud.google.com/"
-"""The beginning of labels of GKE's nodes, where only the device plugin gives a container GPUs and their driver."""
+"""The beginning of GKE's labels of nodes. On GKE, a container gets GPUs and the driver only from the device plugin."""
 _NEED_NONE: Final = frozenset(
     (
         *(("TFJob", role) for role in ("ps", "evaluator", "chief", "master")),

@@ -15,7 +15,7 @@ from webhook.text.wording import counted
 
 PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-above-gpus",
-    title="tensor-parallel-size is above the GPUs of the pod",
+    title="tensor-parallel-size is above the number of GPUs of the pod",
     why=(
         "A model server starts one process for each rank, and each process needs a GPU. With fewer GPUs the server "
         "exits at start, and the container restarts for ever."
@@ -38,7 +38,7 @@ DATA_PARALLEL_SIZE_ABOVE_GPUS: Final = MODEL_SERVER.rule(
 )
 PARALLEL_SIZE_MAY_EXCEED_GPUS: Final = MODEL_SERVER.rule(
     "model-server/parallel-size-may-exceed-gpus",
-    title="The parallel sizes of a server are above the GPUs of the pod",
+    title="The parallel sizes of a server need more GPUs than the pod has",
     why=(
         "The server starts a process for each rank. Depending on engine, release and image, the server runs several "
         "processes on one GPU, waits, or exits."

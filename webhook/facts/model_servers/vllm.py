@@ -199,7 +199,7 @@ def flags_removed_from_vllm(server: StartedServer, release: _Release | None) -> 
 
 
 def _refusals_of_context(sizes: Sequence[int | None], release: _Release | None) -> Iterator[tuple[str, str]]:
-    """Yield context parallel sizes that vLLM refuses beside the other sizes: tensor, data, prefill and decode."""
+    """Yield context parallel sizes that vLLM refuses. `sizes`: tensor, data, prefill context and decode context."""
     tensor, data, prefill, decode = sizes
     if tensor is None or prefill is None or decode is None:
         return

@@ -177,7 +177,7 @@ def _check_application(application: Mapping[str, Any], who: str, subject: Subjec
         yield _refusal(message, "write import_path as module:attribute")
     for field in ("host", "port"):
         if field in application:
-            message = f"{who} sets {field}, which Ray refuses in an application of several"
+            message = f"{who} sets {field}, which Ray refuses in a list of applications"
             yield _refusal(message, f"move {field} to http_options")
     environment = application.get("runtime_env")
     folder = environment.get("working_dir") if isinstance(environment, dict) else None
@@ -241,5 +241,7 @@ def _release_of_ray(subject: Subject) -> Release | None:
 
 
 def _is_unknown(name: object, what: str) -> bool:
-    """Return whether Ray does not know a field. Fields such as `x-defaults` are not meant: they have YAML anchors."""
+    """Return whether Ray does not know a field. A field such as `x-defaults`, which only has an anchor, counts as
+    known.
+    """
     return isinstance(name, str) and name not in _FIELDS[what] and not name.startswith(("x-", "_", "."))
