@@ -73,7 +73,7 @@ class InputError(ClaimgateError):
 
 
 class UnknownRule(InputError):
-    """A param names rules that do not exist, so that its meaning is not known."""
+    """A param names rules that do not exist, so that the meaning of the param is not known."""
 
 
 class ConfigurationError(ClaimgateError):
@@ -270,7 +270,7 @@ class PatchError(ClaimgateError):
 
 
 class ProgramError(ClaimgateError):
-    """An external program is absent, was refused with such arguments, or exceeded a bound."""
+    """An external program is absent, must not be started with the given arguments, failed, or exceeded a bound."""
 
 
 class ReviewPaused(Exception):

@@ -147,9 +147,9 @@ _MOST_USED = (
     "--inject",
     "--policies",
 )
-"""The flags that come first in the help of a verb: the first five of these that it has."""
+"""The flags that come first in the help of a verb. Help shows at most five of them first."""
 _FEW_OPTIONS = 8
-"""A verb with so many options shows them without groups."""
+"""A verb with at most this number of options shows the options without groups."""
 
 EXAMPLES = {
     "serve": ("claimgate serve --tls-cert tls.crt --tls-key tls.key --live",),
@@ -274,7 +274,7 @@ class _VerbCommand(TyperCommand):
     """A verb with examples at the beginning of its help, and then its options in groups, the most used ones first."""
 
     path = ""
-    """The words of the command line that call it, without the name of the program."""
+    """The words of the command line that call this verb, without the name of the program."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Examples"):
@@ -389,7 +389,7 @@ def run_verb(arguments: Sequence[str]) -> int:
 
     Raises:
         ConfigurationError: the command line cannot be parsed.
-        KeyboardInterrupt: a person broke it off.
+        KeyboardInterrupt: the user interrupted the verb.
     """
     if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
         raise ConfigurationError(_text_about_unknown_verb(terminal.one_line(arguments[0])))
@@ -404,7 +404,7 @@ def run_verb(arguments: Sequence[str]) -> int:
 
 def _text_about_unknown_verb(verb: str) -> str:
     meant = _VERBS_OF_OTHERS.get(verb) or nearest_name(verb, VERBS)
-    advice = f"did you mean `claimgate {meant}`?" if meant else "`claimgate --help` lists them"
+    advice = f"did you mean `claimgate {meant}`?" if meant else "`claimgate --help` lists all commands"
     return f"there is no command `{verb}`; {advice}"
 
 

@@ -36,7 +36,9 @@ def test_version_is_that_of_the_distribution(capsys):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        pytest.param(["nope"], "error: there is no command `nope`; `claimgate --help` lists them", id="unknown verb"),
+        pytest.param(
+            ["nope"], "error: there is no command `nope`; `claimgate --help` lists all commands", id="unknown verb"
+        ),
         pytest.param(
             ["audti"], "error: there is no command `audti`; did you mean `claimgate audit`?", id="misspelt verb"
         ),

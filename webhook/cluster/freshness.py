@@ -83,8 +83,8 @@ class ServerUnreachable(LookupFailed):
 
 
 class StreamBroken(LookupFailed):
-    """A list or a watch ended in the middle. This is common: only a failing next try means that something is
-    wrong.
+    """A list or a watch ended in the middle. This happens often, and means a fault only if the next attempt also
+    fails.
     """
 
     def __init__(self, error: BaseException) -> None:

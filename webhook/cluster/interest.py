@@ -1,7 +1,7 @@
 """Describes the objects and fields that a view of the cluster must hold.
 
 Policies and facts say what they look up; a live view requests only these objects, and a ClusterRole allows only these
-requests. Knows objects by kind, namespace, name and labels, and not their meaning.
+requests. This module knows objects by kind, namespace, name and labels, and not their meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Fields: TypeAlias = frozenset[str] | None
 below it, in each item of a list. None means all fields."""
 
 MOST_NAMED: Final = 64
-"""The most separate watches for names of one kind. With more names, whole namespaces are watched."""
+"""The most separate watches for names of one kind. With more names, their whole namespaces are watched."""
 
 
 class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
@@ -73,9 +73,9 @@ class Interest:
 
     Attributes:
         gvk: the kind.
-        fields: what is read.
-        scope: which objects.
-        only: the scopes inside `scope` with the objects that are kept; empty for all objects.
+        fields: the fields that are read.
+        scope: the objects that are included.
+        only: scopes inside `scope`; only their objects are kept. Empty: all objects are kept.
         indexes: the indexes by which objects are found, in addition to their names.
         most_bytes: the bound for one object as JSON; a view keeps only a stub of a larger object (object_reader.py).
     """
@@ -119,7 +119,7 @@ def interest_in_fields(gvk: GroupVersionKind, *fields: str, indexes: Iterable[In
 
 
 def includes_all_fields(fields: Fields, wanted: Fields) -> bool:
-    """Return whether the first fields include all wanted ones."""
+    """Return whether `fields` includes all `wanted` fields."""
     if fields is None or wanted is None:
         return fields is None
     return all(_includes_field(fields, path) for path in wanted)
@@ -175,7 +175,7 @@ def _union_of_fields(one: Fields, other: Fields) -> Fields:
 
 
 def _merge_named_interests(interests: Sequence[Interest]) -> Iterator[Interest]:
-    """Yield the interests. If too many name a single object, those are replaced by interests in whole namespaces."""
+    """Yield the interests. If too many of them name a single object, interests in whole namespaces replace these."""
     named = [each for each in interests if each.scope.name]
     if len(named) > MOST_NAMED:
         namespaces = {each.scope.namespace for each in named}

@@ -23,8 +23,8 @@ from webhook.errors import LookupFailed
 
 
 class LayeredCluster:
-    """Looks up an object in the first view, then in the second. An object of the first view hides the one of the same
-    name.
+    """Looks up an object in the first view, then in the second. An object of the first view hides the object with the
+    same name in the second view.
     """
 
     def __init__(self, first: Cluster, then: Cluster) -> None:
@@ -105,7 +105,7 @@ class AssumedNamespace(dict[str, JSON]):
 class ClusterWithAssumedNamespaces:
     """A view of the cluster that has a Namespace for every name, and the objects of another view.
 
-    `known`: Namespaces by their names, which replace those of the view.
+    `known`: Namespaces by their names; they replace the Namespaces of the view.
     """
 
     def __init__(self, view: Cluster, known: Mapping[str, JSON] | None = None) -> None:
@@ -136,7 +136,7 @@ _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DE
 
 
 def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
-    """Return the view as it was before a request; the same view if it does not show the change."""
+    """Return the view as it was before a request. If the view does not show the change, return the view itself."""
     if attributes.operation not in _OPERATIONS:
         return cluster
     kind, name = attributes.kind, attributes.name
@@ -231,8 +231,8 @@ class ClusterBeforeChange:
 
 
 def _is_part_of_object(held: JSON | None, old: JSON | None) -> bool:
-    """Return whether all fields of the held object equal those of the old object. A view keeps only fields that are
-    read.
+    """Return whether all fields of an object in the view equal the fields of the old object. A view keeps only fields
+    that are read.
     """
     if held is None or old is None:
         return held is old

@@ -28,8 +28,8 @@ SITE: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(names
 
 
 def interest_in_own_namespace(interest: Interest, own_namespace: str) -> Interest:
-    """Return the interest. If it is in ConfigMaps of `claimgate-system`, the namespace is that where claimgate
-    runs.
+    """Return an interest. In an interest in ConfigMaps of `claimgate-system`, this namespace is replaced by the
+    namespace where claimgate runs.
     """
     if (interest.gvk, interest.scope.namespace) != (CONFIG_MAP, OWN_NAMESPACE):
         return interest

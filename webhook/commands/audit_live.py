@@ -1,4 +1,4 @@
-"""Audits a live cluster: lists the objects of every kind that policies apply to once, without keeping them.
+"""Audits a live cluster: lists the objects of every kind that policies apply to, without keeping them in memory.
 
 Objects that policies look up are watched, as in `claimgate serve`. If a kind cannot be listed, the other kinds are
 still audited.
@@ -60,7 +60,7 @@ class Shard(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Return the part for a text: `2/5` is the third of five parts, and "" the whole cluster.
+        """Return the part for a text: `2/5` is the third of five parts; "" is the whole cluster.
 
         Raises:
             ConfigurationError: the text is not of this form, or the part does not exist.
@@ -97,7 +97,7 @@ class LiveCluster(Struct, frozen=True):
 
 
 class LiveAudit:
-    """Audits the objects of a cluster. `read` has group and name of each kind of which all objects were read."""
+    """Audits the objects of a cluster. `read` has the group and name of each kind whose objects were all read."""
 
     size_bytes: Final = 0
 

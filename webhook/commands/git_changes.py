@@ -1,8 +1,8 @@
 """Finds objects in files that are new or changed since a git revision. Also returns the checked-out commit.
 
-git runs only at the top of the work tree of files that the user named. It must not start other programs, or read a
-configuration that starts programs. So only commands that print stored objects are used: `rev-parse`, `ls-tree`,
-`cat-file`.
+git runs only at the top of the work tree of files that the user named. git must not start other programs, or read a
+configuration that starts programs. So only commands of git that print stored objects are used: `rev-parse`,
+`ls-tree`, `cat-file`.
 """
 
 from __future__ import annotations

@@ -98,10 +98,11 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 
 
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
-    """Return the wanted configurations. Each webhook of `of_files` that they lack is added without rules.
+    """Return the wanted configurations. Each webhook of `of_files` that the wanted configurations lack is added
+    without rules.
 
     If a stored policy is about any Pod, the wanted configurations have no separate webhook for the Pods that policies
-    of files are about. Without rules, this webhook stays in the cluster. Otherwise each upgrade would install it
+    of files are about. This webhook stays in the cluster without rules. Otherwise each upgrade would install it
     again, without a caBundle.
 
     Args:
@@ -165,7 +166,7 @@ def grants_of_rules(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
 
 
 def grants_needed_by_policies(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
-    """Return the grants for the objects that some policies of a set look up."""
+    """Return the grants for the objects that some policies look up."""
     looked_up = interests_of_policies(tuple(some), policies.registry, policies.params, policies.own_namespace)
     return grants_of_rules(cluster_role("", looked_up, policies.table)["rules"])
 

@@ -36,8 +36,8 @@ TEMPLATE_GROUP: Final = "templates.gatekeeper.sh"
 CONSTRAINT_GROUP: Final = "constraints.gatekeeper.sh"
 ENGINE: Final = "K8sNativeValidation"
 EVERY_OPERATION: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-"""The operations of `gator`. A webhook of Gatekeeper is registered for the operations that the template names, or
-else for CREATE and UPDATE."""
+"""The operations for which `gator` evaluates templates. A webhook of Gatekeeper is registered for the operations that
+the template names, or else for CREATE and UPDATE."""
 _BY_DEFAULT: Final = ("CREATE", "UPDATE")
 _ACTIONS: Final = {"deny": ["Deny"], "warn": ["Warn"], "dryrun": ["Audit"]}
 _MATCH: Final = (
@@ -207,7 +207,7 @@ def _resources(kind: str, groups: Sequence[str], table: Table) -> Iterator[str]:
 def _conditions(match: Mapping[str, Any]) -> Iterator[JSON]:
     """Yield matchConditions for `namespaces`, `excludedNamespaces` and `name`, in which `*` may be at both ends.
 
-    Every list of namespaces matches a cluster-scoped object.
+    Both conditions about namespaces are true for every cluster-scoped object.
     """
     for key, negate in (("namespaces", ""), ("excludedNamespaces", "!")):
         if patterns := list_at(match, (key,)):

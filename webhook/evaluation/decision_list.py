@@ -4,9 +4,9 @@ An object may have thousands of pod templates, each with decisions. At least one
 fails is kept, so that the bound changes no verdict.
 
 One mistake may break two rules, and one warning may concern several places. If a rule `yields_to` other rules, its
-problem is dropped if one of these reports the same field with at least the same actions. Warnings with equal messages
-about fields of the same name, for example in each role of a job, become one problem that names the other places.
-Denials keep a problem for each place, because each place must be fixed.
+problem about a field is dropped if one of the other rules reports the field with at least the same actions. Warnings
+with equal messages about fields of the same name, for example in each role of a job, become one problem that names
+the other places. Denials keep a problem for each place, because each place must be fixed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DecisionList:
         self._named: set[tuple[object, ...]] = set()
 
     def add(self, decisions: Iterable[Decision]) -> None:
-        """Add decisions. Beyond the limit, add only the first decision with a message of each rule."""
+        """Add decisions. Beyond the limit, add a decision only if it has a message and is the first of its rule."""
         for decision in decisions:
             if decision.evaluation == "admit" and not decision.audit_annotations:
                 self._admitted += 1
@@ -71,8 +71,8 @@ def without_repeats(
 ) -> tuple[Decision, ...]:
     """Return the decisions on one object without repeated problems, in their order.
 
-    If there is no time to compare the problems, the decisions are returned unchanged. `policies`: those of the
-    decisions.
+    If there is no time to compare the problems, the decisions are returned unchanged. `policies` are the policies
+    that made the decisions.
     """
     failed = [decision for decision in decisions if decision.evaluation == "deny"]
     if not failed or (len(failed) == 1 and len(failed[0].problems) < 2):

@@ -141,7 +141,8 @@ class JsonPartTracker:
 
 
 def apply_configuration_of_value(value: Struct, given: JsonPartTracker | None = None) -> JSON:
-    """Return the apply configuration of an `Object{…}`. Values that are not JSON in Go become a Foreign or a NilList.
+    """Return the apply configuration of an `Object{…}`. Values that are not JSON in Go become a NonJsonValue or a
+    NilList.
 
     Args:
         value: the structure.

@@ -29,7 +29,7 @@ Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
 """Lists the files of the named places."""
 
 PatternsOfFolder: TypeAlias = Callable[[Path], tuple[str, ...]]
-"""Returns patterns for the files of a named folder that are left out."""
+"""For a named folder, returns patterns of the files to leave out."""
 
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
@@ -122,9 +122,10 @@ def read_documents(
     The caller needs all files, so a file of a folder that is not read is a problem.
 
     Args:
-        named: what to read.
+        named: the files and folders to read.
         exclude: patterns of names, or of paths below a named folder, with `*` for any characters.
-        patterns: returns such patterns for a named folder; None for those of its `.claimgateignore`.
+        patterns: for a named folder, returns patterns of files to leave out. By default, they are read from the
+            folder's `.claimgateignore`.
     """
     listed = list_sources(named, exclude, patterns=patterns)
     not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)
@@ -156,7 +157,7 @@ def list_sources(
     """Return the files for the names on the command line.
 
     Args:
-        named: what to read.
+        named: the files and folders to read.
         exclude: patterns, as for `read_documents`.
         include: patterns. A file of a folder must match one of them; a file that the user names is always read.
         listing: lists the files of names.
@@ -203,7 +204,8 @@ def ignore_patterns(folder: Path) -> tuple[str, ...]:
 
 
 def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
-    """Return the patterns for a folder from a copy of the working directory; empty for a folder outside of it.
+    """Return the patterns for a folder from a copy of the working directory; empty for a folder outside the working
+    directory.
 
     Raises:
         InputError: the file cannot be read.

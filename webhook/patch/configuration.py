@@ -111,7 +111,7 @@ class _SchemaValidation(Struct, frozen=True):
 
     def find_problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
         """Yield the problems of a value, in the order of the API server."""
-        if value is None:  # null of JSON; CEL's null is a Foreign, which no field accepts
+        if value is None:  # null of JSON; CEL's null is a NonJsonValue, which no field accepts
             return
         shape = _shape_fitting_value(shape_of_node(node), value)
         if shape.map:

@@ -1,7 +1,7 @@
 """Prints values of an ApplyConfiguration with Go's %v, %#v and %T, as errors of API servers do.
 
-None is null of JSON. A Foreign is a CEL value that is not JSON for API servers, such as CEL's null. Source: fmt of Go
-1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
+None is null of JSON. A NonJsonValue is a CEL value that is not JSON for API servers, such as CEL's null. Source: fmt
+of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def _go_percent_sharp_v_text(value: JSON) -> str:
 
 
 def identity_of_item(value: JSON) -> Hashable:
-    """Return the key by which items of a list are compared: 1 equals 1.0, and all Foreign values are equal."""
+    """Return the key by which items of a list are compared: 1 equals 1.0, and all values of the class NonJsonValue
+    are equal.
+    """
     if isinstance(value, bool | list | dict):
         return type(value), _text_of_identity(value)
     return _UNDEFINED if isinstance(value, NonJsonValue) else value

@@ -27,11 +27,11 @@ class InnerObjects(NamedTuple):
     """The objects inside the object of a request on which a policy is evaluated.
 
     Args:
-        has_resources: the object itself, if it has resources outside of its pod templates.
-        pods: its pod templates.
-        merged_pods: pods that are created from it and other objects.
-        patches: its patches of the templates of other objects.
-        objects: the objects that it embeds.
+        has_resources: the object itself, if it has resources outside its pod templates.
+        pods: the pod templates of the object.
+        merged_pods: pods that are created from this object and other objects.
+        patches: parts of this object that change pod templates of other objects.
+        objects: the objects that this object embeds.
     """
 
     has_resources: bool

@@ -19,8 +19,8 @@ from webhook.rules.actions import EFFECTS, Action
 from webhook.text.similar_names import nearest_name
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
-"""Groups whose kinds are also in another group: former groups, and the other group of Events. They do not make a kind
-ambiguous."""
+"""API servers also serve, or once served, the kinds of these groups in another group. A kind is not ambiguous because
+of these groups."""
 
 
 _RULE_OR_GROUP: Final = "rule, group or policy"
@@ -61,7 +61,7 @@ def refuse_unknown_rules(flag: str, names: Iterable[str], policies: PolicySet) -
 
 
 def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
-    """Return the same policies with a configuration.
+    """Return the policy set with a configuration.
 
     Raises:
         InputError: with all unknown rules and groups in the file, all kinds that several groups have, and all

@@ -1,8 +1,8 @@
 """Loads a policy set from folders, files, mounted ConfigMaps or stdin, with Lists and several documents.
 
 All mistakes are reported together, each with file, line and column. If there is a mistake, nothing is loaded. In a
-folder, the folders `cases` and `context` with test inputs are skipped, and so are suites of tests and kustomizations.
-Objects of a policy's paramKind in the same files are its parameters. Policies of claimgate.dev are converted to the
+folder, the folders `cases` and `context` with test inputs, suites of tests, and kustomizations are skipped. Objects
+of a policy's paramKind in the same files are its parameters. Policies of claimgate.dev are converted to the
 equivalent native policies.
 """
 
@@ -109,7 +109,7 @@ def load_policy_set(places: Sequence[Path | str], options: Options, root: str = 
 
 
 def read_policy_documents(places: Sequence[Path | str], root: str = "") -> PolicyDocuments:
-    """Read the documents of files and folders; `-` is standard input. Args: as of `load_policy_set`.
+    """Read the documents of files and folders; `-` is standard input. The arguments are those of `load_policy_set`.
 
     Raises:
         PolicyError: a file or folder does not exist or cannot be listed.
@@ -368,7 +368,9 @@ class _PolicyLoader(Struct):
         )
 
     def _report_bindings_without_policy(self) -> None:
-        """Report bindings without a policy, unless the policy may be one that could not be read."""
+        """Report bindings without a policy. A binding is not reported if a policy that could not be read may be its
+        policy.
+        """
         if "" in self.unread or any(not name for _, name in self.policies):
             return
         for (kind, _), (source, binding) in self.bindings.items():

@@ -1,8 +1,8 @@
 """All loaded policies as one immutable value with an index. A reload replaces the whole value.
 
 The index finds the policies that may concern a request; matching.py then matches each of them. Its keys are group,
-resource and operation, with one group for all groups that have a resource. So policies for other kinds cost no
-time.
+resource and operation. Several groups may have a resource; all of these have one common key. So policies for other
+kinds cost no time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _Key: TypeAlias = tuple[str, str, str]
 _RequestKey: TypeAlias = tuple[str, GroupVersionResource, GroupVersionResource, GroupVersionKind, Operation, str, bool]
 """The parts of a request on which its candidates depend (`PolicySet._candidates`)."""
 _MOST_INDEXED: Final = 1000
-"""The most resources with operations for which candidates are cached. A cluster has fewer, but files may have any."""
+"""The most resources with operations for which candidates are cached. A cluster has fewer, but files may have any
+number.
+"""
 
 
 class _PolicyIndex(Struct, frozen=True):

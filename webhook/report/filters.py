@@ -66,8 +66,8 @@ class FindingFilter:
         return is_reported
 
     def _is_in_baseline(self, finding: Finding) -> bool:
-        """Return whether the baseline contains a finding. This is checked first, so that hidden findings do not count
-        as gone.
+        """Return whether the baseline contains a finding. Call this before the other filters: a finding that one of
+        them hides still occurs in this run.
         """
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
             return False

@@ -2,7 +2,8 @@
 
 Uses the Markdown that GitHub and GitLab render in the same way (GitHub Flavored Markdown). A comment may have 65,536
 characters there, so findings that do not fit are only counted. An equal text about several objects is written once,
-with all places. The sums are at the beginning, so texts are kept until the end, as many as fit in a comment.
+with all places. The sums are at the beginning of the document, so texts are kept until the end of the run: as many as
+fit in a comment.
 """
 
 from __future__ import annotations

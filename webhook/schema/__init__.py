@@ -1,6 +1,6 @@
 """Knows the types of all values in objects, and finds values of other types.
 
-There are two levels. A decoder checks types: object, list, text, number, truth, quantity and others. A validation
+There are two levels. A decoder checks types: object, list, text, number, boolean, quantity and others. A validation
 checks values: forms of names, ranges, choices, and unknown fields. The declarations are data: those of built-in kinds
 are in the table of patch/, those of custom kinds in `data/`.
 """

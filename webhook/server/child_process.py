@@ -4,12 +4,13 @@ A child has the policies, the context and the view of the cluster that the proce
 Nothing is sent to the child. So a reload can never mix two sets of policies in one answer, and all memory is given
 back when the child ends. The server's workers are forked by a separate process (fork_server.py).
 
-Alternatives: long-lived workers would need each reload and each event of a watch at the same moment. Subinterpreters
-and threads share one process, so that none can be killed or get its own memory limit.
+Alternatives: with long-lived workers, each reload and each event of a watch would have to reach all workers at the
+same moment. Subinterpreters and threads share one process: a single one cannot be killed, and cannot have a memory
+limit.
 
 A fork copies only the thread that calls it. Locks of other threads at that moment stay locked in the child. So the
 child logs nothing, takes no lock of the server, closes every inherited socket, and is killed at its deadline in any
-state. Linux and macOS; knows nothing of reviews.
+state. This module works on Linux and macOS, and knows nothing of reviews.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Child:
     channel: socket.socket
 
     def kill(self) -> None:
-        """Kill the process now; does nothing when it has ended."""
+        """Kill the process now; a process that has ended is left alone."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 

@@ -37,8 +37,8 @@ from webhook.server.child_process import (
 from webhook.server.request_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
-"""The work of a worker: it reads its job from the socket and returns its answer; an exception ends it without an
-answer."""
+"""The work of a worker: the function reads the job from the socket and returns the answer. If it raises, the worker
+ends without an answer."""
 _MESSAGE: Final = struct.Struct("!BQd")
 """The command, the number of the worker, and its deadline on the monotonic clock."""
 _START: Final = 1
@@ -109,7 +109,7 @@ class ForkServer:
         self._end_if_unused()
 
     def retire(self) -> None:
-        """Fork nothing any more, and end the process when its last worker has ended."""
+        """Fork no more workers, and end the process when its last worker has ended."""
         self.is_retired = True
         self._end_if_unused()
 
@@ -123,8 +123,8 @@ class ForkServer:
 
 
 def _end_process(process: Child, owner: int) -> None:
-    """End a process that is still running when the server's loop is gone; do nothing in a fork, which also has this
-    object.
+    """End a process that still runs when the server's loop has ended. A fork of the server has a copy of this object;
+    there, do nothing.
     """
     if os.getpid() != owner:
         return
@@ -138,8 +138,8 @@ def _end_process(process: Child, owner: int) -> None:
 
 
 def _reap(process: Child, tries: int) -> None:
-    """Remove an ended process from the process table, or try again later if the process has not ended; kill it at
-    last.
+    """Remove an ended process from the process table, or try again later if the process has not ended. After several
+    attempts, kill it.
     """
     if not process.try_reap() and tries:
         if tries == 1:

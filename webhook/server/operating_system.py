@@ -58,11 +58,11 @@ def trim_heap() -> bool:
 
 
 class MemoryTrimmer:
-    """Returns free heap memory to the system when the process has grown; call `look` every few seconds.
+    """Returns free heap memory to the system when the process has grown; call `trim_if_grown` every few seconds.
 
     Many connections with half a body each leave pages that are free but not at the end of the heap. Returning them
-    takes a few milliseconds, so this is done only if the process has grown, and less and less often if it does not
-    help: then the memory is in use.
+    takes a few milliseconds, so they are returned only if the process has grown. If that frees little, the memory is
+    in use, and the next attempt comes later.
     """
 
     def __init__(self) -> None:

@@ -46,7 +46,8 @@ read and write of each review would wait that long.
 _LOOK_S: Final = 0.2
 """Seconds between two checks whether the cluster was read."""
 _YOUNG_OBJECTS: Final = 150_000
-"""How many new objects there are before the garbage collector runs. No review creates as many in its time on the loop.
+"""How many new objects there are before the garbage collector runs. No review creates this number of objects while it
+runs on the event loop.
 """
 
 
@@ -203,8 +204,8 @@ class StartLines:
 
         Args:
             held: the policies.
-            watching: the certificate.
-            parts: where the lines go, and what /readyz answers.
+            watching: the watcher of the files, which knows the certificate.
+            parts: the log for the lines, and the readiness that /readyz answers.
             started: when the command began, on the performance counter.
             warn_of_settings: writes lines about settings, which come after the reason why the server is not ready.
         """

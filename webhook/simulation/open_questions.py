@@ -203,8 +203,8 @@ def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster:
 
 
 def _may_be_kept_out(each: PodsAndNodes | None, nodes: Sequence[JSON], template: PodTemplate, subject: Subject) -> bool:
-    """Return whether taints or cordons may keep a pod from nodes. If the fitting nodes are known, they must keep it
-    from all of them.
+    """Return whether taints or cordons may keep a pod from nodes. If the fitting nodes are known, this is true only
+    if every fitting node keeps the pod out.
     """
     if each is not None:
         return each.fits_a_node and not each.fits_a_node_today

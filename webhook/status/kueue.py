@@ -164,7 +164,8 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
     words = quota.words if quota else ""
     if evicted is not None:
         before = _EVICTED.get(evicted.reason, f"Kueue evicted it ({evicted.reason})")
-        is_new = quota is not None and quota.message != evicted.message  # at first a copy of the message
+        # Kueue first copies the message of the eviction
+        is_new = quota is not None and quota.message != evicted.message
         says = f"{before}, and it waits again{f': {says}' if is_new else ''}"
         words = "; ".join(filter(None, (evicted.words, words if is_new else "")))
         again = text_at(workload, ("status", "requeueState", "requeueAt"))

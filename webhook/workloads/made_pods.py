@@ -1,8 +1,8 @@
 """Finds the known parts of pods that a controller creates from fields of an object, or from a pod template and other
 fields.
 
-kinds.yaml names the fields (`made`, `completion`). Fields of the pod that it does not name count as unknown, and not
-as absent.
+kinds.yaml names the fields (`made`, `completion`). Fields of the pod that kinds.yaml does not name count as unknown,
+and not as absent.
 """
 
 from __future__ import annotations

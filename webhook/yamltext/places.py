@@ -103,7 +103,8 @@ class Places:
         return line + 1, column + 1
 
     def _place_of_word(self, node: Any, words: Words, begin: int) -> tuple[int, int] | None:
-        """Return line and column, from 0, of the first word that a scalar below a node has; in commands before others.
+        """Return line and column, from 0, of the first of `words` that a scalar below a node has. Words of commands
+        are searched before other scalars.
 
         `begin`: the place in the text from which the marks of the node count.
         """
@@ -270,15 +271,15 @@ class JsonPlaces(Struct):
         return ()
 
     def _value_of_key(self, offset: int) -> int:
-        """Return the offset of the value with its key at an offset, or of the value there if it is not a key."""
+        """Return the offset of a value. At `offset` is the value itself, or the key of the value."""
         end = jsontext.end_of_value(self.text, offset, LONGEST_SHOWN) or offset
         rest = self.text[end : end + _MOST_BLANKS]
         is_key = self.text[offset : offset + 1] == '"' and rest.lstrip()[:1] == ":"
         return end + len(rest) - len(rest.lstrip(" \t\r\n:")) if is_key else offset
 
     def _offset(self, at: int, path: FieldPath) -> int:
-        """Return the offset of a place. The items of each list on the way are looked for once, so very many places in
-        one list cost one walk over the text for each list around it.
+        """Return the offset of a place. The offsets of the items of each list on the path are kept. So very many
+        places in one list cost only one walk over the text for each list on their path.
         """
         if self.has_repeated:
             return jsontext.offset_at_path(self.text, at, path, has_repeated=True)

@@ -3,11 +3,11 @@
 The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree once,
 with macros as cel-go expands them. The API server uses such estimates if a CustomResourceDefinition has a schema. For
 admission policies it has no sizes, because every object is dyn, and limits only the cost at run time. So without
-sizes most loops are UNBOUNDED. There are two differences from cel-go. Results without a known size do not count as
-small where Go's arithmetic wraps around. And `worst` gives the cost of an evaluation where cel-go's estimate is
-lower: 1 for each field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of walked
-lists. Nested elements are counted one level deep. A comparison with a size limits that size in later operands
-(guards.py).
+sizes most loops are UNBOUNDED. There are two differences from cel-go. Where Go's arithmetic overflows, cel-go counts
+a result of unknown size as small; this module does not. And `worst` gives the cost of an evaluation where cel-go's
+estimate is lower: 1 for each field of a dyn value, the text of startsWith, the longest pattern of formats, the
+elements of walked lists. Nested elements are counted one level deep. A comparison with a size limits that size in
+later operands (guards.py).
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class PatternTable:
 
 
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
-"""The patterns of compiled policies; `find` looks up its constant pattern here at run time."""
+"""The patterns of compiled policies; `compile_user_pattern` finds a constant pattern here at run time."""
 _ANSWERS: Final[TwoGenerationCache[tuple[str, str], bool | None]] = TwoGenerationCache(2 << 20)
 _KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 20)
 

@@ -48,7 +48,7 @@ MAX_SECONDS = 1.0
 
 MAX_STEPS = 40_000_000
 """The most characters of a text, times the characters of its pattern, that the limit of 1,000,000 for an expression
-allows (apply_pattern).
+allows (costs.pattern_match_cost).
 
 RE2 needs this number of steps if a pattern is too large for its automaton. A search that may need more steps is not
 started.
