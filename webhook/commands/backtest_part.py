@@ -104,8 +104,8 @@ class PartCounts:
     """All counts of a part.
 
     skipped: the number of events without a request, by reason. broken: the number of lines that are not events;
-    `broken_lines` has the problems of the first ones. changed: requests that only one of both sets denies, counted by
-    `newly denied: RULE` and `no longer denied: RULE`.
+    `broken_lines` has the problems of the first ones. changed: requests that only one of the two sets denies, counted
+    by `newly denied: RULE` and `no longer denied: RULE`.
     """
 
     events: int = 0

@@ -206,8 +206,8 @@ def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
     """Yield every way in which a configuration can block the cluster.
 
-    A webhook with `failurePolicy: Ignore` cannot block it. matchConditions are assumed to be true. A webhook with an
-    objectSelector that no object without labels matches is called for few objects, and is left out.
+    A webhook with `failurePolicy: Ignore` cannot block it. matchConditions are assumed to be true. If an
+    objectSelector matches no object without labels, its webhook is called for few objects, and is left out.
 
     Args:
         configuration: any webhook configuration.

@@ -5,7 +5,7 @@ step are as in k8s.io/apiserver v0.36 pkg/admission/plugin/policy/ matching/matc
 plugin/webhook/predicates/{rules,namespace,object}.
 
 With `matchPolicy: Equivalent`, a rule also matches the same resource under another group or version. For API servers,
-all served versions of a resource are equivalent, and so are the few resources that are in two groups
+all served versions of a resource are equivalent; the few resources that are in two groups are equivalent, too
 (k8s.io/apimachinery v0.36 pkg/runtime/mapper.go; kubernetes v1.36 default_storage_factory_builder.go). API servers
 convert the object to the version of the matching rule. `conversion` says how claimgate can convert it: `version`
 changes only `apiVersion`, as API servers do for a custom kind without a conversion webhook; `fields` is a conversion
@@ -66,7 +66,7 @@ class ResourceRule(Struct, frozen=True):
     scope: str
 
     def matches(self, resource: GroupVersionResource, attributes: Attributes) -> bool:
-        """Return whether the rule matches the request, taken as a request for `resource`."""
+        """Return whether the rule would match the request if the request were for `resource`."""
         return (
             (self.groups is None or resource.group in self.groups)
             and (self.operations is None or attributes.operation in self.operations)
@@ -209,8 +209,8 @@ def _does_selector_match_object(selector: Selector, attributes: Attributes) -> b
 
 
 def matches_namespace(selector: Selector, attributes: Attributes, labels: NamespaceLabels) -> bool:
-    """Return whether a namespaceSelector selects the request's namespace. A selector that reads only its name needs
-    no lookup.
+    """Return whether a namespaceSelector selects the request's namespace. A selector that reads only the name of the
+    namespace needs no lookup.
 
     Raises:
         BindingError: the namespace does not exist.
@@ -309,8 +309,8 @@ def _match_of_unknown_version(
 def _match_under_name(
     resource: GroupVersionResource, kind: GroupVersionKind, conversion: Conversion, attributes: Attributes
 ) -> Match:
-    """Return a match with another group or version. The object of a sub-resource, such as Scale, is the same in all
-    of them.
+    """Return a match with another group or version. In every group and version of a resource, the object of a
+    sub-resource has the same kind, such as Scale.
     """
     sent, of = attributes.kind, attributes.resource
     if attributes.sub_resource and (sent.group, sent.version) != (of.group, of.version):

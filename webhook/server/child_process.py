@@ -68,8 +68,8 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
     Args:
         work: returns the answer. If it raises, the child ends without an answer.
         deadline: the time on the monotonic clock at which the child ends itself, if it was not killed before.
-        memory_bytes: the memory of the child beyond the memory that it shares with this process; more is a MemoryError
-            in the child.
+        memory_bytes: the memory of the child beyond the memory that it shares with this process; if the child needs
+            more, a MemoryError is raised there.
 
     Raises:
         OSError: the system cannot start another process.

@@ -1,7 +1,7 @@
 """Objects that are reviewed once before a server is ready.
 
-This builds the types of fields, the tables of files and the selector of the claim, so that no review of a user waits
-for them.
+The reviews build the types of fields, the tables that are read from files, and the compiler for selectors of devices.
+So no review of a user waits for them.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ other lines, or a value that begins with `%NAME%`, `@NAME@`, `[NAME]/` or `{NAME
 
 
 class ChartTemplate(Struct, frozen=True):
-    """A template; `chart` is the folder of its chart, "" if it belongs to none."""
+    """A template. `chart` is the folder of the chart; "" if the template belongs to no chart."""
 
     file: str
     chart: str = ""
