@@ -46,7 +46,7 @@ def cause_of_error(error: LookupFailed) -> str:
     """Return the cause of a failure, equal for all kinds with this cause. The text of a refusal names a kind, so its
     code is used.
 
-    A broken stream has no cause: only a failing next try means that something is wrong.
+    A broken stream has no cause: it happens often, and means a fault only if the next attempt also fails.
     """
     if isinstance(error, StreamBroken):
         return ""

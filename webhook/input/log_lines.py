@@ -51,7 +51,7 @@ def list_log_files(named: Sequence[str]) -> Listed:
     """Return the named log files and those of named folders, older rotated logs first, and problems of missing files.
 
     In a folder, files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names are logs, sorted by the time of the
-    last write. This is the order of rotated logs.
+    last write, because a rotated log is no longer written.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []

@@ -98,8 +98,8 @@ INT32: Final = range(-(1 << 31), 1 << 31)
 INT64: Final = range(-(1 << 63), 1 << 63)
 
 _BUILDING: Final = Lock()
-"""Only one thread may build a type: msgspec stores its data about a class on the class before they are complete, and
-another thread that uses the class at that moment would read uninitialized memory and crash (msgspec 0.21,
+"""Only one thread may build a type: msgspec stores data about a class on the class before the data are complete.
+Another thread that uses the class at that moment would read uninitialized memory and crash (msgspec 0.21,
 `StructInfo_Convert`)."""
 _NOTHING: Final = Annotated[int, msgspec.Meta(ge=1, le=0)] | msgspec.UnsetType
 """The type of a field that must be absent."""

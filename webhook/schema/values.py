@@ -2,21 +2,22 @@
 
 A file has `objects` with their fields. One key of a field's declaration is its type:
 
-    text: FORM       one of `FORMS`; `one: [A, B]` instead for a closed set, both with `empty: true` where "" is none;
-                     `longest`, in bytes
+    text: FORM       one of `FORMS`, or instead `one: [A, B]` for a closed set; `empty: true` also allows "";
+                     `longest` is the limit in bytes
     amount: true     a whole number or a text, as custom kinds declare quantities
-    number: true     a whole number, `least`, `most`
+    number: true     a whole number between `least` and `most`
     flag: true       true or false
-    quantity: true   with `least`
-    list: FIELD      `most` entries, different in the field `unique` (or in themselves, `unique: true`)
+    quantity: true   at least `least`
+    list: FIELD      at most `most` entries, different in the field `unique`; with `unique: true`, different as a whole
     map: FIELD       with keys of the form `keys`
     object: NAME     or {VERSION: NAME}: an entry of `objects`
     any: true
 
-and besides `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
-another choice excludes. For an object, `moved: {NAME: PLACE}` is the place of an unknown field, as a path from the
-object, and `open: true` allows other fields. An object is first decoded by these types (decode.py), unless it is
-already decoded. Values of wrong types and placeholders are not checked further. Knows no API.
+Other keys are `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
+is not allowed if the field SIBLING has another value. For an object, `moved: {NAME: PLACE}` is the place of an
+unknown field, as a path from the object, and `open: true` allows other fields. An object is first decoded by these
+types (decode.py), unless it is already decoded. Values of wrong types and placeholders are not checked further. Knows
+no API.
 
 Sources of the forms: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go (validateQualifiedName,
 validatePoolName), pkg/apis/core/validation ValidateCSIDriverName, pkg/apis/core/v1/helper IsExtendedResourceName, and

@@ -6,8 +6,8 @@ message of a policy: a message may name objects of other namespaces, and more pe
 Reviews do not wait for Events: an Event is appended to a bounded queue, or dropped. A background task writes a few
 Events a second; namespaces take turns. A namespace with more than its share of a full queue loses its newest Event,
 so that it does not displace Events of other namespaces. Each replica remembers its Events for an hour, as long as API
-servers keep Events. The name of an Event follows from its object and rule, so the API server refuses the same Event
-from a second replica.
+servers keep Events. The name of an Event is computed from its object and its rule, so the API server refuses the same
+Event from a second replica.
 """
 
 from __future__ import annotations

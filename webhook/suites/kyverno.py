@@ -281,7 +281,7 @@ def _namespace(resource: JSON) -> str:
 
 
 def _mismatches(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]:
-    """Return the differences between the expected result and those of the policy for a resource."""
+    """Return how the results of the policy for a resource differ from the expected result."""
     resources = _find_resources(test.files().resources, result.get("kind"), name)
     return tuple(text for resource in resources for text in _differences(result, resource, test))
 

@@ -20,7 +20,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     Args:
         count: how many.
         noun: the singular.
-        plural: the plural if it is more than the singular and an s.
+        plural: the plural if it is not the singular with an s at the end.
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 

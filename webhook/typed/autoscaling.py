@@ -34,7 +34,7 @@ class Metric(Typed):
     @property
     def resource_and_container(self) -> tuple[str, str]:
         """Return the resource whose use is compared with requests, and its container, "" for all containers. Both are
-        "" if the metric has no such resource.
+        "" if the metric is not compared with requests.
         """
         source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
         if source is None or source.target.average_utilization is None:
