@@ -228,7 +228,7 @@ def _refusals_of_servers(service: InferenceService) -> Iterator[Refusal]:
         message = f"has a model and container {_SERVER}, but KServe accepts only one server"
         yield Refusal(predictor.at, message, f"remove one, or rename container {_SERVER}")
     elif is_known and not has_model and servers > 1:
-        yield Refusal(predictor.at, f"has {servers} containers {_SERVER}", "leave one")
+        yield Refusal(predictor.at, f"has {servers} containers {_SERVER}", "keep one of these containers")
     elif is_known and not has_model and not predictor.containers:
         message = "has neither a model nor containers, but KServe requires a server"
         yield Refusal(predictor.at, message, "set model or containers")

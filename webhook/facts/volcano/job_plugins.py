@@ -326,7 +326,10 @@ def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: 
     if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
         return None
     if owner not in job.spec.plugins:
-        return f"the job has no plugin {owner}", f"add `{owner}: []` to the plugins, or set every such variable in env"
+        return (
+            f"the job has no plugin {owner}",
+            f"add `{owner}: []` to the plugins, or set each of these variables in env",
+        )
     if name not in _IN_TASKS:
         return None
     wanted = setup.roles[owner]
@@ -338,14 +341,14 @@ def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: 
     where = f"task{'s' * (len(tasks) > 1)} {' and '.join(f'`{task}`' for task in tasks)}"
     return (
         f"the plugin {owner} sets this variable only in {where}",
-        "read the variable only there, or set every such variable in env",
+        "read the variable only there, or set each of these variables in env",
     )
 
 
 def _explain_unset_svc_variable(match: re.Match[str], setup: PluginSetup) -> Reason | None:
     """Return why no variable has the hosts of a task, or their number; None if svc sets the variable."""
     if "svc" not in setup.job.spec.plugins:
-        return "the job has no plugin svc", "add `svc: []` to the plugins, or set every such variable in env"
+        return "the job has no plugin svc", "add `svc: []` to the plugins, or set each of these variables in env"
     if not setup.has_variables:
         return "the plugin svc has --inject-hosts-env=false", "remove the argument, or read the files of /etc/volcano"
     if match[1] in setup.variables:
