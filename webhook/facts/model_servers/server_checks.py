@@ -308,7 +308,8 @@ def check_missing_gpu(member: ServerContainer, subject: Subject) -> Iterator[Pro
         return
     if _vendor_of_image(image) != "nvidia" or _may_run_on_cpus(member, subject) or _may_get_gpu(member, subject):
         return
-    message = f"{server.name} needs a GPU, but the container requests none, so {server.name} exits on most nodes"
+    needs = f"{server.name} needs a GPU, but the container requests none"
+    message = f"{needs}, so {server.name} exits unless its node shows all GPUs to every container"
     yield WITHOUT_GPU.problem(member.path, message, "request a GPU, or use an image for CPUs")
 
 
