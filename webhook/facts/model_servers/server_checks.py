@@ -318,6 +318,8 @@ def _may_run_on_cpus(member: ServerContainer, subject: Subject) -> bool:
     server, container = member.server, member.container
     if server.arguments.is_open or server.arguments.has("config") or wants_no_gpu(server, container.image):
         return True
+    if server.arguments.number("data-local") == 0:
+        return True  # only an API server; the data parallel ranks run in other pods
     if (server.arguments.text("device", "auto") or "") not in ("auto", "cuda"):
         return True
     return container.is_found_in(_ON_CPUS, (subject.metadata.name, container.name, *server.variables))
