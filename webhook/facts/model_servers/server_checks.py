@@ -126,6 +126,8 @@ NVIDIA: Final = "NVIDIA_VISIBLE_DEVICES"
 _NO_GPUS: Final = frozenset(("void", "none", ""))
 _SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _GRACE_S: Final = 30
+_WHOLE_NODE: Final = 8
+"""A container with so many GPUs usually has all GPUs of its node."""
 _SCALED: Final = ("cpu", "memory")
 SLICES_OF_ONE_CARD: Final = MODEL_SERVER.rule(
     "model-server/slices-of-one-card",
