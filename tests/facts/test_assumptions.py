@@ -38,7 +38,5 @@ def test_params_that_say_the_same_are_one_value() -> None:
 
 
 def test_a_string_that_is_not_a_release_is_an_error() -> None:
-    with pytest.raises(
-        LookupFailed, match=r"data.trainer of its parameter is `latest`: write a release such as 2.3"
-    ):
+    with pytest.raises(LookupFailed, match=r"data.trainer of its parameter is `latest`: write a release such as 2.3"):
         read_assumptions({"data": {"trainer": "latest"}})
