@@ -1,4 +1,6 @@
-"""The API server refuses the same workloads as `object-shape/template-labels` and `object-shape/job-selector`."""
+"""The API server refuses the same workloads as `object-shape/template-labels`, `object-shape/job-selector` and
+`manifest-shape/volume-exists`.
+"""
 
 from __future__ import annotations
 
@@ -101,5 +103,53 @@ def test_the_api_server_refuses_the_same_selectors_of_jobs(cluster, tmp_path, ca
     file.write_text(yaml.safe_dump(workload))
     created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
     run_command_line(["audit", str(file), "--rule", "object-shape/job-selector", "-o", "json"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert bool(findings) == (created.returncode != 0), created.stderr
+
+
+def _with_mount(workload: dict[str, Any], volumes: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the workload with a mount of the volume `data`, and with volumes of these names."""
+    spec = workload["spec"].get("jobTemplate", workload)["spec"]
+    pod = spec["template"]["spec"]
+    pod["volumes"] = [{"name": name, "emptyDir": {}} for name in volumes]
+    pod["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    return workload
+
+
+_CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "w", "namespace": "default"},
+    "spec": {"containers": [{"name": "a", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]},
+}
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        *(
+            pytest.param(_with_mount(_workload(kind, {"matchLabels": APP}, APP), names), id=f"{kind} {names}")
+            for kind in ("Deployment", "ReplicaSet", "DaemonSet")
+            for names in ((), ("data",), ("dat",))
+        ),
+        pytest.param(_with_mount(_job(), ("models",)), id="a Job"),
+        pytest.param(_with_mount(_cron_job(_job())), id="a CronJob"),
+        pytest.param(_with_mount(_workload("StatefulSet", {"matchLabels": APP}, APP)), id="a StatefulSet"),
+        pytest.param(
+            _with_mount(_workload("StatefulSet", {"matchLabels": APP}, APP, volumeClaimTemplates=[_CLAIM])),
+            id="a StatefulSet with a claim",
+        ),
+        pytest.param(_POD, id="a Pod"),
+    ],
+)
+def test_the_api_server_refuses_the_same_mounts(cluster, tmp_path, capsys, workload):
+    file = tmp_path / "w.yaml"
+    file.write_text(yaml.safe_dump(workload))
+    created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
+    run_command_line(["audit", str(file), "--rule", "manifest-shape/volume-exists", "-o", "json"])
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert bool(findings) == (created.returncode != 0), created.stderr
