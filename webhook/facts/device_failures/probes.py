@@ -418,8 +418,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
     """Return whether a name, variable or command shows that the container serves a model in every pod. If a part of
     the command matches `silent`, some pods do not answer requests.
     """
-    words = container.command_line
-    if container.runs(silent) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
+    if container.runs(silent) or _only_waits(container) or _pretends(container, subject):
         return False
     loads_none = _loads_model_later(container) or _is_triton_without_models(container)
     if loads_none or _IS_TRIAL.search(subject.metadata.name):
@@ -435,7 +434,7 @@ def _serves_model(container: Container, subject: Subject, silent: re.Pattern[str
         if text
     )
     mounts = (mount.mount_path for mount in container.volume_mounts)
-    texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
+    texts = (subject.typed(Object).name, container.name, container.image, container.command_line, *variables, *mounts)
     return container.is_found_in(_SERVES_MODEL, ("\n".join(texts),))  # no pattern matches across a line break
 
 
@@ -456,6 +455,13 @@ def _is_triton_without_models(container: Container) -> bool:
     if container.volume_mounts or not container.words or not container.words[0].endswith("tritonserver"):
         return False
     return container.is_found_in(_PLAIN_TRITON, (container.image,)) and container.runs(_LOCAL_REPOSITORY)
+
+
+def _only_waits(container: Container) -> bool:
+    """Return whether the command waits for ever, and starts no server before."""
+    if not container.runs(_WAITS) or container.runs(_IN_BACKGROUND):
+        return False
+    return not ("&&" in container.command_line and container.runs(read_model_server_patterns().commands))
 
 
 def _pretends(container: Container, subject: Subject) -> bool:
