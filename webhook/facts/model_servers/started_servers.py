@@ -171,7 +171,7 @@ def _server_of_start(
 ) -> StartedServer | None:
     """Return the server of one command; None for another command of the same program."""
     assert start.launcher is not None
-    name, arguments = start.launcher.name, _with_parameters_of_script(start.arguments, words)
+    name, arguments = start.launcher.name, _with_parameters_of_script(start.arguments, words, is_whole=is_whole)
     if name == LMDEPLOY:
         if arguments[:1] != ("api_server",):
             return None
@@ -190,18 +190,25 @@ def _server_of_start(
     )
 
 
-def _with_parameters_of_script(arguments: Sequence[str], words: Sequence[str]) -> Sequence[str]:
+def _with_parameters_of_script(
+    arguments: Sequence[str], words: Sequence[str], *, is_whole: bool = False
+) -> Sequence[str]:
     """Return arguments with `"$@"` replaced by the words after the script of `sh -c`, as the shell does. If `"$@"`
     occurs several times, the arguments stay unchanged, because the number of words could grow without a bound.
+    Without words after the script, `"$@"` is empty, unless a controller may add words.
     """
-    if arguments.count("$@") != 1 or not _has_parameters_of_script(words):
+    if arguments.count("$@") != 1 or not (_has_parameters_of_script(words) or (is_whole and _is_script(words))):
         return arguments
     given = words[4:]
     return [each for word in arguments for each in (given if word == "$@" else (word,))]
 
 
 def _has_parameters_of_script(words: Sequence[str]) -> bool:
-    return len(words) > 3 and bool(_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
+    return len(words) > 3 and _is_script(words)
+
+
+def _is_script(words: Sequence[str]) -> bool:
+    return len(words) > 2 and bool(_SHELL.fullmatch(words[0]) and _OPTION_C.fullmatch(words[1]))
 
 
 def _runs_its_parameters(words: Sequence[str], container: Container) -> bool:
