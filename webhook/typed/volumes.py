@@ -42,6 +42,7 @@ class VolumeClaimSpec(Typed):
     access_modes = Texts()
     resources = Part(VolumeResources)
     storage_class_name = Text()
+    volume_name = Text()
 
 
 class VolumeClaimTemplate(Typed):

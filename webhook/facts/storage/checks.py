@@ -14,6 +14,7 @@ from webhook.rules.problem import Problem
 _ADVICE: Final = (
     volume_claims.validate_claims,
     volume_claims.check_classes_of_ephemeral_volumes,
+    volume_claims.check_classes_of_claim_templates,
     volume_claims.validate_created_claims,
     checkpoints.advise_checkpoints,
     volume_claims.advise_rolling_updates,
@@ -23,7 +24,7 @@ _ADVICE: Final = (
 )
 
 
-_CLAIMS: Final = _ADVICE[:3]
+_CLAIMS: Final = _ADVICE[:4]
 """The rules for every kind with pods."""
 
 

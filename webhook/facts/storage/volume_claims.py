@@ -36,7 +36,7 @@ from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import some_of
 from webhook.typed.cluster_objects import Deployment, RollingUpdate
-from webhook.typed.fields import Part, Text
+from webhook.typed.fields import Part, Parts, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeClaimSpec
@@ -71,6 +71,19 @@ class StorageClass(Object):
 
     gvk = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
     provisioner = Text()
+
+
+class StatefulSetSpec(Typed):
+    """apps/v1 StatefulSetSpec."""
+
+    volume_claim_templates = Parts(PersistentVolumeClaim)
+
+
+class StatefulSet(Object):
+    """apps/v1 StatefulSet."""
+
+    gvk = GroupVersionKind("apps", "v1", "StatefulSet")
+    spec = Part(StatefulSetSpec)
 
 
 NODE_LOCAL: Final = STORAGE.rule(
@@ -141,9 +154,11 @@ _CEPHFS: Final = "cephfs.csi.ceph.com"
 PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
 CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
-    interest_in_fields(StorageClass.gvk, "provisioner"),
+    interest_in_fields(StorageClass.gvk, "provisioner", "metadata.annotations"),
 )
 _DEPLOYMENT: Final = ("apps", "Deployment")
+_STATEFUL_SET: Final = ("apps", "StatefulSet")
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _PERCENT: Final = re.compile("([0-9]{1,4})%", re.ASCII)
 _ALONE: Final = ({"ReadWriteOnce"}, {"ReadWriteOncePod"})
 
@@ -208,6 +223,32 @@ def check_classes_of_ephemeral_volumes(subject: Subject) -> Iterator[Problem]:
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
         if is_storage_class_absent(wanted, view):
             yield missing_storage_class_problem(f"volume `{volume.name}`", wanted, volume.path, view)
+
+
+def check_classes_of_claim_templates(subject: Subject) -> Iterator[Problem]:
+    """Check the StorageClasses of the claims that a StatefulSet makes for each pod.
+
+    A claim without a class needs a default class or a volume that exists. Volumes are not looked up, so without a
+    default class it is not known whether the claim gets a volume.
+    """
+    if subject.group_kind != _STATEFUL_SET or not subject.once(read_device_workload).device_pods:
+        return
+    view = subject.cluster_view()
+    for template in subject.typed(StatefulSet).spec.volume_claim_templates:
+        wanted, path = template.spec.storage_class_name, template.at
+        if is_storage_class_absent(wanted, view):
+            yield missing_storage_class_problem(f"the claim `{template.metadata.name}`", wanted, path, view)
+        elif not wanted and not template.spec.volume_name and _has_no_default_class(view):
+            missing = MissingObject(kind=f"default {StorageClass.gvk.kind}", name="")
+            yield CLASS_EXISTS.problem(path, missing=(missing,))
+
+
+def _has_no_default_class(view: ClusterView) -> bool:
+    """Return whether the view of a whole cluster has no default class."""
+    classes = view.list_visible(StorageClass)
+    return view.is_whole(StorageClass.gvk) and not any(
+        each.metadata.annotations.get(_DEFAULT_CLASS) == "true" for each in classes
+    )
 
 
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
