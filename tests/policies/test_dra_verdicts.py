@@ -126,7 +126,7 @@ def test_unknown_fields_of_pods_are_reported() -> None:
     told = []
     for name, (_, code, unknown, _) in VERDICTS.items():
         text = " ".join(judged(name).verdict.warnings) if code == "201" else ""
-        if code == "201" and ("there is no such field" in text) != (unknown != "0") and name not in IGNORED_NULLS:
+        if code == "201" and ("this field does not exist" in text) != (unknown != "0") and name not in IGNORED_NULLS:
             told.append((name, text, unknown))
     assert told == []
 

@@ -201,7 +201,7 @@ def _is_of_other_vendor(parameters: NvidiaParameters) -> bool:
 
 
 def _unknown_kind_problem(at: FieldPath, given: str, expected: str, near: str = "") -> Problem:
-    message = f"must be {expected} because the driver, as of 0.5, accepts nothing else"
+    message = f"must be {expected} because the driver, as of 0.5, accepts no other value"
     fix = f"write `{near}` if that is meant" if near else f"write {expected}"
     return UNKNOWN_KIND.problem(at, message, fix, shown=f"`{shown(given) if given else ''}`")
 
@@ -234,7 +234,9 @@ def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a
     """
     message, fix, value = message_and_fix(breach)
     if breach.what == "unknownField":
-        message = "must not be set because the driver, as of 0.5, has no such field and refuses the configuration"
+        message = (
+            "must not be set because the driver, as of 0.5, does not know this field and refuses the configuration"
+        )
         yield UNKNOWN_FIELD.problem(breach.at, message, fix)
         return
     if kind == _YOUNG:

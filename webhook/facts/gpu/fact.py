@@ -23,7 +23,7 @@ RESOURCE: Final = declare_structure(
         STRING,
         (
             '`device`, `shared`, `slice`, `amount` (memory or cores), `monitor`, `portable`, `class`; `""` for an '
-            "unknown name that is similar to a known one"
+            "unknown name that is similar to a known name"
         ),
     ),
     gpu=(BOOL, "whether the device is a GPU or a part of a GPU"),
@@ -36,27 +36,27 @@ RESOURCE: Final = declare_structure(
 )
 CONTAINER: Final = declare_structure(
     "GpuContainer",
-    podSet=(STRING, "name of its pod set"),
-    path=(STRING, "its path"),
+    podSet=(STRING, "name of the pod set that the container belongs to"),
+    path=(STRING, "the path of the container"),
     name=(STRING, "name of the container"),
-    init=(BOOL, "whether it is an init container"),
-    restarts=(BOOL, "whether it is an init container that keeps running, a sidecar"),
-    resources=(list_of(RESOURCE.type), "its devices, and names that are similar to names of devices"),
+    init=(BOOL, "whether the container is an init container"),
+    restarts=(BOOL, "whether the container is a sidecar: an init container that keeps running"),
+    resources=(list_of(RESOURCE.type), "devices of the container, and names that are similar to names of devices"),
     vendors=(map_of(STRING, INT), "devices by vendor"),
     devices=(INT, "whole, shared and sliced devices; never memory or cores"),
-    gpuImage=(BOOL, "whether its image is known to need GPUs"),
+    gpuImage=(BOOL, "whether the image is known to need GPUs"),
     visibleDevices=(STRING, "value of NVIDIA_VISIBLE_DEVICES"),
     claims=(INT, "number of device claims that the container uses"),
 )
 POD_SET: Final = declare_structure(
     "GpuPodSet",
     name=(STRING, "name of the pod set"),
-    path=(STRING, "the path of its template"),
+    path=(STRING, "the path of the pod template"),
     pods=(DYN, "number of pods; null if not known"),
     devices=(INT, "devices of one pod as the scheduler counts, including init containers and sidecars"),
     total=(DYN, "devices of all pods; null if not known"),
     vendors=(map_of(STRING, INT), "devices of one pod by vendor"),
-    kinds=(list_of(STRING), "kinds of its resources"),
+    kinds=(list_of(STRING), "kinds of the resources, as in `containers`"),
     runtimeClass=(STRING, "runtimeClassName of the pods"),
     gpuRuntime=(BOOL, "whether the runtime class is known to give access to GPUs"),
 )
@@ -88,7 +88,7 @@ FACTS: Final = (
         about=(
             "Devices that the containers of an object request as extended resources: for each pod, as the scheduler "
             "counts, and for all pods of the object. The gpu fields of a SparkApplication and the resources of "
-            "a KServe component such as `model` count too. Device claims are the fact `dra`."
+            "a KServe component such as `model` count too. Device claims are in the fact `dra`."
         ),
         examples=(
             "gpu.devices == null || gpu.devices <= 16",

@@ -1,8 +1,8 @@
 """Computes what one pod requests, as Kueue counts it. Amounts are in thousandths.
 
 The request of a pod is the larger of two sums: all containers and sidecars, or one init container and the sidecars
-before it. Requests of the pod as a whole replace this sum. Overhead is added. Defaults of LimitRanges apply, and a
-limit counts as a missing request.
+before it. Requests of the pod as a whole replace this sum. Overhead is added. Defaults of LimitRanges apply. If
+a request is missing, the limit counts.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go AdjustResources and pkg/util/limitrange, and
 k8s.io/component-helpers v0.36 resource/helpers.go PodRequests.
@@ -59,7 +59,7 @@ def _add_bounds(limit: LimitRangeItem, together: NamespaceLimits) -> None:
 
 
 def _add_defaults(limit: LimitRangeItem, together: NamespaceLimits) -> None:
-    """Add the defaults of one item of a LimitRange. The API server uses `max` as a missing default."""
+    """Add the defaults of one item of a LimitRange. If the default is missing, the API server uses `max`."""
     default = {**amounts_in_thousandths(limit.max), **amounts_in_thousandths(limit.default)}
     request = {**amounts_in_thousandths(limit.min), **default, **amounts_in_thousandths(limit.default_request)}
     together.default.update({**default, **together.default})

@@ -128,7 +128,7 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
         if gpus == 0 and limit:
             hiding, hidden_limit = group.path(*setting), limit
         elif gpus < limit:
-            lowered = max(lowered, (limit, f"{'.'.join(setting)} of a group overrides its limit of {limit}"))
+            lowered = max(lowered, (limit, f"{'.'.join(setting)} of a group overrides the limit of {limit}"))
         others = list(group.template.spec.containers)[1:] if not gpus else ()
         unread = next((each.name for each in others if not _COMPARABLE.isdisjoint(each.resources.limits)), unread)
     why = lowered[1] if lowered[0] > largest else ""

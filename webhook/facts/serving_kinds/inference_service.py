@@ -274,7 +274,7 @@ def _refusals_of_canary(service: InferenceService, subject: Subject) -> Iterator
         return
     path = spec.path("canary")
     if deployment_mode(service, subject) == KNATIVE:
-        message = "is accepted only in Standard mode, and this InferenceService runs on Knative"
+        message = "is accepted only in Standard mode, but this InferenceService runs on Knative"
         yield Refusal(path, message, f"set {MODE}: {STANDARD}, or canaryTrafficPercent")
     total = sum(each.traffic_percent for each in spec.canary)
     if total > 100:
