@@ -145,11 +145,11 @@ def rotate(
 ) -> int:
     """Renew certificates in the last third of their life.
 
-    Run it daily or with --every, and with --inject. A new authority is first added to the trusted bundle. A run at
-    least an hour later signs a certificate with the new authority, so that no API server gets a certificate that it
-    does not trust yet. The former authority leaves the bundle an hour after that. If the certificates were deleted,
-    the authorities that --inject finds in the configurations stay trusted for an hour. Without --name and --service
-    the certificate keeps its names.
+    Run this command daily or with --every, and with --inject. A new authority is first added to the trusted bundle. A
+    run at least an hour later signs a certificate with the new authority, so that no API server gets a certificate
+    that it does not trust yet. The former authority leaves the bundle an hour after that. If the certificates were
+    deleted, the authorities that --inject finds in the configurations stay trusted for an hour. Without --name and
+    --service the certificate keeps its names.
     """
     from certs import keep
     from certs.repeat import repeat
@@ -191,7 +191,7 @@ def inject_bundle(
 ) -> int:
     """Write the CA bundle into webhook configurations.
 
-    It becomes the caBundle of all webhooks in the validating and mutating configurations with these names.
+    The bundle becomes the caBundle of all webhooks in the validating and mutating configurations with these names.
     """
     from certs.store import CA
 

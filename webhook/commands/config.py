@@ -65,7 +65,7 @@ def check(
 
 @app.command()
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("claimgate.yaml"),
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")] = Path("claimgate.yaml"),
 ) -> int:
     """Write a configuration file that shows every field with an example. All lines are comments."""
     try:

@@ -118,7 +118,7 @@ Outputs: TypeAlias = Annotated[
 def list_policies(folder: Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
     """List every policy, its actions and its file.
 
-    The actions are those of the bindings. A policy that is `unbound` is never evaluated.
+    The bindings of a policy set its actions. A policy that is `unbound` is never evaluated.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)

@@ -81,7 +81,7 @@ def command(
             metavar="DIR",
             help=(
                 "Write a golden folder for each review, for `claimgate test DIR`: the review, the objects that "
-                "policies looked up, and the answer. Without values of Secrets and of environment variables."
+                "policies looked up, and the answer, without values of Secrets and of environment variables."
             ),
         ),
     ] = None,

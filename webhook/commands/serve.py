@@ -32,7 +32,7 @@ def command(*, settings: ServerSettings) -> int:
     """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 
     The server applies changed policies, context and certificates while it runs. If a new file has a mistake, the
-    server keeps the last good file, and /readyz?verbose says so.
+    server keeps the last good file, and /readyz?verbose reports the mistake.
     """
     started = time.perf_counter()
     for used in (message_texts, regex_api):

@@ -83,8 +83,8 @@ def command(
 ) -> int:
     """Say whether a job can ever start, and if not, why.
 
-    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes of the
-    cluster of --live, or of --context and the file of the job. Creates and changes nothing.
+    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes: with
+    --live those of the cluster, otherwise those in --context and in the file of the job. Creates and changes nothing.
 
     Exits with 0 if nothing prevents the start, 1 if the job is refused, never starts or fails at once, 2 if the job or
     a policy cannot be read, and 3 if the answer depends on something unknown. If FILE has several jobs, the worst

@@ -41,7 +41,7 @@ def command(
     """Try policies and objects in the browser, until Ctrl-C.
 
     Only this machine can open the page. It loads nothing from other hosts, and sends nothing to them. Each evaluation
-    runs in a separate process, which stops after ten seconds. It is not an admission webhook.
+    runs in a separate process, which stops after ten seconds. The page is not an admission webhook.
     """
     if not hasattr(os, "fork"):
         raise ConfigurationError(

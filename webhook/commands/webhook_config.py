@@ -169,9 +169,9 @@ def command(
 ) -> int:
     """Print the ValidatingWebhookConfiguration and MutatingWebhookConfiguration that the policies need.
 
-    With --check it prints no configuration, and reports what could block a cluster. With --check --live it also reports
-    what is missing before `failurePolicy: Fail` is safe, and lists the requests that are refused while the webhook does
-    not answer. It exits with 1 if it finds something.
+    With --check it prints no configuration, and reports what could block a cluster. With --check --live it also
+    reports what is missing before `failurePolicy: Fail` is safe, and lists the requests that are refused while the
+    webhook does not answer. If the check finds something, the exit code is 1.
 
     With --live --watch it updates rules and matchConditions of the configurations in the cluster, and changes nothing
     in other fields.

@@ -2,8 +2,8 @@
 findings.
 
 A finding has a line with symbol, place and rule, then the problem, the fix, and the source line. A missing object is
-reported once, with the number of objects that need it, because files without their cluster lack the same few objects
-hundreds of times.
+reported once, with the number of objects that need it, because hundreds of objects in files may need the same few
+objects of the cluster.
 """
 
 from __future__ import annotations

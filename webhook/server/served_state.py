@@ -168,7 +168,9 @@ class ReviewEvaluation:
 
 
 def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
-    """Return the warning for a user with a request that passes because a policy that asked has failurePolicy Ignore."""
+    """Return the warning for a user about policies with failurePolicy Ignore that asked the authorizer and got no
+    answer.
+    """
     return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"
 
 

@@ -111,7 +111,7 @@ class ServerSettings(ReportSettings):
     memory: int | None = declare_setting(
         None,
         values.byte_size_type(least=64 << 20),
-        "Memory of the server. It does not start if its bounds add up to more.",
+        "Memory of the server. If the bounds of its parts add up to more, the server does not start.",
         unset="the limit of the container",
     )
     drain: float = declare_setting(

@@ -1,6 +1,6 @@
 """Finds open questions about the start of a job that no rule checks: about its pods, its scheduler and the nodes.
 
-Rules report nothing about objects that they do not look up. Because of these questions, the answer is then not "can
+Rules report nothing about objects that they do not look up. A job with an open question does not get the answer "can
 start".
 """
 
