@@ -21,6 +21,7 @@ from msgspec import Struct
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.apimachinery.quantity import Quantity
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import (
     PLACED,
@@ -294,33 +295,39 @@ def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: i
 
 
 def _check_pods_and_amounts(quota: ResourceQuota, told: str, subject: Subject) -> Iterator[Problem]:
-    """Yield the number of pods, and amounts of CPU, memory and storage, above a quota."""
+    """Yield the number of pods above a quota; else the amounts of CPU, memory and storage above it, as one problem."""
+    above: dict[str, tuple[_SimultaneousRequest, Quantity]] = {}
     for name, request in subject.once(_amounts_of_pods).items():
         allowed = quantity.read_quantity_or_none(quota.spec.hard.get(name))
-        if allowed is None or request.amount <= allowed.milli_value():
-            continue
-        refused = "the pod" if request.pods == 1 else "some of the pods" if allowed.sign() else "the pods"
-        above = f", but ResourceQuota {told} of the namespace allows"
-        at, raised = path_as_text(request.path), "ask the administrator to raise the quota"
-        if name in _OF_PODS:
-            message = f"runs {counted(request.pods, 'pod')} at a time{above} {allowed.value()}"
-            fewer = (
-                f"run at most {counted(allowed.value(), 'pod')} at a time"
-                if allowed.sign()
-                else "use another namespace"
-            )
-            yield PODS.problem(at, f"{message}, so the API server refuses {refused}", f"{fewer}, or {raised}")
-            return
-        side, resource = _COUNTED[name]
-        if name == resource and f"{side}s.{name}" in quota.spec.hard:
-            continue  # another name of the same amount
-        wanted, most = (
-            format_amount_with_resource_name(resource, thousandths_to_kueue_units(resource, milli))
-            for milli in (request.amount, allowed.milli_value())
+        if allowed is not None and request.amount > allowed.milli_value():
+            above[name] = request, allowed
+    name = next(iter(above), "")
+    if not name:
+        return
+    request, allowed = above[name]
+    at, raised = path_as_text(request.path), "ask the administrator to raise the quota"
+    refused = "the pod" if request.pods == 1 else "some of the pods" if allowed.sign() else "the pods"
+    but = f", but ResourceQuota {told} of the namespace allows"
+    if name in _OF_PODS:
+        message = f"runs {counted(request.pods, 'pod')} at a time{but} {allowed.value()}"
+        fewer = (
+            f"run at most {counted(allowed.value(), 'pod')} at a time" if allowed.sign() else "use another namespace"
         )
-        who = _VERBS[side, request.pods == 1].format(request.pods)
-        message = f"{who} {wanted}{above} {most}"
-        yield AMOUNTS.problem(at, f"{message}, so the API server refuses {refused}", f"ask for less, or {raised}")
+        yield PODS.problem(at, f"{message}, so the API server refuses {refused}", f"{fewer}, or {raised}")
+        return
+    side = _COUNTED[name][0]
+    both = {_COUNTED[each][1]: pair for each, pair in above.items() if _COUNTED[each][0] == side}
+    wanted = _amounts_as_text({resource: own.amount for resource, (own, _) in both.items()})
+    most = _amounts_as_text({resource: limit.milli_value() for resource, (_, limit) in both.items()})
+    message = f"{_VERBS[side, request.pods == 1].format(request.pods)} {wanted}{but} {most}"
+    yield AMOUNTS.problem(at, f"{message}, so the API server refuses {refused}", f"ask for less, or {raised}")
+
+
+def _amounts_as_text(amounts: Amounts) -> str:
+    return " and ".join(
+        format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
+        for name, milli in amounts.items()
+    )
 
 
 def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
