@@ -84,6 +84,14 @@ def findings_of_one_object(obj: JSON) -> Iterable[Finding]:
     return _findings(obj, ClusterWithAssumedNamespaces(FilesCluster([obj])), _SIMULATED)
 
 
+def findings_among(obj: JSON, others: Iterable[JSON]) -> Sequence[str]:
+    """The rules that one object breaks in a cluster that has nothing but some other objects."""
+    documents = [yamlfile.dump(each) for each in (obj, *others)]
+    known = [document for text in documents for document in _documents(text)]
+    cluster = ClusterWithAssumedNamespaces(FilesCluster(known, is_whole=True))
+    return [each.rule.id for each in _findings(obj, cluster, _OPTIONS)]
+
+
 def _place(_: object, _words: object = ()) -> Place:
     return Place(file="app.yaml", line=1, column=1)
 
