@@ -151,7 +151,8 @@ def _may_join_ray(subject: Subject) -> bool:
 def read_alternatives(candidate: ServerCandidate, subject: Subject) -> Sequence[ServerContainer]:
     """Return a container as it is with each of its servers, if it starts several; otherwise nothing."""
     container, spec, podset = candidate
-    servers = started_servers(_with_group_size(container, podset, subject))
+    is_whole = not container.is_omitted("args")
+    servers = started_servers(_with_group_size(container, podset, subject), is_whole=is_whole)
     if len(servers) < _SEVERAL:
         return ()
     ray = subject.once(_may_join_ray)
@@ -159,7 +160,7 @@ def read_alternatives(candidate: ServerCandidate, subject: Subject) -> Sequence[
 
 
 def _server_of_container(container: Container, subject: Subject) -> StartedServer | None:
-    server = started_server(container)
+    server = started_server(container, is_whole=not container.is_omitted("args"))
     if server is None or server.name == TRITON:
         return other_servers.triton_of_container(container, subject) or server
     return server

@@ -128,15 +128,19 @@ class StartedServer:
     is_of_dynamo: bool = False
 
 
-def started_server(container: Container) -> StartedServer | None:
+def started_server(container: Container, *, is_whole: bool = False) -> StartedServer | None:
     """Return the server that a container starts; None if there is no server, several servers, or an unknown server."""
-    servers = started_servers(container)
+    servers = started_servers(container, is_whole=is_whole)
     return servers[0] if len(servers) == 1 else None
 
 
-def started_servers(container: Container) -> Sequence[StartedServer]:
+def started_servers(container: Container, *, is_whole: bool = False) -> Sequence[StartedServer]:
     """Return the servers that a container starts, in order. A script starts several servers one after the other,
-    together, or only the server of one branch. There is none if a server is unknown, or if there are many.
+    together, or only the server of one branch. The result is empty if a server is unknown, or if there are many.
+
+    Args:
+        container: the container.
+        is_whole: whether no controller adds arguments to the container.
     """
     catalogue = read_server_catalogue()
     by_image = _server_of_image(container) if not container.command else ""
@@ -157,7 +161,7 @@ def started_servers(container: Container) -> Sequence[StartedServer]:
         starts = _starts_of_servers(started)
     if len(starts) > _MOST_SERVERS:
         return ()
-    servers = [_server_of_start(start, started, words, container) for start in starts]
+    servers = [_server_of_start(start, started, words, container, is_whole=is_whole) for start in starts]
     known = [replace(server, by_image=bool(by_image)) for server in servers if server is not None]
     return known if len(known) == len(servers) else ()
 
@@ -167,7 +171,7 @@ def _starts_of_servers(started: StartedPrograms) -> Sequence[LauncherStart]:
 
 
 def _server_of_start(
-    start: LauncherStart, started: StartedPrograms, words: Sequence[str], container: Container
+    start: LauncherStart, started: StartedPrograms, words: Sequence[str], container: Container, *, is_whole: bool
 ) -> StartedServer | None:
     """Return the server of one command; None for another command of the same program."""
     assert start.launcher is not None
