@@ -34,8 +34,11 @@ from webhook.text.caches import IdentityKey
 from webhook.text.similar_names import nearest_name
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
+from webhook.typed.fields import Part, Parts
+from webhook.typed.jobs import CronJob
+from webhook.typed.objects import Object
 from webhook.typed.pods import Pod, PodSpec, PodTemplate
-from webhook.typed.view import ReadingContext
+from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeMount
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -90,13 +93,15 @@ _OPEN_GROUPS: Final = frozenset(("serving.knative.dev", "serving.kserve.io"))
 """The groups of kinds that have own fields next to the fields of a PodSpec."""
 _DRA: Final = "resource.k8s.io"
 """The group of claims, which `device-claims` and other rules read strictly."""
-_TEMPLATE_OF: Final[dict[tuple[str, str], FieldPath]] = {
-    **{("apps", kind): ("spec", "template") for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")},
-    ("batch", "Job"): ("spec", "template"),
-    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
-    ("", "ReplicationController"): ("spec", "template"),
-}
-"""The places of pod templates that the API server checks. Controllers of other kinds may add volumes to templates."""
+_WORKLOADS: Final = frozenset(
+    (
+        *(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
+        ("batch", "Job"),
+        ("", "ReplicationController"),
+    )
+)
+"""Kinds with a pod template that the API server checks. Controllers of other kinds may add volumes to templates."""
+_CRON_JOB: Final = ("batch", "CronJob")
 _NO_VOLUME: Final = "is not the name of a volume of the pod"
 _KNOWN: Final = ("status", "sops")
 """Fields that are not checked. Controllers write the status, and SOPS removes `sops` when it decrypts the object."""
@@ -104,6 +109,19 @@ _SPEC: Final = ("spec",)
 _MAPS: Final = frozenset(("data", "stringData", "labels", "annotations"))
 """Fields with keys that users choose."""
 _MOST_NAMED: Final = 4
+
+
+class _WorkloadSpec(Typed):
+    """The spec of a workload, with the claims of a StatefulSet."""
+
+    template = Part(PodTemplate)
+    volume_claim_templates = Parts(Object)
+
+
+class _Workload(Object):
+    """A kind of `_WORKLOADS`."""
+
+    spec = Part(_WorkloadSpec)
 
 
 def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
@@ -173,8 +191,7 @@ def _problems_of_mounts(pod: PodSpec, claims: Collection[str]) -> Iterator[Probl
                 missing.setdefault(mount.name, mount)
     others = []
     for name, mount in Items([*missing.items()], pod.reading.deadline):
-        pod.reading.deadline.spend(len(names))
-        if near := nearest_name(name, names):
+        if near := nearest_name(name, Items([*names], pod.reading.deadline)):
             yield VOLUME_EXISTS.problem(mount.path("name"), _NO_VOLUME, did_you_mean(near, ""), name)
         else:
             others.append(name)
