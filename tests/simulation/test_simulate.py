@@ -27,6 +27,9 @@ def simulated(capsys, *arguments):
     return code, json.loads(capsys.readouterr().out)
 
 
+TOO_MANY = {"quota": ["kueue-never/exceeds-max-quota"], "nodes": ["node-devices/all-pods"]}
+
+
 def against(answer):
     """The broken rules, by aspect."""
     return {aspect: [each["rule"] for each in listed] for aspect, listed in answer["aspects"].items() if listed}
@@ -39,7 +42,7 @@ def against(answer):
         ("good/trainjob", 0, "nothing-found", {}),
         ("good/inference", 0, "can-start", {}),
         ("broken/mpijob-slots", 1, "refused", {"launcher": ["training-job/slots-for-ranks"]}),
-        ("broken/pytorchjob-too-many-gpus", 1, "never", {"quota": ["kueue-never/exceeds-max-quota"]}),
+        ("broken/pytorchjob-too-many-gpus", 1, "never", TOO_MANY),
         ("broken/trainjob-queue", 1, "never", {"queue": ["kueue-not-now/local-queue-missing"]}),
         ("broken/volcano-job-quota", 1, "never", {"quota": ["volcano-job/capability"]}),
         ("broken/volcano-job-queue", 1, "refused", {"queue": ["volcano-job/queue-exists"]}),

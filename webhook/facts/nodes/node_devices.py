@@ -21,14 +21,16 @@ from webhook.facts.gpu.device_pods import without_repeated_problems
 from webhook.facts.gpu.devices import device_of_resource_name
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, largest_amounts, pods_and_nodes
 from webhook.facts.nodes.node_pool_types import Requirement, read_requirement, requirements_of_pod
-from webhook.facts.nodes.node_pools import judge_new_nodes
+from webhook.facts.nodes.node_pools import judge_new_nodes, starts_all_pods_at_once
 from webhook.facts.nodes.types import NODE_DEVICES
 from webhook.facts.pods.node_selection import labels_meet_requirement
 from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
+from webhook.facts.volcano_objects.types import Job
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text.caches import IdentityKey
+from webhook.text.wording import counted
 from webhook.typed.cluster_objects import Node
 
 OFFERED: Final = NODE_DEVICES.rule(
@@ -74,6 +76,12 @@ TOGETHER: Final = NODE_DEVICES.rule(
     why="The nodes with the labels have fewer devices than the pod requests, so the pod stays Pending.",
     function="fitsRequest",
 )
+ALL_PODS: Final = NODE_DEVICES.rule(
+    "node-devices/all-pods",
+    title="The nodes have devices for fewer pods than run at the same time",
+    why="Some pods stay Pending. Pods that work together wait for the missing pods.",
+    function="fitsRequest",
+)
 SHARED_SUFFIX: Final = "-SHARED"
 """GPU Feature Discovery appends this to the product of GPUs that are shared under their usual resource name."""
 _MOST_VALUES: Final = 4
@@ -91,6 +99,7 @@ _PARTITION: Final = "amd.com/compute-memory-partition"
 _AMD_PARTITION: Final = re.compile(r"amd\.com/[a-z]{2,4}_nps[0-9]")
 """A resource of a partition, which a plugin with the naming strategy `single` offers as amd.com/gpu."""
 _NEURON: Final = "aws.amazon.com/"
+_VOLCANO_JOB: Final = ("batch.volcano.sh", "Job")
 _SHARED: Final = ".shared"
 _MONITOR: Final = "monitor"
 _PRODUCT: Final = "nvidia.com/gpu.product"
@@ -110,6 +119,58 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
                     _problem_of_open_nodes(problem, each, new_nodes.source) for problem in problems if new_nodes.source
                 ]
             yield from without_repeated_problems(problems, subject)
+
+
+def _gang_of_volcano(subject: Subject) -> int:
+    """Return how many pods of a Volcano Job with one task start together; 0 for any other object."""
+    if subject.group_kind != _VOLCANO_JOB:
+        return 0
+    spec = subject.typed(Job).spec
+    if len(spec.tasks) != 1:
+        return 0
+    return min(spec.min_available or spec.needed_pod_count, spec.pod_count)
+
+
+def _check_all_pods(pods: Sequence[PodsAndNodes], counts: Sequence[int]) -> Iterator[Problem]:
+    """Report pods that run at the same time, if all nodes together have too few devices: first the pods of one
+    template, then those of all templates. `counts` has the number of pods of each template.
+    """
+    if any((new_nodes := judge_new_nodes(each)) and new_nodes.source for each in pods):
+        return
+    for each, count in zip(pods, counts, strict=True):
+        most = _sum_up_to(count, (each.needs.pods_on(offer) for offer in each.offers if each.needs.fits(offer)))
+        if each.needs.devices and count > most:
+            devices = _devices_as_text(each.needs)
+            message = (
+                f"{counted(count, 'pod')} with {devices} each run at the same time, but the nodes have "
+                f"devices for {most}"
+            )
+            yield _all_pods_problem(each, message, f"run {counted(most, 'pod')}, or add nodes")
+            return
+    for name in dict.fromkeys(name for each in pods[1:] for name in each.needs.devices):
+        wanted = sum(count * each.needs.devices.get(name, 0) for each, count in zip(pods, counts, strict=True))
+        using = [each.needs for each in pods if name in each.needs.devices]
+        fitting = (offer for offer in pods[0].offers if any(needs.fits(offer) for needs in using))
+        most = _sum_up_to(wanted, (offer.amounts.get(name, 0) for offer in fitting))
+        if wanted > most:
+            message = f"the pods that run at the same time request {wanted} `{name}`, but the nodes have {most}"
+            yield _all_pods_problem(pods[0], message, "run fewer pods, or add nodes")
+            return
+
+
+def _sum_up_to(enough: int, amounts: Iterable[int]) -> int:
+    """Return a sum, or a part of the sum that is enough: a cluster may have thousands of nodes."""
+    total = 0
+    for amount in amounts:
+        total += amount
+        if total >= enough:
+            break
+    return total
+
+
+def _all_pods_problem(each: PodsAndNodes, message: str, fix: str) -> Problem:
+    at = path_as_text(each.pods.podset.path)
+    return ALL_PODS.problem(at, f"{message}{_files_of_nodes(each.view)}, so some pods stay Pending", fix)
 
 
 def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) -> Problem:
