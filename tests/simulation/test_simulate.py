@@ -377,6 +377,14 @@ def test_suspended_jobs_without_a_queue_are_not_reported_as_starting(kind, field
     assert (told["answer"] == "unknown") is bool(said)
 
 
+def test_a_pod_with_a_scheduling_gate_is_not_reported_as_starting(tmp_path, capsys):
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {schedulingGates: [{name: b/c}], containers: CS}}"
+    (tmp_path / "pod.yaml").write_text(pod.replace("CS", "[{name: main, image: x}]"))
+    _, [told] = simulated(capsys, tmp_path / "pod.yaml", *NODES, "--context-is-whole")
+    whats = [each["what"] for each in told["unknown"]]
+    assert whats == ["schedulingGates keep the pods from the scheduler until someone removes the gates"]
+
+
 @pytest.mark.parametrize(
     ("spec", "asked", "found"),
     [

@@ -117,11 +117,14 @@ def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
 
 
 def _suspension_questions(subject: Subject) -> Iterator[OpenQuestion]:
-    """Yield a question about an object that is suspended or paused and has no queue of Kueue, which would resume it."""
+    """Yield a question about an object that is suspended, paused or gated, if no queue of Kueue would resume it."""
     name = subject.metadata.labels.get(QUEUE_NAME)
     path = next((each for each in _SUSPENSIONS if get(subject.object, each) is True), None)
     if path is not None and not name:
         what = f"{'.'.join(path)} is true, so no pod starts before someone changes it"
+        yield OpenQuestion(aspects=("queue",), what=what)
+    elif not name and any(get(each.template, ("spec", "schedulingGates")) for each in subject.once(pod_sets).all):
+        what = "schedulingGates keep the pods from the scheduler until someone removes the gates"
         yield OpenQuestion(aspects=("queue",), what=what)
 
 
