@@ -111,7 +111,14 @@ of several profiles.
 
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that keep pods from all nodes of a cluster; node_pools.py compares pods with NodePools."""
-    for each in subject.once(pods_and_nodes):
+    pods = subject.once(pods_and_nodes)
+    if pods and all(each.fits_a_node for each in pods):
+        gang = _gang_of_volcano(subject)
+        counts = [each.pods.pod_count for each in pods] if starts_all_pods_at_once(subject) else [gang][: bool(gang)]
+        if len(counts) == len(pods):
+            yield from without_repeated_problems(_check_all_pods(pods, counts), subject)
+        return
+    for each in pods:
         if not each.fits_a_node:
             problems: Iterable[Problem] = _problems_of_pods(each)
             if new_nodes := judge_new_nodes(each):

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from webhook.apimachinery.attributes import CRD, POD, GroupVersionKind
-from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
+from webhook.apimachinery.paths import FieldPath, parse_path, path_as_text
 from webhook.apimachinery.quantity import nearest_quantity
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.shapes.object_shape import POD_KIND, problems_of_wrong_types
@@ -75,6 +75,15 @@ WRONG_TYPE: Final = MANIFEST_SHAPE.rule(
     why="The API server cannot read the object, and refuses it before all other checks.",
     level="warn",
 )
+MOUNT_PATH: Final = MANIFEST_SHAPE.rule(
+    "manifest-shape/mount-path",
+    title="Two volumes are mounted at one path",
+    why="The API server refuses the object, because one mount would hide the other.",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    function="ValidateVolumeMounts",
+    level="warn",
+)
+"""In templates of custom kinds, `pod-template/mount-path` reports such mounts."""
 VOLUME_EXISTS: Final = MANIFEST_SHAPE.rule(
     "manifest-shape/volume-exists",
     title="A container mounts a volume that its pod does not have",
@@ -145,11 +154,11 @@ def check_fields_of_object(subject: Subject) -> Iterator[Problem]:
         subject.deadline, is_closed, left_out, known=_KNOWN, removed=_REMOVED, left_out_at=frozenset(templates)
     )
     yield from _problems_of_reading(reader, subject, of, _KUBERNETES if defined is None else defined.name)
-    if path := _TEMPLATE_OF.get(subject.group_kind):
-        template = PodTemplate.of(get(subject.object, path), path, ReadingContext(subject.deadline))
-        claims = get(subject.object, ("spec", "volumeClaimTemplates"))
-        names = (get(each, ("metadata", "name")) for each in (claims if isinstance(claims, list) else ()))
-        yield from _problems_of_mounts(template.spec, {name for name in names if isinstance(name, str)})
+    if subject.group_kind == _CRON_JOB:
+        yield from _problems_of_mounts(subject.typed(CronJob).spec.job_template.spec.template.spec, ())
+    elif subject.group_kind in _WORKLOADS:
+        spec = subject.typed(_Workload).spec
+        yield from _problems_of_mounts(spec.template.spec, {each.name for each in spec.volume_claim_templates})
 
 
 class _DefinedType(NamedTuple):
@@ -229,8 +238,21 @@ def check_fields_of_pod(subject: Subject) -> Iterator[Problem]:
         without_amounts=(_AMOUNTS,),
     )
     yield from _problems_of_reading(reader, subject, of, _KUBERNETES)
+    if template_of is None or is_builtin(template_of):
+        yield from _mounts_at_one_path(subject)
     if template_of is None:
         yield from _problems_of_mounts(subject.typed(Pod).spec, ())
+
+
+def _mounts_at_one_path(subject: Subject) -> Iterator[Problem]:
+    for container in subject.typed(Pod).spec.all_containers():
+        paths: set[str] = set()
+        for mount in container.volume_mounts:
+            if mount.mount_path in paths and not is_placeholder(mount.mount_path):
+                message = "is also the path of a mount before this one in the container, which the API server refuses"
+                fix = "mount each volume at a different path"
+                yield MOUNT_PATH.problem(mount.path("mountPath"), message, fix, mount.mount_path)
+            paths.add(mount.mount_path)
 
 
 def _problems_of_reading(reader: StrictReader, subject: Subject, of: Type, schema: str) -> Iterator[Problem]:
@@ -263,7 +285,8 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
         else:
             others.append(each.name)
     for place, names in moved.items():
-        yield _problem_of_moved_fields(unknown, place, names, schema)
+        at = (*unknown.at, names[0]) if len(names) == 1 else unknown.at
+        yield UNKNOWN.problem(at, *_message_and_fix_of_moved_fields(unknown, place, names, schema))
     if not others or (not unknown.at and "metadata" not in subject.object):
         return
     if len(others) == 1:
@@ -273,13 +296,17 @@ def _problems_of_fields(unknown: UndeclaredFields, subject: Subject, schema: str
         yield UNKNOWN.problem(unknown.at, message, "remove the fields, or move them to the object that has them")
 
 
-def _problem_of_moved_fields(unknown: UndeclaredFields, place: FieldPath, names: Sequence[str], schema: str) -> Problem:
-    """Return the problem of fields that another object should have. A wrong indentation moves several fields."""
+def _message_and_fix_of_moved_fields(
+    unknown: UndeclaredFields, place: FieldPath, names: Sequence[str], schema: str
+) -> tuple[str, str]:
+    """Return the message and the fix of fields that another object should have. A wrong indentation moves several
+    fields.
+    """
     to = path_as_text(place) or "the object itself"
     if len(names) == 1:
-        return UNKNOWN.problem((*unknown.at, names[0]), _message(unknown, schema), f"move `{names[0]}` to {to}")
+        return _message(unknown, schema), f"move `{names[0]}` to {to}"
     message = f"{_names(names)} {_message(unknown, schema, 'are not fields', 'the fields have')}"
-    return UNKNOWN.problem(unknown.at, message, f"move the fields to {to}")
+    return message, f"move the fields to {to}"
 
 
 def _fix(unknown: UndeclaredField, template_of: GroupVersionKind | None) -> str:
