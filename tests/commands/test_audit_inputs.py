@@ -118,6 +118,14 @@ def test_objects_of_tests_that_are_never_applied_are_not_read(path, word, tmp_pa
     assert run_command_line(["audit", path, *POLICIES]) == 1, "a person who names the file wants it audited"
 
 
+@pytest.mark.parametrize("folder", ["archive", "archive/old", "apps/archived"])
+def test_an_archive_that_a_person_names_is_read(folder, tmp_path, monkeypatch):
+    written(tmp_path, {f"{folder}/pod.yaml": POD.format("web")})
+    monkeypatch.chdir(tmp_path)
+    assert run_command_line(["audit", folder, *POLICIES]) == 1
+    assert run_command_line(["audit", ".", *POLICIES]) == 0
+
+
 @pytest.mark.parametrize(
     ("path", "code"),
     [

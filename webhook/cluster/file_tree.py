@@ -47,6 +47,7 @@ _ASSERTION: Final = "an assertion of a test, which has only the fields that are 
 _EXPECTED: Final = "the expected output or failure of a test, which nobody applies"
 _ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
 """The names of a top folder for old files. Further down, `archive` may be the name of an application."""
+_ARCHIVED_STEP: Final = "archived"
 _ARCHIVED: Final = "a file in a folder of archived files"
 
 
@@ -62,15 +63,20 @@ def is_assertion(file: str) -> bool:
     return word in ("assert", "asserts", "assertion") or (word in ("error", "errors") and before.isdigit())
 
 
-def reason_not_applied(file: str) -> str:
-    """Return why the objects of a file are never applied, "" if they may be."""
+def reason_not_applied(file: str, root: str = "") -> str:
+    """Return why the objects of a file are never applied, "" if they may be. `root` is the folder that a user named:
+    a user who names an archive wants its files audited.
+    """
     if is_assertion(file):
         return _ASSERTION
-    steps = file.split("/")
-    is_expected = is_in_folder_of_tests(file) and any(step.startswith("expected") for step in steps)
-    if not is_expected and (steps[0] in _ARCHIVES or "archived" in steps[:-1]) and len(steps) > 1:
-        return _ARCHIVED
-    return _EXPECTED if is_expected else ""
+    if is_in_folder_of_tests(file) and any(step.startswith("expected") for step in file.split("/")):
+        return _EXPECTED
+    return _ARCHIVED if _is_archived(file) and not _is_archived(f"{root}/") else ""
+
+
+def _is_archived(file: str) -> bool:
+    top, *steps = file.split("/")[:-1] or ("",)
+    return top in _ARCHIVES or _ARCHIVED_STEP in (top, *steps)
 
 
 class FileTree:

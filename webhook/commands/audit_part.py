@@ -194,7 +194,7 @@ class PartAudit:
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
         self._add_messages(inputs, keys, result)
-        reason = "" if part.file.is_named else reason_not_applied(part.source)
+        reason = "" if part.file.is_named else reason_not_applied(part.source, part.file.root)
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
