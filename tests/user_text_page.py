@@ -46,6 +46,8 @@ BOUNDED: Mapping[str, str] = {
     "`model_servers.yaml`, with patterns that are checked in the same way",
     "webhook.facts.model_servers.started_servers: re.compile(row['switches'])": "the shipped `servers.yaml`, with "
     "patterns that match the name of a flag from its beginning, and have one loop at the end",
+    "webhook.facts.model_servers.started_servers: re.compile(row['bare'])": "the shipped `servers.yaml`, with patterns "
+    "that match the name of a flag from its beginning",
     "webhook.facts.model_servers.started_servers: re.compile('|'.join(row['images']))": "the shipped `servers.yaml`, "
     "with patterns without a loop",
     "webhook.facts.gpu.devices: re.compile('|'.join(map(translate, patterns)))": "the shipped shell patterns of "

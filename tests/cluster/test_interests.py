@@ -64,7 +64,7 @@ def test_an_unwatched_object_is_not_known_to_be_absent(filled, started):
     view = started(named("limits", "a"), labelled("tier in (x)", "b"))
     assert view.wait_until_synced(5)
     for namespace, name in (("b", "limits"), ("a", "other"), ("a", "nothing")):
-        with pytest.raises(LookupFailed, match=f"ConfigMap {namespace}/{name}: not watched: no policy"):
+        with pytest.raises(LookupFailed, match=f"ConfigMap {namespace}/{name}: not watched: no loaded policy"):
             view.get(CONFIG, namespace, name)
     for namespace, labels in ((None, ""), ("a", ""), ("a", "tier in (x)"), (None, "tier in (x)"), ("b", "tier in (y)")):
         with pytest.raises(LookupFailed, match="ConfigMap list: not watched"):

@@ -445,7 +445,7 @@ def test_budgets_and_autoscalers_are_compared_with_servers_in_other_files(tmp_pa
             "spec: this PodDisruptionBudget allows no eviction of StatefulSet chat (1 pod): allow one unavailable pod, "
             "or run more replicas"
         ),
-        "spec.maxReplicaCount: is 10, but the nodes have devices for 2 such pods: set maxReplicaCount 2, or add nodes",
+        "spec.maxReplicaCount: is 10, but the nodes have devices for 2 of these pods: set maxReplicaCount 2, or add nodes",
     }
 
 

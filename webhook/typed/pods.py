@@ -99,11 +99,16 @@ class SleepAction(Typed):
     seconds = Number()
 
 
-class NetworkAction(Typed):
-    """core/v1 HTTPGetAction and TCPSocketAction. The host may differ from the pod, and the port may be a name."""
+class TcpSocketAction(Typed):
+    """core/v1 TCPSocketAction. The host may differ from the pod, and the port may be a name."""
 
     host = Text()
     port = Raw()
+
+
+class HttpGetAction(TcpSocketAction):
+    """core/v1 HTTPGetAction."""
+
     scheme = Text()
 
 
@@ -117,8 +122,8 @@ class LifecycleHandler(Typed):
     """core/v1 LifecycleHandler."""
 
     exec = Part(ExecAction)
-    http_get = Part(NetworkAction)
-    tcp_socket = Part(NetworkAction)
+    http_get = Part(HttpGetAction)
+    tcp_socket = Part(TcpSocketAction)
     sleep = Part(SleepAction)
 
 
@@ -126,8 +131,8 @@ class Probe(Typed):
     """core/v1 Probe. Numbers that are not set are None."""
 
     exec = Part(ExecAction)
-    http_get = Part(NetworkAction)
-    tcp_socket = Part(NetworkAction)
+    http_get = Part(HttpGetAction)
+    tcp_socket = Part(TcpSocketAction)
     grpc = Part(GrpcAction)
     failure_threshold = OptionalNumber()
     initial_delay_seconds = OptionalNumber()

@@ -435,6 +435,8 @@ def _check_limit_ranges(
 
 
 _QUOTAS: Final = frozenset((("", "ResourceQuota"),))
+_LOCAL_QUEUES: Final = interest_in_fields(_LOCAL_QUEUE)
+"""Only whether the namespace has queues counts."""
 _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 CHECKS: Final = (
     Check(
@@ -448,7 +450,7 @@ CHECKS: Final = (
         group="namespace-quota",
         run=validate_limit_ranges,
         kinds=PLACED,
-        lookups=_LIMIT_RANGE_LOOKUPS,
+        lookups=(*_LIMIT_RANGE_LOOKUPS, _LOCAL_QUEUES),
         of_made_objects=False,
     ),
     Check(group="gpu-quota", run=check_portable_gpu_in_quota, kinds=_QUOTAS),

@@ -21,6 +21,7 @@ from webhook.facts.serving_kinds.knative import KNATIVE, MODE, STANDARD, deploym
 from webhook.facts.serving_kinds.kserve_workers import AUTOSCALER
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
+from webhook.typed.collections import Items
 from webhook.typed.pods import Container
 from webhook.typed.serving import ClusterStorageContainer, InferenceService, Predictor, StorageUri
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
@@ -134,7 +135,7 @@ def _is_read_by_known_container(uri: str, subject: Subject) -> bool:
     others = subject.cluster.cluster.objects_in_other_files(ClusterStorageContainer.gvk)
     containers = chain(
         view.list_visible(ClusterStorageContainer),
-        (ClusterStorageContainer.of(each) for each in subject.deadline.charge_for_items(others)),
+        (ClusterStorageContainer.of(each) for each in Items([*others], subject.deadline)),
     )
     formats = (each for container in containers for each in container.spec.supported_uri_formats)
     return any(each.regex or (each.prefix and uri.startswith(each.prefix)) for each in formats)

@@ -239,8 +239,7 @@ def check_classes_of_claim_templates(subject: Subject) -> Iterator[Problem]:
         if is_storage_class_absent(wanted, view):
             yield missing_storage_class_problem(f"the claim `{template.metadata.name}`", wanted, path, view)
         elif not wanted and not template.spec.volume_name and _has_no_default_class(view):
-            missing = MissingObject(kind=f"default {StorageClass.gvk.kind}", name="")
-            yield CLASS_EXISTS.problem(path, missing=(missing,))
+            yield missing_storage_class_problem("", "", path, view)
 
 
 def _has_no_default_class(view: ClusterView) -> bool:
@@ -331,8 +330,11 @@ def missing_storage_class_problem(
     who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
 ) -> Problem:
     """Return the problem of a StorageClass that does not exist. The fix for an existing claim is a new claim, because
-    its class cannot change.
+    its class cannot change. If no class is wanted, only a default class would decide, so the rule is not checked.
     """
+    if not wanted:
+        default = MissingObject(kind=f"default {StorageClass.gvk.kind}", name="")
+        return CLASS_EXISTS.problem(path, missing=(default,))
     near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
     message = f"{who} requests StorageClass `{wanted}`, which does not exist, so no volume is created"
     fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
