@@ -1,7 +1,8 @@
 """Objects with one list of any length, for each list that a user can lengthen: work must not grow faster than the list.
 
-`LISTS` has a function for each list: a number of items gives an object. Every item has a unique name, so that no scan
-ends early. The objects are as valid as possible, so that policies read all of them.
+`LISTS` has a function for each list. The function gets a number of items, and returns an object with a list of this
+length. Most items have unique names, so that no scan ends early. The objects are as valid as possible, so that
+policies read all of them.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ _PODS: Mapping[str, Make] = {
     "claims, one container each": lambda n: pod(
         resourceClaims=_claims(n), containers=[container(f"c{i}", resources=_using(f"n{i}")) for i in range(n)]
     ),
-    "claims with GPUs beside": lambda n: pod(
+    "claims and GPUs of containers": lambda n: pod(
         resourceClaims=_claims(n),
         containers=[container(f"c{i}", resources={**_using(f"n{i}"), **_gpus()}) for i in range(n)],
     ),

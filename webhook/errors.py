@@ -1,23 +1,27 @@
-"""Defines all errors of the program, in one tree.
+"""Defines the errors that several modules use, in one tree. Modules that raise other errors define them.
 
     ClaimgateError
     ├── InputError            unreadable file, YAML, JSON or fixture         -> exit 2
     │   └── UnknownRule       a param names a rule that does not exist
     ├── ConfigurationError    a flag, setting or policy that cannot be used  -> exit 2, refuse to start
+    │   ├── DependencyChanged an installed package lacks a private part that claimgate uses
     │   └── PolicyError       every problem of the policies, collected
     ├── CallError             an unreadable call: carries its HTTP code      -> metav1.Status
     ├── CelError
     │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
     │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
     │       ├── NoSuchOverload    a function got values that none of its signatures accepts
-    │       ├── UnreadPartError   asks for a part of an object that was not decoded (unread.py)
-    │       ├── EvaluationPanic   upstream's evaluator breaks off: cannot be absorbed by CEL's || and && either
+    │       ├── UnreadPartError   a part of an object was not decoded (unread.py)
+    │       ├── NoDecision        something that the expression reads is not known
+    │       ├── EvaluationPanic   cel-go panics on this input: cannot be absorbed by CEL's || and &&
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
     │           └── TooLargeToCompile      a text that is too large to compile here, and that the API server may accept
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
+    │   └── MissingParams     a binding demands a param that does not exist
     ├── LookupFailed          an object that could not be looked up (an absent object is None, no error)
-    │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
+    │   └── AmbiguousObject   files do not say which object is meant         -> the policy is not evaluated
     │       ├── UnknownNamespaceOrName      a file may have the object: name or namespace is not known
+    │       ├── UnknownLabels               no file has the Namespace, so its labels are not known
     │       └── MistypedLabels              a label that is not a string, so that no API server has the object
     ├── PatchError            a patch that does not apply
     ├── NotConverted          a policy of another project that has no exact native form       -> named, exit 1
@@ -232,8 +236,8 @@ class BindingError(ClaimgateError):
 
 
 class MissingParams(BindingError):
-    """A binding demands a param that does not exist; `named` is its name, which the error of an API server does not
-    have.
+    """A binding demands a param that does not exist. `named` is the name of the param. The error of an API server
+    does not contain this name.
     """
 
     def __init__(self, named: str) -> None:
@@ -262,7 +266,9 @@ class UnknownLabels(AmbiguousObject):
 
 
 class MistypedLabels(AmbiguousObject):
-    """A label that a selector reads is not a string. API servers refuse the object, so no selector decides."""
+    """A label that a selector reads is not a string. API servers refuse the object, so it is not known whether the
+    selector matches.
+    """
 
 
 class PatchError(ClaimgateError):
@@ -287,7 +293,7 @@ def fault_locations(frames: Iterable[FrameSummary]) -> list[str]:
 
 
 def describe_fault(error: BaseException) -> dict[str, object]:
-    """Return the type of an unexpected error and where it happened, as log fields, without its text, which may quote an
-    object.
+    """Return the type of an unexpected error and where it happened, as log fields. The text of the error may quote an
+    object, so it is left out.
     """
     return {"error": type(error).__name__, "traceback": fault_locations(extract_tb(error.__traceback__))}

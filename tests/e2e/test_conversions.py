@@ -1,4 +1,4 @@
-"""claimgate converts the same versions as a real API server: claims, templates and slices, both ways.
+"""claimgate converts claims, templates and slices between versions as a real API server does, in both directions.
 
 The API server gets an object in one version, and returns it in another.
 """

@@ -1,6 +1,7 @@
 """`helm test` on a real API server: its Pod is created as the chart says, and this file acts as the kubelet.
 
-The command runs here with the stored Secret as its mount. It resolves the name of the Service as a cluster would.
+The command of the Pod runs on this machine, with the stored Secret in place of the mount. A replaced
+socket.create_connection resolves the name of the Service.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def test_helm_test_succeeds_while_a_replica_answers_with_the_stored_authority(
         replicas.roll()
         log = _tested(server, tmp_path / "succeeds", replicas.port)
         assert "readyz check passed" in log
-        assert "NotFound" in server.kubectl("get", "pod", POD, "-n", NAMESPACE, code=1).stderr, "nothing is left"
+        assert "NotFound" in server.kubectl("get", "pod", POD, "-n", NAMESPACE, code=1).stderr, "the Pod is deleted"
         stored = server.get("secret", "claimgate-certificates", NAMESPACE)["data"]["ca.crt"]
         _set_authority(server, base64.b64encode(authority("other", now=datetime.now(UTC)).certificate).decode())
         log = _tested(server, tmp_path / "other", replicas.port, code=1)
@@ -74,7 +75,7 @@ def test_helm_test_succeeds_while_a_replica_answers_with_the_stored_authority(
             replicas.end(one)
         _tested(server, tmp_path / "down", replicas.port, code=1)
         phase = server.get("pod", POD, NAMESPACE)["status"]["phase"]
-        assert phase == "Failed", "it stays, so that its log can be read"
+        assert phase == "Failed", "the failed Pod stays, so that its log can be read"
 
 
 def _set_authority(server: ApiServer, content: str) -> None:

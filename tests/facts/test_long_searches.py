@@ -1,5 +1,5 @@
-"""Before a search in a long text of a user its time is reserved. If the slice cannot cover it, the event loop
-refuses."""
+"""Before a review searches a long text of a user, it reserves the time of the search. If the slice of the event loop
+cannot cover this time, the review moves to a worker."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def container(**fields):
     ],
     ids=["image", "argument", "script", "variable", "preStop"],
 )
-def test_a_review_asks_for_the_time_of_a_long_text(fields):
+def test_a_review_with_a_long_text_leaves_the_event_loop(fields):
     pods = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container(**fields)]}}
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": pods}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}

@@ -1,4 +1,4 @@
-"""Every rule of the shipped policies has one declaration, a bad and a good example, and its part of docs/rules."""
+"""Every rule of the shipped policies has one declaration, a bad and a good example, and a section in docs/rules."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_an_example_belongs_to_a_rule() -> None:
 
 
 def test_a_rule_is_declared_once() -> None:
-    """A catalogue and a rules.yaml refuse a second rule with the same id, so groups must differ."""
+    """A catalogue or a rules.yaml refuses a repeated id. Two of them with the same group could still repeat an id."""
     groups = [group for package in SHIPPED.packages for group in package.groups]
     folders = {(Path(policy.file).parent.name, rule.group) for policy in POLICIES for rule in policy.named}
     assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []

@@ -1,4 +1,4 @@
-"""How the server accepts clients, also after errors, and its calls of the operating system."""
+"""How the server accepts clients, also after errors; calls of the operating system; the warning about a key file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_memory_is_given_back_only_after_growth() -> None:
     trimmer._least -= 2 * operating_system._GROWN_BYTES
     tried = [trimmer.trim_if_grown() for _ in range(60)]
     assert tried[0]
-    assert tried.count(True) < 30, "less and less often where it does not help"
+    assert tried.count(True) < 30, "if trimming frees no memory, the trimmer tries less and less often"
 
 
 def test_inspecting_the_heap_leaves_nothing_to_the_garbage_collector() -> None:
@@ -104,11 +104,11 @@ def test_inspecting_the_heap_leaves_nothing_to_the_garbage_collector() -> None:
         gc.enable()
 
 
-def test_nothing_is_known_of_a_closed_socket() -> None:
+def test_a_closed_socket_has_no_unsent_bytes() -> None:
     assert operating_system.unsent_bytes(None) == 0
 
 
-def test_open_files_are_raised_and_never_lowered() -> None:
+def test_the_limit_of_open_files_is_raised_and_never_lowered() -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -126,7 +126,7 @@ MODES = {0o600: False, 0o400: False, 0o640: True, 0o644: True, 0o604: True, 0o66
 
 
 @pytest.mark.parametrize(("mode", "is_warned"), MODES.items(), ids=map(oct, MODES))
-def test_a_created_key_is_readable_only_by_its_owner(mode: int, is_warned: bool, tmp_path: Path) -> None:
+def test_a_key_causes_a_warning_if_other_users_may_access_it(mode: int, is_warned: bool, tmp_path: Path) -> None:
     key = tmp_path / "tls.key"
     key.write_text("")
     key.chmod(mode)
@@ -137,7 +137,7 @@ def test_a_created_key_is_readable_only_by_its_owner(mode: int, is_warned: bool,
         assert f"chmod 600 {key}" in warning
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of a file")
 @pytest.mark.parametrize(("mode", "is_warned"), [(0o440, False), (0o640, False), (0o444, True), (0o460, True)])
 def test_a_key_in_a_secret_volume_may_be_readable_by_the_group(mode: int, is_warned: bool, tmp_path: Path) -> None:
     key = tmp_path / "tls.key"
@@ -149,7 +149,7 @@ def test_a_key_in_a_secret_volume_may_be_readable_by_the_group(mode: int, is_war
     assert key_warning(key)
 
 
-def test_outside_the_main_thread_no_signal_is_touched() -> None:
+def test_a_server_outside_the_main_thread_leaves_signal_handlers_unchanged() -> None:
     before = signal.getsignal(signal.SIGHUP)
     with listening(Running()):
         assert threading.current_thread() is threading.main_thread()
@@ -157,7 +157,7 @@ def test_outside_the_main_thread_no_signal_is_touched() -> None:
 
 
 def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> None:
-    """This holds for any division of the message into pieces."""
+    """The client sends its first message in three pieces."""
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

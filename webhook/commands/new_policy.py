@@ -1,9 +1,9 @@
 """`claimgate policies new` and `policies init`: write policies that a site edits, each with a binding and a suite that
 passes.
 
-A new policy requires or sets a label, and has a parameter. `init` copies policies that most sites need, the folders of
-init_policies/: each policy.yaml begins with a description of the policy and of the lines to edit. New files are written
-as text, because users need the comments in them.
+`new` writes a policy that requires or sets a label, with or without a parameter. `init` copies policies that most
+sites need from the folders of init_policies/. Each policy.yaml there begins with a description of the policy and of
+the lines to edit. New files are written as text, because users need the comments in these files.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _text_of_policy(choice: NewPolicyOptions) -> str:
         ]
     lines += ["spec:", "  failurePolicy: Fail # if an expression cannot be evaluated, the request is denied"]
     if choice.has_param:
-        lines.append("  paramKind: {apiVersion: v1, kind: ConfigMap} # the binding names the object that `params` is")
+        lines.append("  paramKind: {apiVersion: v1, kind: ConfigMap} # `params` is the object that the binding names")
     lines += [
         "  matchConstraints:",
         "    resourceRules:",
@@ -223,7 +223,7 @@ def command(
             metavar="FILE",
             show_default=False,
             help="Add a case to the suite for each object or AdmissionReview of this file; repeatable. The folder may "
-            "exist already, also without a suite.",
+            "exist already, with or without a suite.",
         ),
     ] = None,
     parent: Annotated[Path, typer.Option("--in", metavar="DIR", help="Create the folder in this directory.")] = Path(),

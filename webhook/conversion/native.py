@@ -173,7 +173,7 @@ def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name:
 
 
 def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Mapping[str, Any]:
-    """Return a map if all of its fields are known.
+    """Return a map if all of its fields are known; null is an empty map.
 
     Raises:
         NotConverted: the value is not a map, or has an unknown field.
@@ -246,7 +246,9 @@ def _texts(value: JSON, key: str) -> Mapping[str, str]:
 
 
 def conditions_with_valid_names(conditions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the conditions with valid and unique names. A name that is valid and unique stays unchanged."""
+    """Return the conditions with valid and unique names. A unique name of at most 50 characters stays unchanged if
+    it has only letters, digits, `-`, `_` and `.`, and begins and ends with a letter or digit.
+    """
     made: dict[str, dict[str, Any]] = {}
     for index, each in enumerate(conditions):
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(each.get("name", "")))[:_LONGEST].strip("-_.")

@@ -224,7 +224,7 @@ def _require_list(value: JSON, side: str, path: str) -> list[JSON] | None:
 
 
 def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
-    if shape.is_atomic or not (old or new):  # two empty lists: empty and null stay different
+    if shape.is_atomic or not (old or new):  # both are empty or null; empty and null stay different
         return new
     merged = dict(old or {})
     changed = old is None
@@ -266,7 +266,7 @@ def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[
     for an item of the configuration.
 
     The order is that of visitListItems in merge.go. Shared items have the order of the configuration. An item that
-    only the document has stays before the shared item that follows it there.
+    only the document has stays before the shared item that follows in the document.
     """
     held, given = set(mine), set(theirs)
     shared = deque(key for key in theirs if key in held)

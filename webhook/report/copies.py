@@ -1,11 +1,12 @@
 """Reports a mistake in copies of an object as one finding with several places.
 
-An API version that is no longer served is one mistake of all its objects. So are a missing `---`, and mistakes that an
-author copies from file to file, such as a field that does not exist, at the same place of objects of a kind. Each
-overlay of kustomize repeats the objects of its base, and a folder such as `bundle/` or `dist/` repeats those of
-`config/`. A loop in a template of a chart makes many objects. A series of objects in one file, such as worker-0 to
-worker-3, also repeats a mistake, and so do copies of a pod template in one object. All places of a finding are known
-only at the end, so findings are kept until then, in a file if there are many (spool).
+An API version that is no longer served is one mistake in all objects of this version. A missing `---` is also one
+mistake. Some mistakes are copied by an author from file to file, such as a field that does not exist. Objects of one
+kind with such a mistake at the same place have one mistake. Each overlay of kustomize repeats the objects of its
+base, and a folder such as `bundle/` or `dist/` repeats those of `config/`. A loop in a template of a chart makes many
+objects. A series of objects in one file, such as worker-0 to worker-3, also repeats a mistake, and so do copies of a
+pod template in one object. All places of a finding are known only at the end, so findings are kept until then, in a
+file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
-"""The path of a finding about the version or the begin of an object, and about no other field."""
+"""Findings about the version or the beginning of an object have this path, and findings about other fields do not."""
 _HABITS: Final = frozenset(
     (
         "manifest-shape/unknown-field",
@@ -61,7 +62,7 @@ _HABITS: Final = frozenset(
         "device-failures/ray-job-retries",
     )
 )
-"""Rules about mistakes that an author copies from object to object, whatever the names of the objects are."""
+"""Rules about mistakes that an author copies to objects with other names."""
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. Objects of a series have names that differ only in such a number."""
 _TEMPLATE: Final = "emplate."
@@ -79,7 +80,7 @@ class CopiesWriter:
     """
 
     def __init__(self, writer: Writer[Finding], rendered: RenderedTexts) -> None:
-        """Args: the other writer; how folders were rendered."""
+        """Pass findings on to `writer`; `rendered` says how folders were rendered."""
         self._writer = writer
         self._rendered = rendered
         self._kept: Spool[Finding] = Spool()
@@ -143,8 +144,8 @@ class CopiesWriter:
         """Return the number of the earlier finding with the same mistake; None if this finding is the first.
 
         All findings of one file are reported, except those of objects that one template made, of objects in the same
-        API version, of a series of objects, and of the pod templates of one object. So the second such finding of a
-        file is compared only with the second one of another file.
+        API version, of a series of objects, and of the pod templates of one object. So the second finding of a
+        mistake in one file is compared only with the second finding of this mistake in another file.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
@@ -219,8 +220,9 @@ def _digest_of_habit(finding: Finding) -> bytes:
 def _digest_of_version(finding: Finding) -> bytes:
     """Return a digest of a mistake in the version of an object.
 
-    A release that no longer serves several versions, each with the same successor, is one mistake of all their objects:
-    Kubernetes 1.16 and extensions/v1beta1, apps/v1beta1 and apps/v1beta2. The fix names the kind if it changed.
+    If a release stops serving several versions with the same successor, all objects of these versions have one
+    mistake. An example is Kubernetes 1.16, without extensions/v1beta1, apps/v1beta1 and apps/v1beta2. The fix names
+    the kind if the kind changed.
     """
     problem, decision = finding.problem, finding.decision
     if problem is None or not problem.release:
@@ -231,7 +233,7 @@ def _digest_of_version(finding: Finding) -> bytes:
 
 
 def _digest_of_template(finding: Finding) -> bytes:
-    """Return a digest of a mistake in an object without the role of its pod template; b"" outside pod templates."""
+    """Return a digest of a mistake in a pod template, without the role of the template; b"" outside pod templates."""
     about = finding.subject
     path = finding.path.rpartition(_TEMPLATE)[-1]
     if path == finding.path:

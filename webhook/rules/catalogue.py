@@ -20,9 +20,7 @@ Catalogue: TypeAlias = Mapping[str, Rule]
 
 
 def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
-    """Return the rules that some modules define or import from a module of the same folder, in the order of the
-    modules.
-    """
+    """Return the rules that some modules define or import, in the order of the modules."""
     records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
     return tuple({id(rule): rule for rule in records}.values())
 

@@ -1,16 +1,17 @@
 """Runs reviews that take too long for the event loop in worker processes, with a fair queue and a deadline.
 
-The tenant that used least of the workers is next. The last free worker is for tenants that have no worker, so heavy
+The tenant that used the workers least is next. The last free worker is for tenants that have no worker, so heavy
 objects of one namespace never take all workers. Usage is measured in processor time, so a tenant does not look heavy
 because others keep the processors busy.
 
-A job travels to a worker as two lengths, the instructions and the body. The result travels back as JSON and not as a
-pickle: a process that reads what users send must not make its parent run anything.
+A job travels to a worker as two lengths, the instructions and the body. The result travels back as JSON. A pickle
+could run code in the server, and the worker that writes the result reads what users send.
 
-A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when its review came,
-or a later state. So the fork server is used for reviews that came before it was forked, and for others while the
-version of the server's state is the same. Otherwise it is forked again. It is also forked again after a second,
-because the server caches compiled texts, and each page that the server changes in the meantime uses memory twice.
+A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when the review came,
+or a later state. So the fork server is used for reviews that came before the fork. It is used for later reviews while
+the version of the server's state is the same. Otherwise the server forks a new fork server. The server also retires
+the fork server after a second: each page that the server changes after the fork, as by caching compiled texts, uses
+memory twice.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Job:
     body: bytes | LargeBody
 
     async def send(self, channel: socket.socket) -> None:
-        """Send the job through a socket that does not block, in pieces: others use the loop while the worker reads.
+        """Send the job through a socket that does not block, in pieces. Other tasks run while the worker reads.
 
         Raises:
             ConnectionError: the worker has ended.
@@ -88,8 +89,8 @@ class WorkerResult:
 
     Attributes:
         outcome: answered is a verdict, question is a question that must be answered before there can be a verdict,
-            refused is a call that cannot be read, failed is our own bug, out of time is an evaluation that its deadline
-            ended outside of every policy.
+            refused is a call that cannot be read, failed is our own bug, out of memory is a worker that reached its
+            memory limit, out of time is an evaluation that its deadline ended outside of every policy.
         body: the AdmissionReview of a verdict.
         fields: the log fields of the review; for a refused or failed call also its code, reason and message.
         seconds: the evaluation time of a verdict; unlimited without a verdict.
@@ -109,7 +110,7 @@ class WorkerResult:
 
 
 OUT_OF_MEMORY: Final = WorkerResult(outcome="out of memory", fields={}).packed(Counters())
-"""The packed result of a child without memory, prepared because it could not be packed then."""
+"""The packed result of a child without memory. It is prepared in advance, because packing needs memory."""
 
 
 def unpack(packed: bytes, counters: Counters) -> WorkerResult:
@@ -143,7 +144,7 @@ class WorkerStarter:
     """The current fork server, which is forked again after each change of the server's state; for one event loop."""
 
     def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
-        """Create the lane without forking.
+        """Remember what workers run, without forking.
 
         Args:
             work: the function that workers run.
@@ -160,8 +161,8 @@ class WorkerStarter:
     def start_worker(self, deadline: float, came: float) -> Worker:
         """Start a worker that has the server's state of the moment `came` of the monotonic clock, or a later state.
 
-        A fork stops the event loop for 10 to 40 ms. While a user changes the view with each second review, reviews
-        that waited for a worker are started together from one fork.
+        A fork stops the event loop for 10 to 40 ms. Reviews that waited for a worker before a fork can all start
+        from this fork, even if a user changes the state of the server with every second review.
 
         Raises:
             OSError: the system cannot start another process.
@@ -170,7 +171,7 @@ class WorkerStarter:
         current = self._current
         is_same = version is not None and version == self._held_version
         if current is not None and not current.is_retired and (is_same or self._forked_at > came):
-            with suppress(OSError):  # something ended it, such as the kernel short of memory
+            with suppress(OSError):  # the fork server ended, for example because the kernel killed it for memory
                 return current.start_worker(deadline)
         return self._renew(version).start_worker(deadline)
 
@@ -193,11 +194,11 @@ of three ordinary reviews of a worker, such as of Pods of 200 KB. A tenant with 
 decides how long it waits.
 """
 _STARTS: Final = 2
-"""How often a worker is started for one review, if something else ends it, such as the kernel short of memory."""
+"""The most workers for one review. A second worker starts if the first is killed, as by the kernel for memory."""
 
 
 class OutOfTime(Exception):
-    """No worker was free before the deadline, or the worker was killed at it."""
+    """No worker was free before the deadline, or the worker was killed at the deadline."""
 
 
 class WorkerDied(Exception):
@@ -214,7 +215,7 @@ class WorkerFault(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """How many worker processes at a time, and what each may take of memory beyond what it shares with the server."""
+    """The most worker processes at a time, and the memory of each beyond the memory shared with the server."""
 
     workers: int = DEFAULTS.workers
     memory_bytes: int = DEFAULTS.worker_memory
@@ -231,7 +232,7 @@ class WorkerLane:
         work: Work,
         version: Callable[[], object | None],
     ) -> None:
-        """Run nothing yet; the function of workers and the version of the state are those of WorkerStarter."""
+        """Start no worker yet. WorkerStarter describes `work` and `version`."""
         self._limits = limits
         self._starter = WorkerStarter(work, limits.memory_bytes, version)
         self._scheduler = scheduler
@@ -254,7 +255,7 @@ class WorkerLane:
         """Run a job in a worker and return its answer.
 
         Args:
-            job: what the worker does, with all that this process has now or when the worker is started.
+            job: the instructions and the body. The worker has the present state of this process, or a later state.
             tenant: the tenant of the review.
             deadline: a moment of the monotonic clock at which the worker is killed.
             starts_by: an earlier moment, after which no worker is started.

@@ -1,8 +1,8 @@
 """Declares the settings that several commands share, and which options each verb that reviews objects has.
 
 Every setting of `ReviewSettings` and of `ServerSettings` that changes an answer is an option of every verb, unless
-`LEFT_OUT` has a reason against it. A new setting is added to all verbs automatically, except `test`, in which cases
-set the options of their reviews.
+`LEFT_OUT` or `NOT_OF_SERVER` has a reason against it. A new setting is added to all verbs automatically, except to
+`test`: each case of a suite sets the options of its own review.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "rule": {"test": "`--run` chooses cases"},
     "skip": {"test": "`--run` chooses cases"},
 }
-"""The verbs without an option, by option, with the reason."""
+"""For each option, the verbs that do not have the option, with the reason."""
 OF_TEST: Final = frozenset(
     (
         "config",
@@ -220,7 +220,7 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
         "backtest": "use `--against`",
     },
 }
-"""The verbs without a flag of reports, by flag, with the reason."""
+"""For each flag of reports, the verbs that do not have the flag, with the reason."""
 
 
 def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:

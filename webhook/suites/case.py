@@ -1,5 +1,4 @@
-"""Defines a case of a suite in any format: a request, and a function that returns the differences from the
-expectation.
+"""Defines a case of a suite in any format. A function of the case returns the differences from the expectation.
 
 Requests of cases are evaluated here, in the same way as by replay.
 """
@@ -34,11 +33,12 @@ _ADVICE: Final = ReviewOptions(advice=True)
 class Case:
     """A case that can be run. `mismatches` returns a text for each difference, and () if the case passes.
 
-    It may raise an error about parts of the case that cannot be read. Then the case fails with the text of the error;
-    if a param names a rule that does not exist, the case has a mistake. `notes` are remarks about a case that passes.
-    `line` is the line of the case in the file, 0 if it is not known. `parts` are the rules and conditions of its
-    policies, and `tried` those of them that the case covers (own.py). `undecided` are the unexpected messages about
-    rules that were not evaluated. `advice` is None in formats whose policies have no advice.
+    `mismatches` may raise an error about parts of the case that cannot be read. Then the case fails with the text of
+    the error; if a param names a rule that does not exist, the case has a mistake. `notes` are remarks about a case
+    that passes. `line` is the line of the case in the file, 0 if it is not known. `parts` are the rules and
+    conditions of its policies, and `tried` those of them that the case covers (own.py). `undecided` are the
+    unexpected messages about rules that were not evaluated. `advice` is None in formats whose policies have no
+    advice.
     """
 
     id: str
@@ -111,7 +111,9 @@ def run_case(entry: Entry) -> CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The request of a case. `context` has the objects of the cluster, including params; it may have all of them."""
+    """The request of a case. `context` has objects of the cluster, including params. `context_is_whole` says that it
+    has all objects.
+    """
 
     attributes: Attributes
     policies: PolicySet
@@ -122,8 +124,8 @@ class Request:
 
 
 def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explains: bool = False) -> PhasesOutcome:
-    """Return the answer to a request: as at admission, unless other options are given, and with explanations if
-    wanted.
+    """Return the answer to a request. By default, the options are those of admission, and advice is also reported.
+    With `explains`, the answer has explanations.
     """
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = LocalAnswerer(

@@ -60,7 +60,7 @@ def _updated(n: int) -> bytes:
 
 
 def everything() -> Iterator[Grown]:
-    """All lists, and texts and brackets by their bytes."""
+    """All lists, and texts and brackets. For texts and brackets n counts bytes, not items."""
     for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
         yield _of_list(name, maker)
     yield _of_list("containers x as many claims / 100", lambda n: containers_by_claims(max(1, n // 10), 10))
@@ -78,10 +78,10 @@ def everything() -> Iterator[Grown]:
 
 
 def measure(server: Server, sampler: Sampler, only: str, report: Report) -> None:
-    """The table."""
+    """Measure each list with a name that matches `only`, and print the table."""
     report.section(
         "growth",
-        "time of /mutate and /validate together, alone on the server; medians; n is less where it takes long already",
+        "time of /mutate and /validate together, alone on the server; medians; a smaller n where n is already slow",
         f"target: 4 n takes at most {GROWTH:g} times as long as n (not judged where 4 n takes less than {QUICK_S * 1000:g} ms)",
     )
     report.line(f"{'what grows':<46} {'n':>8} {'KB of 4 n':>9} {'n ms':>9} {'4 n ms':>9} {'ratio':>6}")

@@ -1,5 +1,4 @@
-"""How many pods of a pod set the nodes of a topology could hold, by level, slice, and the reasons that keep pods
-away."""
+"""How many pods the nodes of a topology can hold. Levels, slices, selectors and taints limit the number."""
 
 from __future__ import annotations
 
@@ -124,13 +123,13 @@ def placed(count: int, gpus: int, **pod: JSON) -> PodPlacement:
 
 
 TOGETHER = {
-    "together as much as all nodes have": ([placed(3, 4), placed(2, 8)], "", None),
+    "together no more than all nodes have": ([placed(3, 4), placed(2, 8)], "", None),
     "together more of a resource than all nodes have": (
         [placed(4, 4), placed(2, 8)],
         "",
         ResourceShortage("gpu", 32000, 29000),
     ),
-    "more pods than the nodes can hold of the smallest": (
+    "more pods than the nodes can hold if all were as small as the smallest": (
         [placed(2, 5), placed(3, 5)],
         "",
         ResourceShortage("pods", 5, 4),

@@ -68,8 +68,8 @@ def add_strings_or_bytes(deadline: Deadline, left: Any, right: Any) -> Any:
 
 
 def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]:
-    """Return list + list; if one list is empty, return the other list. cel-go counts 1 for lists of any size, so the
-    size is bounded here.
+    """Return list + list; if one list is empty, return the other list. In cel-go the cost is 1 for lists of any size,
+    so the size is bounded here.
     """
     if not left or not right:
         return left or right

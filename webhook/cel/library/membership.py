@@ -69,7 +69,8 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
 class ValueSet:
     """A collection in which a membership test takes about one step.
 
-    Comparisons are charged to the Deadline and counted: there are never more than the API server's cost limit allows.
+    Each comparison is charged to the Deadline. After `most` comparisons in one set, a membership test raises
+    BudgetExceeded. The default is more than the API server's cost limit allows.
     """
 
     __slots__ = ("_buckets", "_comparisons", "_deadline", "_most")

@@ -57,7 +57,8 @@ class DeviceRequestOfClaim(Struct, frozen=True, kw_only=True):
     Args:
         name: the name of the request.
         at: the path of the request.
-        kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`.
+        kind: `exactly`, `firstAvailable`, `choice` (an alternative), `none` (no field of this version sets what is
+            requested), `both` (exactly and firstAvailable) or `unsupported` (v1alpha2).
         device: the kind of devices that the name of the class suggests.
         device_class: deviceClassName.
         allocation_mode: ExactCount, All, or another written value.
@@ -180,7 +181,7 @@ def read_selectors(listed: Items[DeviceSelector]) -> tuple[JudgedSelector, ...]:
     """Return the selectors of a request or a DeviceClass, with the errors that the API server finds in their
     expressions.
 
-    A selector without `cel` is not returned; shape_breaches reports it.
+    A selector without `cel` is not returned; claim_values.py reports it.
     """
     return tuple(_judged_selector(selector) for selector in listed if selector.cel)
 

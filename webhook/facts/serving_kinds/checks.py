@@ -1,6 +1,7 @@
-"""The checks of kinds that serve models, and of fields with values that the schema or the webhook of the kind refuses.
+"""Lists the checks of kinds that serve models, and checks values that the schema or the webhook of a kind refuses.
 
-field_values.yaml declares these fields. The other modules have the checks that depend on several fields.
+field_values.yaml declares the fields with such values. The other modules have the checks that depend on several
+fields.
 """
 
 from __future__ import annotations

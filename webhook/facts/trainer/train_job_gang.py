@@ -67,8 +67,8 @@ _QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
-    """Yield a gang without pods, a gang with pods that are created later, and, until 2.1, resources that the PodGroup
-    does not count.
+    """Report a gang without pods, and a gang that waits for pods that are created only after other pods run. Until
+    2.1, also report resources that the PodGroup does not count.
     """
     by = job.scheduler
     if not by:
