@@ -56,7 +56,7 @@ FilesByOption: TypeAlias = Annotated[
 
 
 def named_files(arguments: Sequence[str] | None, by_option: Sequence[str] | None) -> list[str]:
-    """Return the files of the argument, then those of -f."""
+    """Return the files given as arguments, then the files given with -f."""
     return [*(arguments or ()), *(by_option or ())]
 
 

@@ -1,7 +1,7 @@
 """Reports a mistake in copies of an object as one finding with several places.
 
 An API version that is no longer served is one mistake in all objects of this version. A missing `---` is also one
-mistake. Some mistakes are copied by an author from file to file, such as a field that does not exist. Objects of one
+mistake. An author copies some mistakes from file to file, such as a field that does not exist. Objects of one
 kind with such a mistake at the same place have one mistake. Each overlay of kustomize repeats the objects of its
 base, and a folder such as `bundle/` or `dist/` repeats those of `config/`. A loop in a template of a chart makes many
 objects. A series of objects in one file, such as worker-0 to worker-3, also repeats a mistake, and so do copies of a

@@ -360,8 +360,8 @@ class WorkerLane:
 
 
 async def _exchange(job: Job, worker: Worker) -> tuple[bytes | None, float | None]:
-    """Send the job; return the worker's answer, None if it ended without an answer, and the processor seconds it
-    took.
+    """Send the job; return the worker's answer and the processor seconds that the worker used. The answer is
+    None if the worker ended without an answer, and the seconds are None if the worker did not report them.
     """
     try:
         await job.send(worker.channel)

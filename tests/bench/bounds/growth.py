@@ -25,6 +25,10 @@ from tests.bench.bounds.workloads import WORKLOAD_LISTS
 
 MB = bodies.MB
 QUICK_S, FIRST_S, LAST_S, LONG_S, AGAIN_S, LEAST, STEPS = 0.01, 0.3, 2.0, 0.3, 8.0, 30, 64
+"""Limits for the time of 4 n. Below QUICK_S the ratio is not judged, and above LONG_S there are fewer rounds. A bad
+ratio below AGAIN_S is measured again. The search for n begins with a part of 1/STEPS, at least LEAST items. The
+search ends at a time above FIRST_S that grows faster than the target allows, or at a time above LAST_S.
+"""
 PATHS = ("/mutate", "/validate")
 
 
