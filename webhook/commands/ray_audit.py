@@ -27,8 +27,8 @@ RayAddress: TypeAlias = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="Work on a Ray cluster, where files may be addresses such as s3://bucket/folder: `local` starts one on "
-        "this machine; otherwise `auto`, HOST:PORT or ray://HOST:PORT. Needs 'claimgate[ray]' on all machines.",
+        help="Work on a Ray cluster: `auto`, HOST:PORT or ray://HOST:PORT. `local` starts Ray on this machine. Files "
+        "may be addresses such as s3://bucket/folder. Needs 'claimgate[ray]' on all machines.",
     ),
 ]
 Jobs: TypeAlias = Annotated[
