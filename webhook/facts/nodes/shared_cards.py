@@ -98,7 +98,7 @@ NODE_NAME: Final = SHARED_GPU.rule(
 )
 VGPU_NODE_NAME: Final = SHARED_GPU.rule(
     "shared-gpu/vgpu-node-name",
-    title="A pod that names its node asks Volcano for a vGPU",
+    title="A pod with nodeName requests a vGPU from Volcano",
     why=(
         "Volcano writes the chosen card into annotations when it places a pod. A pod with nodeName skips the "
         "scheduler, so the device plugin finds no card for it, and the pod fails."
@@ -154,7 +154,7 @@ _WHOLE: Final = 100
 _SHARES: Final = frozenset((_HAMI_CORES, _HAMI_PERCENT, _VOLCANO_CORES, _VOLCANO_GPU, *_KOORDINATOR))
 """Resources that are shares of cards, or that only one scheduler counts."""
 _MIG: Final = "mig"
-_BY_HOST_NAME: Final = "select the node by nodeSelector `kubernetes.io/hostname`"
+_BY_HOST_NAME: Final = "remove nodeName, and select the node by nodeSelector `kubernetes.io/hostname`"
 
 
 class RegisteredCard(Typed):

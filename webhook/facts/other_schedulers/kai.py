@@ -96,7 +96,7 @@ FRACTION_FORM: Final = KAI.rule(
 )
 NODE_NAME: Final = KAI.rule(
     "kai/node-name",
-    title="A pod that names its node asks KAI for a fraction of a GPU",
+    title="A pod with nodeName requests a fraction of a GPU from KAI",
     why="KAI chooses a GPU when it places a pod. A pod with nodeName skips the scheduler, so it gets no GPU.",
     source="kai-scheduler/KAI-Scheduler@d5bc503a pkg/binder/binding/resourcereservation/resource_reservation.go",
     function="ReserveGpuDevice",
@@ -358,7 +358,7 @@ def _check_fractions(pods: KaiPods) -> Iterator[Problem]:
         yield _fraction_problem(pods, shared, message, f"remove `{GPU}`, or the annotation")
     if shared and spec.node_name:
         message = f"names node {spec.node_name}, but KAI has to choose node and GPU, so the pod gets no GPU"
-        fix = "select the node by nodeSelector `kubernetes.io/hostname`"
+        fix = "remove nodeName, and select the node by nodeSelector `kubernetes.io/hostname`"
         yield NODE_NAME.problem(pods.locate("spec", "nodeName"), message, fix)
     if not shared and annotations.get("mps") == "true":
         message = "`mps` needs `gpu-fraction` or `gpu-memory`, so KAI refuses the pods"

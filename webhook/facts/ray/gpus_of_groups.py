@@ -36,7 +36,7 @@ NO_GROUP_WITH_GPUS: Final = RAY.rule(
 )
 TOO_FEW_GPUS: Final = RAY.rule(
     "ray/too-few-gpus",
-    title="A Ray cluster has fewer GPUs than its replicas need",
+    title="A Ray cluster has fewer GPUs than the replicas of Ray Serve need",
     why="Replicas without GPUs wait for ever, because the cluster does not grow without enableInTreeAutoscaling.",
     refused_by="nothing; Ray waits",
     source="PyPI ray 2.60.0 ray/serve/schema.py",

@@ -55,8 +55,11 @@ SOURCE_SCHEME: Final = TRAIN_JOB.rule(
 )
 RESERVED_ENV: Final = TRAIN_JOB.rule(
     "train-job/reserved-env",
-    title="spec.trainer.env sets a variable that the plugin sets",
-    why="Trainer refuses variables that the plugin sets itself, such as PET_NNODES for torch.",
+    title="spec.trainer.env sets a variable that Trainer sets itself",
+    why=(
+        "The plugin of the runtime sets these variables, such as PET_NNODES for torch. Trainer refuses them in a "
+        "TrainJob."
+    ),
 )
 NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-trainer",

@@ -190,6 +190,9 @@ def _advise_policy(policy: LifecyclePolicy) -> Iterator[Problem]:
     if code and code not in _EXIT_CODES:
         message = "can never be the exit code of a container, so the policy never applies"
         yield EXIT_CODE_RANGE.problem(policy.path("exitCode"), message, "use 1 to 255", code)
-    if action not in ACTIONS and not is_placeholder(action):
+    if not action:
+        fix = f"set one of {', '.join(ACTIONS)}"
+        yield EXIT_CODE_ACTION.problem(policy.path("action"), "is not set, so the policy does nothing", fix)
+    elif action not in ACTIONS and not is_placeholder(action):
         message = f"must be one of {', '.join(ACTIONS)} because the policy does nothing with any other action"
         yield EXIT_CODE_ACTION.problem(policy.path("action"), message, "name an action", action)

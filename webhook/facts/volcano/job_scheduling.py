@@ -69,7 +69,7 @@ JOB_QUEUE_OPEN: Final = VOLCANO_JOB.rule(
 )
 JOB_QUEUE_LEAF: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-leaf",
-    title="The queue has child queues",
+    title="The queue of the Job has child queues",
     why="Only queues without children hold Jobs.",
     function="validateJobCreate",
 )

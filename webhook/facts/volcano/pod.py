@@ -56,7 +56,7 @@ POD_QUEUE_OPEN: Final = VOLCANO_POD.rule(
 )
 POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-leaf",
-    title="The queue has child queues",
+    title="The queue of the pod has child queues",
     why=(
         "Volcano accepts the PodGroup, but does not place its pods. With the hierarchy of the capacity plugin, one "
         "gang in a queue with children stops the scheduler for everybody."

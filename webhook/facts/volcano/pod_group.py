@@ -69,7 +69,7 @@ POD_GROUP_QUEUE_OPEN: Final = VOLCANO_POD_GROUP.rule(
 )
 POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/queue-leaf",
-    title="The queue has child queues",
+    title="The queue of the PodGroup has child queues",
     why=(
         "Volcano's webhook refuses a queue with children only for Jobs. With the hierarchy of the capacity plugin, one "
         "gang in a queue with children stops the scheduler for everybody."
