@@ -11,7 +11,7 @@ from webhook.errors import ConfigurationError
 
 
 class Editor:
-    """Makes one change in each interval, and no change in the last; Ctrl+C ends a longer run."""
+    """Makes one change in each interval, and no change in the last; Ctrl-C ends a longer run."""
 
     def __init__(self, *changes: object) -> None:
         self.changes = [*changes]
@@ -73,5 +73,5 @@ def test_suites_run_again_until_ctrl_c(tmp_path, capsys, monkeypatch) -> None:
     assert run_command_line(["test", "--watch", str(tmp_path / "team")]) == 1
     out, err = capsys.readouterr()
     assert [line for line in out.splitlines() if " cases: " in f" {line}"] != []
-    assert err.count("note: waiting for a change of 3 files; Ctrl+C ends") == 4
+    assert err.count("note: waiting for a change of 3 files; Ctrl-C ends") == 4
     assert out.count("0 failed") == 2

@@ -80,7 +80,7 @@ def command(
         bool, typer.Option("--update-golden", help="Write the new answers into golden folders.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Run again after each change of a file in DIR, until Ctrl+C.")
+        bool, typer.Option("--watch", help="Run again after each change of a file in DIR, until Ctrl-C.")
     ] = False,
     chosen: options.ReportOutputs = None,
     settings: ReviewSettings,
@@ -131,7 +131,7 @@ def command(
 
 
 def _run_after_each_change(run_suites: Callable[[], int], named: Sequence[Path]) -> int:
-    """Run suites now and after each change of their files, until Ctrl+C; return the code of the last run."""
+    """Run suites now and after each change of their files, until Ctrl-C; return the code of the last run."""
     code = 0
     with suppress(KeyboardInterrupt):
         while True:
@@ -141,7 +141,7 @@ def _run_after_each_change(run_suites: Callable[[], int], named: Sequence[Path])
             except ClaimgateError as error:
                 _print_lines([f"error: {line}" for line in str(error).splitlines()])
                 code = _NO_CASE
-            _print_lines([f"note: waiting for a change of {counted(len(before), 'file')}; Ctrl+C ends"])
+            _print_lines([f"note: waiting for a change of {counted(len(before), 'file')}; Ctrl-C ends"])
             wait_for_change(named, before, time.sleep)
     return code
 
