@@ -36,11 +36,10 @@ from webhook.facts.pods.pod_requests import (
     RequestsOfContainer,
     combine_limit_ranges,
     find_amounts_out_of_range,
+    format_thousandths_with_resource_name,
     quota_requests_of_pod,
     requests_of_containers,
-    thousandths_to_kueue_units,
 )
-from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Check, Subject
 from webhook.facts.volcano_objects.types import CronJob, Job
 from webhook.rules.problem import Problem
@@ -324,10 +323,7 @@ def _check_pods_and_amounts(quota: ResourceQuota, told: str, subject: Subject) -
 
 
 def _amounts_as_text(amounts: Amounts) -> str:
-    return " and ".join(
-        format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
-        for name, milli in amounts.items()
-    )
+    return " and ".join(format_thousandths_with_resource_name(name, milli) for name, milli in amounts.items())
 
 
 def _amounts_of_pods(subject: Subject) -> Mapping[str, _SimultaneousRequest]:
@@ -411,10 +407,8 @@ def _check_limit_ranges(
         if outside is None:
             continue
         name = outside.resource
-        value, bound = (
-            format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
-            for milli in (outside.value, outside.bound)
-        )
+        value = format_thousandths_with_resource_name(name, outside.value)
+        bound = format_thousandths_with_resource_name(name, outside.bound)
         side, allowed = ("more", "most") if outside.is_above else ("less", "least")
         message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
         fix = f"request at {allowed} {bound}"
@@ -424,7 +418,7 @@ def _check_limit_ranges(
     for side, allowed, amounts in bounds if is_whole else ():
         unset = next((each for each in amounts if each not in sides[side]), None)
         if unset is not None:
-            bound = format_amount_with_resource_name(unset, thousandths_to_kueue_units(unset, amounts[unset]))
+            bound = format_thousandths_with_resource_name(unset, amounts[unset])
             message = (
                 f"sets no {side} of {unset}, but a LimitRange of the namespace wants at {allowed} {bound} for a pod"
             )

@@ -25,7 +25,7 @@ from webhook.facts.kueue.releases import OWN_KEYS, find_kueue_release
 from webhook.facts.kueue.topology import TopologyRequest
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
-from webhook.facts.pods.pod_requests import OutOfRangeAmount, thousandths_to_kueue_units
+from webhook.facts.pods.pod_requests import OutOfRangeAmount, format_thousandths_with_resource_name
 from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.rules.problem import MissingObject, Problem
@@ -327,10 +327,8 @@ def validate_limit_ranges(subject: Subject, how: KueueManagement, place: QueuePl
 
 def _limit_range_problem(pod_set: PodSetRequests, outside: OutOfRangeAmount) -> Problem:
     name = outside.resource
-    value, bound = (
-        format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
-        for milli in (outside.value, outside.bound)
-    )
+    value = format_thousandths_with_resource_name(name, outside.value)
+    bound = format_thousandths_with_resource_name(name, outside.bound)
     side, allowed = ("more than the maximum", "most") if outside.is_above else ("less than the minimum", "least")
     message = f"asks for {value}, {side} of {bound} in a LimitRange of the namespace"
     path = pod_set.path_in_object(outside.path)

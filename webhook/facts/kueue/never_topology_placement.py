@@ -20,8 +20,7 @@ from webhook.facts.kueue.never import PODS, JobInClusterQueue
 from webhook.facts.kueue.topology import PodPlacement, ResourceShortage
 from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.kueue.workload import PodSetRequests
-from webhook.facts.pods.pod_requests import thousandths_to_kueue_units
-from webhook.facts.resource_units import format_amount_with_resource_name
+from webhook.facts.pods.pod_requests import format_thousandths_with_resource_name
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.wording import counted
@@ -130,7 +129,7 @@ def _describe_resource_amount(resource: str, value: int) -> str:
     return (
         f"room for {counted(value, 'pod')}"
         if resource == PODS
-        else format_amount_with_resource_name(resource, thousandths_to_kueue_units(resource, value))
+        else format_thousandths_with_resource_name(resource, value)
     )
 
 

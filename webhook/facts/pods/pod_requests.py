@@ -20,6 +20,7 @@ from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.pods.amounts import HUGE
+from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.typed.cluster_objects import LimitRange, LimitRangeItem
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec, Resources
@@ -124,6 +125,11 @@ def _pod_level_amounts(resources: Resources) -> Amounts:
 def thousandths_to_kueue_units(name: str, milli: int) -> int:
     """Return thousandths in Kueue's units: thousandths of cpu, whole units of other resources, rounded up."""
     return milli if name == "cpu" else -(-milli // _MILLI)
+
+
+def format_thousandths_with_resource_name(name: str, milli: int) -> str:
+    """Return thousandths as a text with the name of the resource: `24 nvidia.com/gpu`."""
+    return format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
 
 
 class OutOfRangeAmount(Struct, frozen=True):
