@@ -17,6 +17,7 @@ import yaml
 
 from tests.e2e import apiserver
 from tests.e2e.apiserver import PATIENCE_S, ApiServer
+from webhook.cli import run_command_line
 
 CRDS = sorted((Path(__file__).parents[1] / "data" / "crds").glob("*.yaml"))
 NAMESPACE = "claimgate-system"
@@ -103,6 +104,22 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
         assert process.poll() is None, log.read_text()
         time.sleep(0.05)
     raise TimeoutError(log.read_text())
+
+
+@pytest.fixture
+def audit_and_create(cluster, tmp_path, capsys):
+    """A function that returns whether `audit` has findings of a rule in an object, and kubectl's answer when it creates
+    the object without storing it.
+    """
+
+    def audit_and_create(obj: dict[str, Any], rule: str) -> tuple[bool, subprocess.CompletedProcess[str]]:
+        file = tmp_path / "w.yaml"
+        file.write_text(yaml.safe_dump(obj))
+        created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
+        run_command_line(["audit", str(file), "--rule", rule, "-o", "json"])
+        return bool(json.loads(capsys.readouterr().out)["findings"]), created
+
+    return audit_and_create
 
 
 def _register(cluster: Cluster, policies: tuple[str, ...]) -> None:

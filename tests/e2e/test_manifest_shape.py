@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.cli import run_command_line
 from webhook.patch.schema import is_builtin
 from webhook.schema import type_of
 from webhook.schema.types import Fields, Items, Type
@@ -95,10 +93,6 @@ def _object(kind: str, **fields: Any) -> dict[str, Any]:
         pytest.param(_object("Service", spec={"ports": [{"port": 80, "targetport": 80}]}), id="a port of a Service"),
     ],
 )
-def test_kubectl_refuses_what_the_rules_report(cluster, tmp_path, capsys, obj) -> None:
-    file = tmp_path / "w.yaml"
-    file.write_text(yaml.safe_dump(obj))
-    created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
-    run_command_line(["audit", str(file), "--rule", "manifest-shape", "-o", "json"])
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert bool(findings) == (created.returncode != 0), created.stderr
+def test_kubectl_refuses_what_the_rules_report(audit_and_create, obj) -> None:
+    reported, created = audit_and_create(obj, "manifest-shape")
+    assert reported == (created.returncode != 0), created.stderr

@@ -4,13 +4,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-import yaml
-
-from webhook.cli import run_command_line
 
 pytestmark = pytest.mark.e2e
 APP = {"app": "web"}
@@ -51,14 +47,10 @@ def _workload(kind: str, selector: dict[str, Any], labels: dict[str, str] | None
         pytest.param(_workload("Job", {"matchLabels": APP}, None, manualSelector=True), id="a Job without labels"),
     ],
 )
-def test_the_api_server_refuses_what_the_rule_reports(cluster, tmp_path, capsys, workload):
-    file = tmp_path / "w.yaml"
-    file.write_text(yaml.safe_dump(workload))
-    created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
-    run_command_line(["audit", str(file), "--rule", "object-shape/template-labels", "-o", "json"])
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert bool(findings) == ("`selector` does not match template `labels`" in created.stderr), created.stderr
-    assert bool(findings) == (created.returncode != 0), created.stderr
+def test_the_api_server_refuses_what_the_rule_reports(audit_and_create, workload):
+    reported, created = audit_and_create(workload, "object-shape/template-labels")
+    assert reported == ("`selector` does not match template `labels`" in created.stderr), created.stderr
+    assert reported == (created.returncode != 0), created.stderr
 
 
 def _job(labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -98,13 +90,9 @@ def _cron_job(job: dict[str, Any]) -> dict[str, Any]:
         pytest.param(_cron_job(_job(APP, manualSelector=False)), id="a CronJob without manualSelector"),
     ],
 )
-def test_the_api_server_refuses_the_same_selectors_of_jobs(cluster, tmp_path, capsys, workload):
-    file = tmp_path / "w.yaml"
-    file.write_text(yaml.safe_dump(workload))
-    created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
-    run_command_line(["audit", str(file), "--rule", "object-shape/job-selector", "-o", "json"])
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert bool(findings) == (created.returncode != 0), created.stderr
+def test_the_api_server_refuses_the_same_selectors_of_jobs(audit_and_create, workload):
+    reported, created = audit_and_create(workload, "object-shape/job-selector")
+    assert reported == (created.returncode != 0), created.stderr
 
 
 def _with_mount(workload: dict[str, Any], volumes: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -146,10 +134,6 @@ _POD = {
         pytest.param(_POD, id="a Pod"),
     ],
 )
-def test_the_api_server_refuses_the_same_mounts(cluster, tmp_path, capsys, workload):
-    file = tmp_path / "w.yaml"
-    file.write_text(yaml.safe_dump(workload))
-    created = cluster.server.kubectl("create", "--dry-run=server", "-f", str(file), code=None)
-    run_command_line(["audit", str(file), "--rule", "manifest-shape/volume-exists", "-o", "json"])
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert bool(findings) == (created.returncode != 0), created.stderr
+def test_the_api_server_refuses_the_same_mounts(audit_and_create, workload):
+    reported, created = audit_and_create(workload, "manifest-shape/volume-exists")
+    assert reported == (created.returncode != 0), created.stderr
