@@ -23,7 +23,6 @@ from webhook.schema.decode import decode, zero_value_of_type
 from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Scalar, Type
 
-_ABSENT: Final = object()
 _SCALARS: Final = ("text", "number", "truth")
 _UNCHANGED: Final = frozenset(get_args(Scalar)) - {"quantity"}
 """The types of values that Go writes unchanged, except null."""

@@ -7,8 +7,6 @@ Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 
 from __future__ import annotations
 
-from typing import Final
-
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.facts.pods.pod_sets import pod_sets, template_of
@@ -18,8 +16,6 @@ from webhook.typed.fields import Number, Part, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import ReadingContext, Typed
-
-_RAY: Final = "ray.io"
 
 
 class RunPolicy(Typed):
