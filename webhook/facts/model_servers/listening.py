@@ -412,9 +412,10 @@ def _check_named_ports(member: ServerContainer, services: Sequence[Service]) -> 
     for name, probe in (("readinessProbe", container.readiness_probe), ("startupProbe", container.startup_probe)):
         port = probe.http_get.port or probe.tcp_socket.port
         if isinstance(port, str) and not port.isdigit() and _number_of_port(port, member) is None:
-            message = f"asks port `{port}`, but the container has no port of this name, so the probe never succeeds"
+            lacks = "the container has no port of this name, so the probe never succeeds"
+            fix = "give a port of the container this name, or write the number of a port"
             at = member.locate((*container.at, name))
-            yield _problem_of_probe(at, message, "add the name to a port of the container, or ask a number")
+            yield _problem_of_probe(at, f"connects to port `{port}`, but {lacks}", fix)
             break
     names = {each.name for other in member.spec.running_containers() for each in other.ports}
     for service in services:
