@@ -103,6 +103,9 @@ _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName
 _SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
 """Without these parts, a pod sees GPUs only if its image sets NVIDIA_VISIBLE_DEVICES."""
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
+_DOMAINS_OF_GPUS: Final = ("nvidia.com", "amd.com", "intel.com")
+_MONITORS: Final = re.compile("(?i)export|monitor|metric|telegraf|xpum|collect|otel|prometheus|observ|scrape|stats")
+"""Texts in the image or name of a program that reads the state of every GPU and computes on none."""
 _SEES_NOTHING: Final = ("none", "void")
 _OTHERS_DECIDE: Final = frozenset(
     (
@@ -185,7 +188,7 @@ def check_gpu_requests(subject: Subject) -> Iterator[Problem]:
         elif _init_container_has_more_devices(container, subject):
             yield _init_container_keeps_gpus_problem(container)
         for requested in container.requested:
-            yield from _check_doubtful_device(requested, container)
+            yield from _check_doubtful_device(requested, container, subject)
 
 
 def _has_no_other_gpu_source(subject: Subject) -> bool:
@@ -208,7 +211,15 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
         return False
     if pod.is_found_in(_OTHER_VENDORS, (container.image for container in pod.spec.containers)):
         return False
-    return not any("/" in name and "gpu" in name.lower() for name in _names_of_requested_resources(pod.spec))
+    return not any(map(_may_be_gpu, _names_of_requested_resources(pod.spec)))
+
+
+def _may_be_gpu(name: str) -> bool:
+    """Return whether a resource may be a GPU although the device table does not have its name: NVIDIA's device plugin
+    can rename GPUs, for example to nvidia.com/rtxa6000.
+    """
+    domain, is_qualified, _ = name.partition("/")
+    return bool(is_qualified) and (domain.endswith(_DOMAINS_OF_GPUS) or "gpu" in name.lower())
 
 
 def _is_shared_on_purpose(pod: PodSpec) -> bool:
@@ -351,7 +362,14 @@ def _init_container_keeps_gpus_problem(requesting: DeviceContainer) -> Problem:
     return INIT_CONTAINER_KEEPS.problem(requesting.container.at, message, fix)
 
 
-def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Iterator[Problem]:
+def _is_monitor(container: Container, subject: Subject) -> bool:
+    """Return whether a container reads the state of the GPUs of its node, as a DaemonSet with this resource does."""
+    if subject.template_of is not None and subject.template_of.kind == "DaemonSet":
+        return True
+    return container.is_found_in(_MONITORS, (container.image, container.name, subject.metadata.name))
+
+
+def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer, subject: Subject) -> Iterator[Problem]:
     name, kind = asked.name, asked.device.kind
     if not kind:
         if not parse_resource_name(name).is_qualified:
@@ -363,7 +381,7 @@ def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) 
     elif kind == "shared" and asked.whole_amount > 1 and name.startswith("nvidia.com/"):
         message = "must be 1 because more shares do not give more of the GPU, and the device plugin may refuse them"
         yield SEVERAL_SHARES.problem(requesting.path_of(asked), message, "set 1", asked.whole_amount)
-    elif kind == "monitor":
+    elif kind == "monitor" and not _is_monitor(requesting.container, subject):
         message = "gives the container every GPU of the node because this is the resource for monitoring"
         fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
         yield MONITORING_RESOURCE.problem(requesting.path_of(asked), message, fix)
