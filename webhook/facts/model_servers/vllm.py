@@ -25,6 +25,8 @@ _DATA_TYPES: Final = {
     **dict.fromkeys(("fp32", "float32"), "float32"),
 }
 """Names of data types, which no release has as methods of quantization, with the values of --dtype."""
+_BELOW_ONE: Final = re.compile(r"[+-]?0+|-[0-9]+", re.ASCII)
+_LONGEST_SIZE: Final = 10
 _SIZES: Final = ("tensor", "pipeline", "prefill-context", "data")
 _EXCLUDING: Final = (
     *("data-local", "data-external", "data-hybrid", "data-ports", "data-rank", "decode-context", "nodes", "backend"),
@@ -139,8 +141,9 @@ def refusals_of_vllm(server: StartedServer, release: _Release | None = None) -> 
         return
     number, text = arguments.number, arguments.text
     for name, option in (("tensor", "--tensor-parallel-size"), ("pipeline", "--pipeline-parallel-size")):
-        if number(name) == 0:
-            yield f"vLLM refuses {option} 0 because vLLM starts at least one worker", f"set {option} 1 or more"
+        size = text(name) or ""
+        if len(size) <= _LONGEST_SIZE and _BELOW_ONE.fullmatch(size):
+            yield f"vLLM refuses {option} {size} because vLLM starts at least one worker", f"set {option} 1 or more"
     if memory := arguments.refused_fraction("memory"):
         yield (
             f"vLLM refuses --gpu-memory-utilization {memory} because the value must be above 0 and at most 1",
