@@ -12,8 +12,9 @@ ray/llm/_internal/serve/engines/vllm/vllm_models.py; ray/dashboard/modules/job/j
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webhook.apimachinery import quantity
@@ -36,8 +37,8 @@ NO_GROUP_WITH_GPUS: Final = RAY.rule(
 )
 TOO_FEW_GPUS: Final = RAY.rule(
     "ray/too-few-gpus",
-    title="A Ray cluster has fewer GPUs than the replicas of Ray Serve need",
-    why="Replicas without GPUs wait for ever, because the cluster does not grow without enableInTreeAutoscaling.",
+    title="A Ray cluster has too few GPUs or pods for the replicas of Ray Serve",
+    why="Replicas that find no place wait for ever, because the cluster grows only with enableInTreeAutoscaling.",
     refused_by="nothing; Ray waits",
     source="PyPI ray 2.60.0 ray/serve/schema.py",
     fails="waiting",
@@ -82,6 +83,7 @@ _AT: Final = ("spec", "serveConfigV2")
 _COMPARABLE: Final = frozenset(("nvidia.com/gpu", "amd.com/gpu"))
 _MOST: Final = 10_000
 _LEAST_REPLICAS: Final = "min_replicas"
+_APART: Final = "STRICT_SPREAD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class RayGpus:
     Args:
         largest: the most GPUs that one pod has; None if the number is not known.
         total: the GPUs of all pods at the largest number of pods; None if the number is not known.
+        pods: the largest number of pods, by the number of GPUs of each pod.
         hiding: the path of an amount of 0 in num-gpus or `resources` of a group with a GPU limit; None without one.
         limit: the GPU limit of this group.
         lowered: a clause about a group with `resources` or rayStartParams that set fewer GPUs than the limit.
@@ -103,6 +106,11 @@ class RayGpus:
     limit: int = 0
     lowered: str = ""
     unread: str = ""
+    pods: Mapping[int, int] = field(default_factory=dict)
+
+    def count_pods_with(self, gpus: float) -> int:
+        """Return how many pods have at least this number of GPUs."""
+        return sum(pods for amount, pods in self.pods.items() if amount >= gpus)
 
     @property
     def largest_in_words(self) -> str:
@@ -117,6 +125,7 @@ class RayGpus:
 def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
     """Return the GPUs of a Ray cluster."""
     largest, total, hiding, hidden_limit, lowered, unread = 0, 0, None, 0, (0, ""), ""
+    pods_with = Counter[int]()
     for group in cluster.groups():
         gpus, limit = _gpus_of_group(group)
         pods = _most_pods_of_group(group, cluster)
@@ -124,6 +133,7 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
             return RayGpus(largest=None, total=None)
         if pods:
             largest, total = max(largest, gpus), total + gpus * pods
+            pods_with[gpus] += pods
         setting = ("resources", "GPU") if "GPU" in group.resources else ("rayStartParams", "num-gpus")
         if gpus == 0 and limit:
             hiding, hidden_limit = group.path(*setting), limit
@@ -132,7 +142,9 @@ def read_ray_gpus(cluster: RayClusterSpec) -> RayGpus:
         others = list(group.template.spec.containers)[1:] if not gpus else ()
         unread = next((each.name for each in others if not _COMPARABLE.isdisjoint(each.resources.limits)), unread)
     why = lowered[1] if lowered[0] > largest else ""
-    return RayGpus(largest=largest, total=total, hiding=hiding, limit=hidden_limit, lowered=why, unread=unread)
+    return RayGpus(
+        largest=largest, total=total, hiding=hiding, limit=hidden_limit, lowered=why, unread=unread, pods=pods_with
+    )
 
 
 def _gpus_of_group(group: Group) -> tuple[int | None, int]:
@@ -170,7 +182,8 @@ def _most_pods_of_group(group: Group, cluster: RayClusterSpec) -> int | None:
 class ReplicaDemand:
     """The GPUs that a deployment of Serve needs in one pod, and in all replicas together.
 
-    `sizes` are the parallel sizes for messages, and `setting` is the field with the number of replicas.
+    `sizes` are the parallel sizes for messages, and `setting` is the field with the number of replicas. `apart` are
+    the GPUs of the bundles that Ray places in one pod each (STRICT_SPREAD).
     """
 
     name: str
@@ -180,6 +193,7 @@ class ReplicaDemand:
     what: str = "num_gpus"
     sizes: str = ""
     setting: str = "num_replicas"
+    apart: Sequence[float] = ()
 
 
 def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
@@ -208,15 +222,31 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
             first = f"put `{gpus.unread}` first"
             fix = first if gpus.unread and not gpus.largest else f"ask for {gpus.largest}, or {give}"
             yield NO_GROUP_WITH_GPUS.problem(_AT, message, fix)
+        elif (problem := _problem_of_bundles_apart(demand, gpus)) is not None:
+            yield problem
+            return
     total = sum(demand.total for demand in demands)
     if total > gpus.total and all(demand.of_one_pod <= gpus.largest for demand in demands):
         largest = max(demands, key=lambda demand: demand.total)
         least = "at least " if largest.setting == _LEAST_REPLICAS else ""
-        has = f"has {largest.sizes or f'{least}{largest.replicas} replicas'}"
+        has = f"has {largest.sizes or least + counted(largest.replicas, 'replica')}"
         message = f"{largest.name} {has}, and all deployments need {_gpus_as_text(total)}, "
         message += f"but the Ray cluster has {gpus.total}"
         fix = f"lower {'the sizes' if largest.sizes else largest.setting}, add pods, or set enableInTreeAutoscaling"
         yield TOO_FEW_GPUS.problem(_AT, message, fix)
+
+
+def _problem_of_bundles_apart(demand: ReplicaDemand, gpus: RayGpus) -> Problem | None:
+    """Return the problem of more bundles of one replica than pods, if Ray places each bundle in another pod."""
+    for size in sorted(set(demand.apart), reverse=True):
+        bundles, pods = sum(each >= size for each in demand.apart), gpus.count_pods_with(size)
+        if bundles > pods:
+            of_each = f" with {_gpus_as_text(size)} or more" if size else ""
+            message = f"{demand.name} needs {counted(bundles, 'pod')}{of_each} for one replica ({_APART}), "
+            message += f"but the Ray cluster has {pods}"
+            fix = "add pods, or set placement_group_strategy SPREAD"
+            return TOO_FEW_GPUS.problem(_AT, message, fix)
+    return None
 
 
 def _shown(number: float) -> str:
@@ -256,12 +286,19 @@ def _demand_of_deployment(deployment: Mapping[str, Any]) -> ReplicaDemand | None
     bundles = _maps(deployment.get("placement_group_bundles"))
     if bundles:
         sizes = [_number(bundle.get("GPU", 0)) or 0 for bundle in bundles]
-        is_strict = deployment.get("placement_group_strategy") == "STRICT_PACK"
+        strategy = deployment.get("placement_group_strategy")
+        is_strict = strategy == "STRICT_PACK"
         what = "bundles with STRICT_PACK" if is_strict else "its largest bundle"
         one = sum(sizes) if is_strict else max(sizes)
         total = sum(sizes) * replicas
         return ReplicaDemand(
-            name=name, of_one_pod=one, total=total, replicas=replicas, what=what, setting=_setting(deployment)
+            name=name,
+            of_one_pod=one,
+            total=total,
+            replicas=replicas,
+            what=what,
+            setting=_setting(deployment),
+            apart=sizes if strategy == _APART else (),
         )
     gpus = _number(_map(deployment.get("ray_actor_options")).get("num_gpus", 0))
     if not gpus:
