@@ -23,22 +23,23 @@ from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule
 from webhook.typed.cluster_objects import Deployment
 from webhook.typed.pods import Container
-from webhook.typed.ray import RayCluster, RayClusterSpec, RayJob, RayService, RayServiceSpec
+from webhook.typed.ray import RayCluster, RayClusterSpec, RayJob, RayJobSpec, RayService, RayServiceSpec
 from webhook.typed.view import Typed
 
 FIELD: Final = RAY.rule(
     "ray/field-of-later-release",
     title="The installed KubeRay does not know a field of the object",
-    why="The CustomResourceDefinition of an older release does not have the field, so the API server drops the field.",
+    why="The CustomResourceDefinition of the release does not have the field, so the API server drops the field.",
     source="ray-project/kuberay@feeaf72fa ray-operator/apis/ray/v1",
     refused_by="nothing; the field is dropped",
     fails="silent",
 )
 DELETION_GATE: Final = RAY.rule(
     "ray/deletion-policy-gate",
-    title="The RayJob has a deletionStrategy, but the feature gate is off",
-    why="KubeRay 1.5 marks the RayJob as invalid and creates no pods unless RayJobDeletionPolicy is on.",
+    title="A field needs RayJobDeletionPolicy, but this feature gate is off",
+    why="KubeRay marks the object as invalid and creates no pods unless RayJobDeletionPolicy is on.",
     source="ray-project/kuberay@feeaf72fa ray-operator/pkg/features/features.go",
+    function="ValidateRayJobSpec",
 )
 UPGRADE_GATE: Final = RAY.rule(
     "ray/incremental-upgrade-gate",
@@ -100,8 +101,9 @@ _OF_CLUSTER: Final[tuple[tuple[str, Release], ...]] = (
     ("tlsOptions", (1, 7)),
 )
 _OF_JOB: Final[tuple[tuple[str, Release], ...]] = (
+    ("deletionPolicy", (1, 3)),
     ("managedBy", (1, 3)),
-    ("deletionStrategy.deletionRules", (1, 5)),
+    ("deletionStrategy", (1, 5)),
     ("preRunningDeadlineSeconds", (1, 6)),
 )
 _OF_SERVICE: Final[tuple[tuple[str, Release], ...]] = (
@@ -111,6 +113,12 @@ _OF_SERVICE: Final[tuple[tuple[str, Release], ...]] = (
     ("suspend", (1, 7)),
 )
 """Fields, each with the release of KubeRay that added the field."""
+_DELETION_FIELDS: Final = {"deletionPolicy": ((1, 3), (1, 4)), "deletionStrategy": ((1, 5), None)}
+"""Fields of a RayJob that need RayJobDeletionPolicy, each with its first and last release; None without a last one."""
+_SUSPENDS_GROUPS: Final[Release] = (1, 3)
+_DELETION_IS_ON: Final[Release] = (1, 6)
+_UPGRADE_IS_ON: Final[Release] = (1, 7)
+"""The releases that turn a feature gate on by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +128,9 @@ class KubeRay:
     release: Release
     gates: str
 
-    def has_gate(self, name: str) -> bool:
-        """Return whether an argument or a variable turns on a feature gate."""
-        return f"{name}=true" in self.gates
+    def has_gate(self, name: str, is_on: Release) -> bool:
+        """Return whether a feature gate is on: by an argument or a variable, or else from the release `is_on` on."""
+        return f"{name}=true" in self.gates or (self.release >= is_on and f"{name}=false" not in self.gates)
 
 
 def check_ray_releases(subject: Subject) -> Iterator[Problem]:
@@ -137,14 +145,10 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
     job, service = subject.typed(RayJob).spec, subject.typed(RayService).spec
     if subject.group_kind[1] == RayJob.gvk.kind:
         yield from _check_fields(job, _OF_JOB, installed)
-        if job.has("deletionStrategy") and installed.release == (1, 5) and not installed.has_gate(_DELETION):
-            message = f"KubeRay 1.5 has {_DELETION} off, so it rejects `deletionStrategy` and creates no pods"
-            fix = f"turn the gate {_DELETION} on, or upgrade to 1.6"
-            yield DELETION_GATE.problem(job.path("deletionStrategy"), message, fix)
+        yield from _check_deletion(job, installed)
     elif subject.group_kind[1] == RayService.gvk.kind:
         yield from _check_fields(service, _OF_SERVICE, installed)
-        is_off = installed.release < (1, 7) and not installed.has_gate(_UPGRADE)
-        if service.upgrade_strategy.type == _INCREMENTAL and is_off:
+        if service.upgrade_strategy.type == _INCREMENTAL and not installed.has_gate(_UPGRADE, _UPGRADE_IS_ON):
             message = (
                 f"KubeRay {release_as_text(installed.release)} has {_UPGRADE} off, so it treats {_INCREMENTAL} as no "
                 "upgrade, and a changed rayClusterConfig never reaches a cluster"
@@ -153,6 +157,38 @@ def check_ray_releases(subject: Subject) -> Iterator[Problem]:
         elif service.upgrade_strategy.type == _INCREMENTAL:
             yield from _check_incremental_upgrade(service)
     yield from _check_fields(cluster, _OF_CLUSTER, installed)
+    yield from _check_suspended_groups(cluster, installed)
+
+
+def _check_deletion(job: RayJobSpec, installed: KubeRay) -> Iterator[Problem]:
+    """Report fields about deletion that KubeRay rejects because a feature gate is off, or that its later releases
+    drop.
+    """
+    for name, (first, last) in _DELETION_FIELDS.items():
+        if not job.has(name) or installed.release < first:
+            continue
+        if last is not None and installed.release > last:
+            message = f"KubeRay has `{name}` only up to {release_as_text(last)}, so the CustomResourceDefinition of "
+            message += f"{release_as_text(installed.release)} drops the field"
+            yield FIELD.problem(job.path(name), message, "set deletionStrategy")
+        elif not installed.has_gate(_DELETION, _DELETION_IS_ON):
+            yield _problem_of_deletion_gate(job.path(name), f"`{name}`", installed, remains=last is None)
+
+
+def _check_suspended_groups(cluster: RayClusterSpec, installed: KubeRay) -> Iterator[Problem]:
+    is_off = installed.release >= _SUSPENDS_GROUPS and not installed.has_gate(_DELETION, _DELETION_IS_ON)
+    for group in cluster.worker_group_specs if is_off else ():
+        if group.json.get("suspend") is True:
+            yield _problem_of_deletion_gate(group.path("suspend"), "a suspended group", installed)
+            return
+
+
+def _problem_of_deletion_gate(path: FieldPath, what: str, installed: KubeRay, *, remains: bool = True) -> Problem:
+    """Return the problem of a field that needs the gate. `remains`: whether later releases have the field too."""
+    release = release_as_text(installed.release)
+    message = f"KubeRay {release} has {_DELETION} off, so it rejects {what} and creates no pods"
+    upgrade = ", or upgrade to 1.6" if remains and installed.release < _DELETION_IS_ON else ""
+    return DELETION_GATE.problem(path, message, f"turn the gate {_DELETION} on{upgrade}")
 
 
 def _check_incremental_upgrade(service: RayServiceSpec) -> Iterator[Problem]:
