@@ -85,7 +85,7 @@ _INTEL: Final = ("gpu.intel.com/i915", "gpu.intel.com/xe")
 def check_shared_gpus(subject: Subject) -> Iterator[Problem]:
     """Report requests for several shares that fail, or that give the container only one GPU."""
     for each in subject.once(pods_and_nodes):
-        for container in each.pods.containers:
+        for container in each.pods.spec.all_containers():
             for name, count in count_devices_of_container(container).items():
                 if count > 1:
                     problems = _check_shares(each, container, name, count, subject)
