@@ -136,10 +136,12 @@ def check_processes_against_gpus(at: ServerAtPath) -> Iterator[Problem]:
         return
     if processes.here > gpus:
         yield _problem_of_lacking_gpus(at, processes.here, gpus)
-    elif processes.here < gpus and processes.nodes == 1:
-        message = f"{at.server} uses {processes.here} of {counted(gpus, 'GPU')}, so the other GPUs stay idle"
-        fix = f"{processes.lower.format(gpus)}, or request {counted(processes.here, 'GPU')}"
-        fix = fix if processes.lower else f"request {processes.here}"
+    elif processes.here < gpus:
+        uses = f"{at.server} uses {processes.here} of {counted(gpus, 'GPU')}"
+        uses += f" on each of {processes.nodes} nodes" if processes.nodes > 1 else ""
+        message = f"{uses}, so the other GPUs stay idle"
+        lower = f"{processes.lower.format(gpus)}, or " if processes.lower else ""
+        fix = f"{lower}request {counted(processes.here, 'GPU')}"
         yield GPUS_UNUSED.problem(at.path, message, fix, words=at.flags)
 
 
