@@ -600,3 +600,37 @@ def test_a_volume_that_only_the_next_update_needs_twice_does_not_prevent_the_sta
     code, [told] = simulated(capsys, tmp_path / "chat.json")
     assert (code, told["answer"]) == (0, "nothing-found")
     assert "storage/rolling-update" in [each["rule"] for each in told["besides"]]
+
+
+POD_WITH_TOKEN = """
+apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: team}
+spec: {PLACED, containers: [{name: main, image: x, RESOURCES, env: [{name: T, valueFrom: {secretKeyRef: {name: hf, key: t}}}]}]}
+"""
+ABSENT = "Secret `hf` does not exist in the namespace, so the kubelet creates no container (CreateContainerConfigError)"
+PARTIAL = "the files have other objects of namespace team, but not Secret `hf`"
+
+
+@pytest.mark.parametrize(
+    ("placed", "resources", "others", "is_whole", "answer", "said"),
+    [
+        ("", "resources: {limits: {nvidia.com/gpu: 1}}", "", True, "never", ""),
+        ("", "", "", True, "unknown", f"spec.containers[0].env[0].valueFrom.secretKeyRef.name: {ABSENT}"),
+        ("nodeName: b", "", "", True, "unknown", f"spec.containers[0].env[0].valueFrom.secretKeyRef.name: {ABSENT}"),
+        ("", "", "", False, "nothing-found", ""),
+        ("", "", "{apiVersion: v1, kind: Secret, metadata: {name: hf-token, namespace: team}}", False, "unknown", PARTIAL),
+        ("", "", "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: other}}", False, "nothing-found", ""),
+        ("", "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: team}}", False, "nothing-found", ""),
+        ("", "", "{apiVersion: v1, kind: Secret, metadata: {name: hf, namespace: team}}", True, "nothing-found", ""),
+    ],
+)  # fmt: skip
+def test_a_secret_that_does_not_exist_keeps_a_pod_from_starting(
+    placed, resources, others, is_whole, answer, said, tmp_path, capsys
+):
+    text = POD_WITH_TOKEN.replace("PLACED, ", f"{placed}, " if placed else "")
+    text = text.replace("RESOURCES, ", f"{resources}, " if resources else "")
+    (tmp_path / "pod.yaml").write_text(f"{text}---\n{others}\n")
+    _, told = simulated(capsys, tmp_path / "pod.yaml", *(["--context-is-whole"] if is_whole else []))
+    assert told[0]["answer"] == answer, "see pod_prerequisites.py and _prerequisite_questions"
+    assert [each["what"] for each in told[0]["unknown"] if each["aspects"] == ["launcher"]] == ([said] if said else [])

@@ -1,18 +1,24 @@
-"""Pods that are never created: a RuntimeClass or ServiceAccount does not exist, or Pod Security forbids a field.
+"""Pods that are never created, and pods whose containers are never created.
 
-Admission plugins refuse each pod, but accept the object that creates the pods.
+Admission plugins refuse each pod if a RuntimeClass or ServiceAccount does not exist, or if Pod Security forbids a
+field, but accept the object that creates the pods. The kubelet creates no container if a ConfigMap or Secret of a
+variable or of a mounted volume does not exist. It ignores volumes that no container mounts. Only files show which
+ConfigMaps and Secrets exist, because a live view has neither.
 
-Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority, runtimeclass and serviceaccount;
+Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority, runtimeclass and serviceaccount, and pkg/kubelet;
 k8s.io/pod-security-admission v0.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.interest import interest_in_fields
+from webhook.cluster.known_kinds import is_built_in
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
 from webhook.facts.kinds import RUNTIME_CLASS
 from webhook.facts.pod_security import Breach, Enforced, breaches_of_pods, enforced_level
@@ -20,8 +26,10 @@ from webhook.facts.subject import Check, Subject
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
-from webhook.text.wording import counted
-from webhook.typed.pods import PodSpec, PodTemplate
+from webhook.text.wording import counted, some_of
+from webhook.typed.objects import ConfigMap
+from webhook.typed.pods import Container, PodSpec, PodTemplate
+from webhook.typed.volumes import ConfigMapVolume, SecretVolume, Volume
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
 
@@ -32,7 +40,7 @@ POD_PREREQUISITES: Final = RuleGroup(
     level="warn",
     fails="controller",
 )
-"""Reasons why admission plugins refuse the pods of an object."""
+"""Reasons why admission plugins refuse the pods of an object, or why the kubelet creates no container."""
 RUNTIME_CLASS_MISSING: Final = POD_PREREQUISITES.rule(
     "pod-prerequisites/runtime-class",
     title="The RuntimeClass of the pods does not exist",
@@ -51,9 +59,45 @@ POD_SECURITY: Final = POD_PREREQUISITES.rule(
     why="Pod Security refuses each pod. The object that creates the pods is accepted with a warning.",
     source="k8s.io/pod-security-admission v0.36 policy/check_*.go",
 )
+CONFIGURATION: Final = POD_PREREQUISITES.rule(
+    "pod-prerequisites/configuration",
+    title="A ConfigMap or Secret of the pods does not exist",
+    why=(
+        "The kubelet creates no container before the object exists. The pod has a node and holds its devices, but "
+        "stays in ContainerCreating or CreateContainerConfigError."
+    ),
+    refused_by="the kubelet",
+    source="k8s.io/kubernetes v1.36 pkg/kubelet/kubelet_pods.go",
+    function="makeEnvironmentVariables",
+    fails="pending",
+)
+CONFIGURATION_KEY: Final = POD_PREREQUISITES.rule(
+    "pod-prerequisites/configuration-key",
+    title="A ConfigMap or Secret of the pods lacks a key",
+    why=(
+        "The kubelet creates no container before the key exists. The pod has a node and holds its devices, but stays "
+        "in ContainerCreating or CreateContainerConfigError."
+    ),
+    refused_by="the kubelet",
+    source="k8s.io/kubernetes v1.36 pkg/kubelet/kubelet_pods.go",
+    function="makeEnvironmentVariables",
+    fails="pending",
+)
+PULL_SECRET: Final = POD_PREREQUISITES.rule(
+    "pod-prerequisites/pull-secret",
+    title="The Secret for pulls of images does not exist",
+    why="The kubelet pulls without the Secret. The pull fails if the image is private and not on the node yet.",
+    refused_by="the kubelet",
+    source="k8s.io/kubernetes v1.36 pkg/kubelet/kubelet_pods.go",
+    function="getPullSecretsForPod",
+    fails="pending",
+)
 _MOST_PLACES: Final = 4
 """The most containers and volumes that a message names."""
+_MOST_NAMES: Final = 5
+"""The most ConfigMaps and Secrets that a message names."""
 _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
+_SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _CLUSTER_POLICY: Final = GroupVersionKind("nvidia.com", "v1", "ClusterPolicy")
 _OF_OPERATORS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
 """RuntimeClasses that the GPU operator creates."""
@@ -65,6 +109,26 @@ _WITH_OWN_ACCOUNTS: Final = frozenset(
     )
 )
 """Kinds with controllers that create ServiceAccounts, or use the ServiceAccount that Kubeflow creates."""
+_OF_EVERY_NAMESPACE: Final = frozenset(("kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"))
+"""ConfigMaps that controllers create in each namespace."""
+_MAKERS: Final = (
+    ("external-secrets.io", "ExternalSecret"),
+    ("external-secrets.io", "ClusterExternalSecret"),
+    ("bitnami.com", "SealedSecret"),
+    ("cert-manager.io", "Certificate"),
+    ("trust.cert-manager.io", "Bundle"),
+    ("secrets.hashicorp.com", "VaultStaticSecret"),
+    ("secrets.hashicorp.com", "VaultDynamicSecret"),
+    ("secrets.hashicorp.com", "VaultPKISecret"),
+    ("onepassword.com", "OnePasswordItem"),
+    ("secrets.infisical.com", "InfisicalSecret"),
+    ("secrets-store.csi.x-k8s.io", "SecretProviderClass"),
+    ("isindir.github.com", "SopsSecret"),
+    ("objectbucket.io", "ObjectBucketClaim"),
+)
+"""Kinds with controllers that create Secrets or ConfigMaps, which may have any name that such an object has in it."""
+_GENERATORS: Final = GroupVersionKind("kustomize.config.k8s.io", "v1beta1", "Kustomization")
+"""A kustomization that is not rendered may generate ConfigMaps and Secrets."""
 _LOOKUPS: Final = (interest_in_fields(RUNTIME_CLASS), interest_in_fields(_SERVICE_ACCOUNT), NAMESPACES)
 
 
@@ -79,6 +143,8 @@ def check_prerequisites(subject: Subject) -> Iterator[Problem]:
             yield from without_repeated_problems(_check_service_account(spec, podset, view), subject)
         if enforced is not None:
             yield from without_repeated_problems(_check_pod_security(template, podset, enforced, subject), subject)
+    if view.namespace and view.cluster.is_whole():
+        yield from _check_configuration(subject)
 
 
 def _check_runtime_class(spec: PodSpec, podset: PodSet, view: ClusterView) -> Iterator[Problem]:
@@ -121,6 +187,183 @@ def _demands_as_text(breaches: Iterable[Breach]) -> str:
     places = [f"in {of} {', '.join(told)}" for of, told in demands.items()]
     more = f"; and {counted(len(places) - _MOST_PLACES, 'other')}" if len(places) > _MOST_PLACES else ""
     return f"{'; '.join(places[:_MOST_PLACES])}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationReference:
+    """A ConfigMap or Secret that a pod cannot do without.
+
+    Args:
+        kind: ConfigMap or Secret.
+        name: the name of the object.
+        path: the path of the name in the object with the pods.
+        keys: the keys that the pod needs.
+        use: variable: the kubelet needs the object for a variable; volume: for a mounted volume; pull: for images.
+    """
+
+    kind: GroupVersionKind
+    name: str
+    path: FieldPath
+    keys: tuple[str, ...] = ()
+    use: Literal["variable", "volume", "pull"]
+
+    @property
+    def text(self) -> str:
+        """Return kind and name."""
+        return f"{self.kind.kind} `{self.name}`"
+
+
+def required_configuration(subject: Subject) -> tuple[ConfigurationReference, ...]:
+    """Return the ConfigMaps and Secrets that the pods of an object need, without those that a controller may create.
+    Call it through `Subject.once`.
+    """
+    view, wanted = subject.cluster_view(), dict[tuple[str, str, str, tuple[str, ...]], ConfigurationReference]()
+    for podset, template in subject.once(located_templates):
+        for each in _references_of_pod(template.spec, podset):
+            if each.name and not is_placeholder(each.name) and not _may_be_created(each, subject, view):
+                wanted.setdefault((each.kind.kind, each.name, each.use, each.keys), each)
+    return tuple(wanted.values())
+
+
+def _references_of_pod(spec: PodSpec, podset: PodSet) -> Iterator[ConfigurationReference]:
+    mounted = set[str]()
+    for container in spec.all_containers():
+        mounted.update(mount.name for mount in container.volume_mounts)
+        yield from _references_of_variables(container, podset)
+    for volume in spec.volumes:
+        if volume.name in mounted:
+            yield from _references_of_volume(volume, podset)
+    for secret in spec.image_pull_secrets:
+        at = podset.locate(secret.path("name"))
+        yield ConfigurationReference(kind=_SECRET, name=secret.name, path=at, use="pull")
+
+
+def _references_of_variables(container: Container, podset: PodSet) -> Iterator[ConfigurationReference]:
+    for variable in container.env if container.has("env") else ():
+        source = variable.value_from
+        for kind, wanted in ((ConfigMap.gvk, source.config_map_key_ref), (_SECRET, source.secret_key_ref)):
+            if wanted.name and not wanted.optional:
+                at = podset.locate(wanted.path("name"))
+                keys = (wanted.key,) if wanted.key else ()
+                yield ConfigurationReference(kind=kind, name=wanted.name, path=at, keys=keys, use="variable")
+    for listed in container.env_sources if container.has("envFrom") else ():
+        for kind, named in ((ConfigMap.gvk, listed.config_map_ref), (_SECRET, listed.secret_ref)):
+            if named.name and not named.optional:
+                at = podset.locate(named.path("name"))
+                yield ConfigurationReference(kind=kind, name=named.name, path=at, use="variable")
+
+
+def _references_of_volume(volume: Volume, podset: PodSet) -> Iterator[ConfigurationReference]:
+    of_volume: tuple[tuple[GroupVersionKind, str, FieldPath, ConfigMapVolume | SecretVolume], ...] = (
+        (_SECRET, volume.secret.secret_name, volume.secret.path("secretName"), volume.secret),
+        (ConfigMap.gvk, volume.config_map.name, volume.config_map.path("name"), volume.config_map),
+        *((ConfigMap.gvk, each.name, each.path("name"), each) for each in volume.projected.config_maps),
+        *((_SECRET, each.name, each.path("name"), each) for each in volume.projected.secrets),
+    )
+    for kind, name, path, source in of_volume:
+        if name and not source.optional:
+            keys = tuple(item.key for item in source.items if item.key)
+            yield ConfigurationReference(kind=kind, name=name, path=podset.locate(path), keys=keys, use="volume")
+
+
+def _may_be_created(wanted: ConfigurationReference, subject: Subject, view: ClusterView) -> bool:
+    """Return whether a controller may create the object: for each namespace, for this job, or for another object."""
+    if wanted.kind == ConfigMap.gvk and wanted.name in _OF_EVERY_NAMESPACE:
+        return True
+    owner, kind = subject.metadata.name, GroupVersionKind(subject.group_kind[0], "", subject.group_kind[1])
+    if owner and wanted.name.startswith(f"{owner}-") and not is_built_in(kind):
+        return True  # Trainer and Volcano create such objects for their plugins
+    return wanted.name in view.once(_names_that_controllers_use, lambda: _names_that_controllers_use(view))
+
+
+def _names_that_controllers_use(view: ClusterView) -> frozenset[str]:
+    """Return all texts in objects whose controllers create Secrets and ConfigMaps."""
+    names = set[str]()
+    for group, kind in _MAKERS:
+        left = [*view.list_json_here(GroupVersionKind(group, "v1", kind))]
+        while left:
+            view.deadline.spend(1)
+            value = left.pop()
+            if isinstance(value, dict):
+                left += value.values()
+            elif isinstance(value, list):
+                left += value
+            elif isinstance(value, str):
+                names.add(value)
+    return frozenset(names)
+
+
+def _is_known(kind: GroupVersionKind, view: ClusterView) -> bool:
+    """Return whether an object of this kind that is not found does not exist."""
+    listed = view.list_json_here(kind)
+    return view.is_whole(kind) and (bool(listed) or not view.has_any(_GENERATORS, "default"))
+
+
+def configuration_in_no_file(subject: Subject) -> tuple[str, ...]:
+    """Return the ConfigMaps and Secrets that incomplete files lack, if the files have others of the kind and namespace.
+
+    Without others, the files probably leave out the kind.
+    """
+    view = subject.cluster_view()
+    if not view.namespace or view.cluster.is_whole():
+        return ()
+    wanted = [each for each in subject.once(required_configuration) if each.use != "pull"]
+    kinds = {each.kind for each in wanted}
+    listed = {kind for kind in kinds if view.list_json_here(kind)}
+    absent = (
+        each
+        for each in wanted
+        if each.kind in listed and view.get_without_noting(each.kind, view.namespace, each.name) is None
+    )
+    return tuple(dict.fromkeys(each.text for each in absent))
+
+
+def _check_configuration(subject: Subject) -> Iterator[Problem]:
+    """Report ConfigMaps and Secrets that do not exist in one problem, and each key that an object lacks."""
+    view = subject.cluster_view()
+    kinds = {kind for kind in (ConfigMap.gvk, _SECRET) if _is_known(kind, view)}
+    wanted = [each for each in subject.once(required_configuration) if each.kind in kinds] if kinds else []
+    absent = [each for each in wanted if view.get_without_noting(each.kind, view.namespace, each.name) is None]
+    yield from without_repeated_problems(_problems_of_absent_configuration(absent, view), subject)
+    for each in wanted:
+        if each not in absent:
+            yield from without_repeated_problems(_check_keys(each, view), subject)
+
+
+def _problems_of_absent_configuration(absent: Sequence[ConfigurationReference], view: ClusterView) -> Iterator[Problem]:
+    pulls = [each for each in absent if each.use == "pull"]
+    others = [each for each in absent if each.use != "pull"]
+    for rule, listed in ((CONFIGURATION, others), (PULL_SECRET, pulls)):
+        if not listed:
+            continue
+        names = list(dict.fromkeys(each.text for each in listed))
+        do = "do not exist" if len(names) > 1 else "does not exist"
+        effect = "so the kubelet pulls the images without it" if rule is PULL_SECRET else _effect_on_pods(listed)
+        near = view.nearest_here(listed[0].name, listed[0].kind) if len(names) == 1 else ""
+        fix = f"write `{near}` if that is meant, or create it" if near else f"create {'these' if names[1:] else 'it'}"
+        unless = ", or remove the name" if rule is PULL_SECRET else ", or set optional: true"
+        message = f"{some_of(names, _MOST_NAMES)} {do} in the namespace, {effect}"
+        yield rule.problem(listed[0].path, message, f"{fix}{unless}")
+
+
+def _effect_on_pods(listed: Sequence[ConfigurationReference]) -> str:
+    """Return the effect of a missing object or key: volumes are mounted before containers are created."""
+    if any(each.use == "volume" for each in listed):
+        return "so the kubelet cannot mount the volume, and the pods stay in ContainerCreating"
+    return "so the kubelet creates no container (CreateContainerConfigError)"
+
+
+def _check_keys(wanted: ConfigurationReference, view: ClusterView) -> Iterator[Problem]:
+    """Report the first key that an object lacks. An object without any key is filled later."""
+    held = view.get_without_noting(wanted.kind, view.namespace, wanted.name)
+    parts = [get(held, (field,)) for field in ("data", "stringData", "binaryData")]
+    keys = {key for part in parts if isinstance(part, dict) for key in view.deadline.charge_for_items(part)}
+    lacking = next((key for key in wanted.keys if key not in keys and not is_placeholder(key)), None)
+    if keys and lacking is not None:
+        near = view.nearest(lacking, keys)
+        lacks = f"{wanted.text}{view.file_of_object_as_text(held)} has no key `{lacking}`"
+        fix = f"write `{near}`, or add the key" if near else "add the key, or set optional: true"
+        yield CONFIGURATION_KEY.problem(wanted.path, f"{lacks}, {_effect_on_pods([wanted])}", fix)
 
 
 CHECKS: Final = (

@@ -26,6 +26,9 @@ _GROUPS: Final[Mapping[Aspect, str]] = {
 }
 _OF_GROUP: Final[Mapping[str, Aspect]] = {group: aspect for aspect in _GROUPS for group in _GROUPS[aspect].split()}
 _RULES: Final[Mapping[str, Aspect]] = {
+    "pod-prerequisites/configuration": "launcher",
+    "pod-prerequisites/configuration-key": "launcher",
+    "pod-prerequisites/pull-secret": "launcher",
     "kueue-never/namespace": "queue",
     "kueue-never/pod-group-differs": "queue",
     "kueue-never/pod-set-count": "queue",

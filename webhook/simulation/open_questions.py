@@ -20,16 +20,16 @@ from webhook.facts.kinds import LEADER_WORKER_SET, NODE
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
 from webhook.facts.nodes.node_offers import HUGE_PAGES, PodsAndNodes, pods_and_nodes
-from webhook.facts.pod_prerequisites import POD_SECURITY
+from webhook.facts.pod_prerequisites import POD_SECURITY, check_prerequisites, configuration_in_no_file
 from webhook.facts.pod_security import breaches_of_pods, enforced_level
 from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.subject import Subject
-from webhook.simulation.aspects import ASPECTS, Aspect
+from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 from webhook.text.caches import IdentityKey
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 from webhook.typed.cluster_objects import Node
 from webhook.typed.pods import Container as PodContainer
 from webhook.typed.pods import PodTemplate
@@ -39,6 +39,7 @@ VOLCANO: Final = "volcano"
 _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
+_MOST_NAMES: Final = 5
 _COMPARED: Final = frozenset(("cpu", "memory", *HUGE_PAGES))
 _PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
 """The fields of a PodSpec that choose nodes."""
@@ -86,6 +87,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
     return (
         *_suspension_questions(subject),
         *_pod_security_questions(subject, told),
+        *_prerequisite_questions(subject, told),
         *_scheduler_questions(subject),
         *_server_questions(subject),
         *_node_questions(subject, cluster),
@@ -141,6 +143,22 @@ def _pod_security_questions(subject: Subject, told: Container[str]) -> Iterator[
     if subject.group_kind not in WORKLOADS or any(breaches_of_pods(each, enforced) for each in templates):
         what = f"Pod Security `{enforced.level}` of namespace {subject.namespace} is not compared with the pods"
         yield OpenQuestion(aspects=("admission",), what=what)
+
+
+def _prerequisite_questions(subject: Subject, told: Container[str]) -> Iterator[OpenQuestion]:
+    """Yield questions about objects that the pods need: objects that do not exist, if no policy checks it for this job,
+    and ConfigMaps and Secrets that incomplete files lack.
+
+    Policies skip Pods with a node, and Pods without devices.
+    """
+    for problem in check_prerequisites(subject):
+        if problem.code not in told and problem.code != POD_SECURITY.id:
+            what = f"{problem.path}: {problem.found_and_message}"
+            yield OpenQuestion(aspects=(aspect_of(problem.code),), what=what)
+    if names := configuration_in_no_file(subject):
+        told_names = some_of(names, _MOST_NAMES)
+        what = f"the files have other objects of namespace {subject.namespace}, but not {told_names}"
+        yield OpenQuestion(aspects=("launcher",), what=what)
 
 
 def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:

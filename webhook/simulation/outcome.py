@@ -61,6 +61,7 @@ WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", 
 """Rules about a wait that ends by itself, when other jobs finish or the rest of a group arrives."""
 MAY_FAIL: Final[Mapping[str, Answer | None]] = {
     "storage/read-write-once": "unknown",  # the pods may all run on one node
+    "pod-prerequisites/pull-secret": "unknown",  # the image may be public, or on the node already
     "storage/shared-memory": None,  # GPUs that are connected directly need little shared memory
     "training-job/shared-memory": None,
 }

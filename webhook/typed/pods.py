@@ -78,6 +78,26 @@ class Variable(Typed):
     value_from = Part(VariableSource)
 
 
+class EnvironmentReference(Typed):
+    """core/v1 ConfigMapEnvSource and SecretEnvSource."""
+
+    name = Text()
+    optional = Truth()
+
+
+class EnvironmentSource(Typed):
+    """core/v1 EnvFromSource."""
+
+    config_map_ref = Part(EnvironmentReference)
+    secret_ref = Part(EnvironmentReference)
+
+
+class PullSecret(Typed):
+    """core/v1 LocalObjectReference to a Secret for pulls of images."""
+
+    name = Text()
+
+
 class ContainerPort(Typed):
     """core/v1 ContainerPort."""
 
@@ -216,6 +236,7 @@ class Container(Typed):
     args = Texts()
     env = Parts(Variable)
     env_from = Values()
+    env_sources = Parts(EnvironmentSource, name="envFrom")
     env_names = Names(name="env")
     environment = EnvironmentField(name="env")
     image_pull_policy = Text()
@@ -402,6 +423,7 @@ class PodSpec(Typed):
     host_pid = Truth(name="hostPID")
     host_users = OptionalTruth()
     hostname = Text()
+    image_pull_secrets = Parts(PullSecret)
     init_containers = Parts(Container)
     node_name = Text()
     node_selector = Labels()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from webhook.typed.fields import Amounts, Part, Raw, Text, Texts, Truth
+from collections.abc import Iterator
+
+from webhook.typed.fields import Amounts, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.view import Typed
 
 
@@ -63,10 +65,58 @@ class HostPath(Typed):
     path_on_host = Text(name="path")
 
 
+class KeyToPath(Typed):
+    """core/v1 KeyToPath."""
+
+    key = Text()
+
+
+class ConfigMapVolume(Typed):
+    """core/v1 ConfigMapVolumeSource, and ConfigMapProjection and SecretProjection of projected volumes."""
+
+    name = Text()
+    items = Parts(KeyToPath)
+    optional = Truth()
+
+
+class SecretVolume(Typed):
+    """core/v1 SecretVolumeSource."""
+
+    secret_name = Text()
+    items = Parts(KeyToPath)
+    optional = Truth()
+
+
+class VolumeProjection(Typed):
+    """core/v1 VolumeProjection."""
+
+    config_map = Part(ConfigMapVolume)
+    secret = Part(ConfigMapVolume)
+
+
+class ProjectedVolume(Typed):
+    """core/v1 ProjectedVolumeSource."""
+
+    sources = Parts(VolumeProjection)
+
+    @property
+    def config_maps(self) -> Iterator[ConfigMapVolume]:
+        """Return the projected ConfigMaps."""
+        return (each.config_map for each in self.sources)
+
+    @property
+    def secrets(self) -> Iterator[ConfigMapVolume]:
+        """Return the projected Secrets."""
+        return (each.secret for each in self.sources)
+
+
 class Volume(Typed):
     """core/v1 Volume."""
 
     name = Text()
+    config_map = Part(ConfigMapVolume)
+    secret = Part(SecretVolume)
+    projected = Part(ProjectedVolume)
     host_path = Part(HostPath)
     persistent_volume_claim = Part(VolumeClaimSource)
     empty_dir = Part(EmptyDir)
