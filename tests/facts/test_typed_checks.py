@@ -40,6 +40,7 @@ CHARGES_BY_HAND = {
     "nodes/device_plugin.py": "parses YAML, which nothing interrupts",
     "nodes/shared_cards.py": "compares the cards of all nodes with each container",
     "other_schedulers/yunikorn.py": "parses JSON, which nothing interrupts",
+    "pod_prerequisites.py": "writes objects of kinds without typed classes as a text",
     "pods/pod_sets.py": "walks the TrainJobs inside an object",
     "ray/gpus_of_groups.py": "walks what a text with YAML holds",
     "ray/serve_config.py": "parses YAML, which nothing interrupts, and walks it",

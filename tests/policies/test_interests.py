@@ -24,6 +24,8 @@ SCHEDULING = "scheduling.volcano.sh"
 SIGNS_IN_FILES = {("apps", "Deployment"), ("karpenter.sh", "NodePool")}
 """Objects in files that show that nodes may be added. A live view does not hold these objects; it uses the labels of
 nodes instead."""
+CONFIGURATION_IN_FILES = {("", "Secret"), ("bitnami.com", "SealedSecret")}
+"""Objects in files that show which Secrets a pod has. A live view holds no Secret."""
 DEVICES_IN_FILES = {
     ("nvidia.com", "ClusterPolicy"),
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
@@ -42,7 +44,7 @@ def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON
     for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
         kind, (namespace, name) = (group if slash else "", found["kind"]), namespace_and_name(found)
-        if kind in SIGNS_IN_FILES | DEVICES_IN_FILES:
+        if kind in SIGNS_IN_FILES | DEVICES_IN_FILES | CONFIGURATION_IN_FILES:
             yield found
             continue
         for interest in interests:

@@ -11,12 +11,13 @@ k8s.io/pod-security-admission v0.36.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from webhook.apimachinery.attributes import GroupVersionKind
-from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.known_kinds import is_built_in
 from webhook.facts.gpu.device_pods import PLACED, located_templates, without_repeated_problems
@@ -27,8 +28,10 @@ from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.rules.problem import Problem
 from webhook.rules.rule import RuleGroup
 from webhook.text.wording import counted, some_of
+from webhook.typed.fields import ValueMap
 from webhook.typed.objects import ConfigMap
 from webhook.typed.pods import Container, PodSpec, PodTemplate
+from webhook.typed.view import ReadingContext, Typed
 from webhook.typed.volumes import ConfigMapVolume, SecretVolume, Volume
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
@@ -189,6 +192,14 @@ def _demands_as_text(breaches: Iterable[Breach]) -> str:
     return f"{'; '.join(places[:_MOST_PLACES])}{more}"
 
 
+class FilledObject(Typed):
+    """core/v1 ConfigMap or Secret."""
+
+    data = ValueMap()
+    string_data = ValueMap()
+    binary_data = ValueMap()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationReference:
     """A ConfigMap or Secret that a pod cannot do without.
@@ -273,24 +284,15 @@ def _may_be_created(wanted: ConfigurationReference, subject: Subject, view: Clus
     owner, kind = subject.metadata.name, GroupVersionKind(subject.group_kind[0], "", subject.group_kind[1])
     if owner and wanted.name.startswith(f"{owner}-") and not is_built_in(kind):
         return True  # Trainer and Volcano create such objects for their plugins
-    return wanted.name in view.once(_names_that_controllers_use, lambda: _names_that_controllers_use(view))
+    return f'"{wanted.name}"' in view.once(_text_of_makers, lambda: _text_of_makers(view))
 
 
-def _names_that_controllers_use(view: ClusterView) -> frozenset[str]:
-    """Return all texts in objects whose controllers create Secrets and ConfigMaps."""
-    names = set[str]()
-    for group, kind in _MAKERS:
-        left = [*view.list_json_here(GroupVersionKind(group, "v1", kind))]
-        while left:
-            view.deadline.spend(1)
-            value = left.pop()
-            if isinstance(value, dict):
-                left += value.values()
-            elif isinstance(value, list):
-                left += value
-            elif isinstance(value, str):
-                names.add(value)
-    return frozenset(names)
+def _text_of_makers(view: ClusterView) -> str:
+    """Return the objects whose controllers create Secrets and ConfigMaps, as one text."""
+    kinds = (GroupVersionKind(group, "v1", kind) for group, kind in _MAKERS)
+    texts = [json.dumps(obj, default=str) for kind in kinds for obj in view.list_json_here(kind)]
+    view.deadline.spend(len(texts))
+    return "\n".join(texts)
 
 
 def _is_known(kind: GroupVersionKind, view: ClusterView) -> bool:
@@ -356,8 +358,8 @@ def _effect_on_pods(listed: Sequence[ConfigurationReference]) -> str:
 def _check_keys(wanted: ConfigurationReference, view: ClusterView) -> Iterator[Problem]:
     """Report the first key that an object lacks. An object without any key is filled later."""
     held = view.get_without_noting(wanted.kind, view.namespace, wanted.name)
-    parts = [get(held, (field,)) for field in ("data", "stringData", "binaryData")]
-    keys = {key for part in parts if isinstance(part, dict) for key in view.deadline.charge_for_items(part)}
+    filled = FilledObject.of(held, (), ReadingContext(view.deadline))
+    keys = {*filled.data, *filled.string_data, *filled.binary_data}
     lacking = next((key for key in wanted.keys if key not in keys and not is_placeholder(key)), None)
     if keys and lacking is not None:
         near = view.nearest(lacking, keys)
