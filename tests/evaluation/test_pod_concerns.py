@@ -1,4 +1,6 @@
-"""A policy with matchConditions is not evaluated on a Pod that has none of the parts in its annotation `concerns`."""
+"""A policy with matchConditions is not evaluated on a Pod or a pod template that has none of the parts in its annotation
+`concerns`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import random
 
 import pytest
 
-from tests.literals import pod, policies, request, validating
+from tests.literals import PODS, job, pod, policies, request, validating
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
@@ -58,6 +60,53 @@ def test_a_pod_without_the_concerns_of_a_policy_is_skipped():
         for name, (obj, _) in ROWS.items()
     }
     assert found == {name: words for name, (_, words) in ROWS.items()}
+
+
+def of_templates(word, **spec):
+    annotations = {"concerns": word, "expand": "pods, patches"}
+    return validating("false", annotations=annotations, matchConditions=ALWAYS, **spec)
+
+
+def test_a_pod_template_without_the_concerns_of_a_policy_is_skipped():
+    found = {
+        name: {
+            word for word in RESOURCE_CONCERNS if not answer(request(job(**obj["spec"])), of_templates(word)).allowed
+        }
+        for name, (obj, _) in ROWS.items()
+    }
+    assert found == {name: words for name, (_, words) in ROWS.items()}
+
+
+def test_the_old_template_of_an_update_counts_too():
+    bare, claims = (job(**ROWS[name][0]["spec"]) for name in ("nothing", "claims"))
+    assert not answer(request(bare, "UPDATE", claims), of_templates("claims")).allowed
+    assert answer(request(bare, "UPDATE", bare), of_templates("claims")).allowed
+
+
+def test_a_deleted_template_is_left_to_the_match_conditions():
+    rule = {**PODS, "operations": ["DELETE"]}
+    assert not answer(request(None, "DELETE", job(containers=[BARE])), of_templates("claims", rule=rule)).allowed
+
+
+def test_a_patch_of_a_template_is_left_to_the_match_conditions():
+    patch = {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}
+    jobs = {"replicatedJobs": [{"name": "node", "template": patch}]}
+    patches = [{"manager": "a/b", "trainingRuntimeSpec": {"template": {"spec": jobs}}}]
+    train_job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "t", "namespace": "team"},
+        "spec": {"runtimeRef": {"name": "torch"}, "runtimePatches": patches},
+    }
+    assert not answer(request(train_job), of_templates("claims")).allowed
+
+
+def test_the_explanation_of_a_template_names_the_concerns():
+    trace = ReviewTrace()
+    told = answer(request(job(containers=[BARE])), of_templates("claims"), trace=trace).explanations
+    assert ("condition is false", "annotation `claimgate.dev/concerns`: the pod has no claims") in [
+        (each.outcome, each.reason) for each in told
+    ]
 
 
 def test_the_old_pod_of_an_update_counts_too():

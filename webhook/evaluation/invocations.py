@@ -1,9 +1,9 @@
 """Decides which policies are evaluated on which objects of a request, with which bindings and parameters.
 
 The annotation `claimgate.dev/concerns` of a policy names resources of Pods. The policy is not evaluated on Pods
-without these resources. Webhooks are registered with matchConditions for the same words (export/registrations.py), so
-that API servers do not send such Pods. This module must accept every Pod that the matchConditions accept, and may
-accept more.
+without these resources; a validating policy is also not evaluated on such pod templates. Webhooks are registered with
+matchConditions for the same words (export/registrations.py), so that API servers do not send such Pods, or built-in
+kinds with such templates. This module must accept every Pod that the matchConditions accept, and may accept more.
 
 A policy is evaluated on the request's own object. Annotations of the policy add more targets:
 
@@ -24,7 +24,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.apimachinery.attributes import JSON, Attributes, Operation
+from webhook.apimachinery.attributes import JSON, POD, Attributes, Operation
 from webhook.deadline import Deadline
 from webhook.errors import (
     AmbiguousObject,
@@ -56,11 +56,11 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
     """Return the candidates without policies about resources that the Pod of the request does not have."""
     present: frozenset[str] | None = None
     kept = []
-    is_update = context.attributes.operation is Operation.UPDATE
+    is_pod, is_update = context.attributes.kind == POD, context.attributes.operation is Operation.UPDATE
     for candidate in candidates:
         if is_update and candidate.policy.ignores_bookkeeping and _is_bookkeeping(context, candidate.policy):
             continue
-        if candidate.concerns:
+        if is_pod and candidate.concerns:
             if present is None:
                 present = _concerns_of_request_or_all(context)
             if candidate.concerns.isdisjoint(present):
@@ -249,14 +249,34 @@ def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
         return RESOURCE_CONCERNS
 
 
+def is_template_of_no_concern(candidate: Candidate, target: EvaluationTarget, context: RequestContext) -> bool:
+    """Return whether a target is a pod template without the resources that a policy concerns. Resources that another
+    object or a controller may add count as present.
+    """
+    podset = target.podset
+    if podset is None or target.kind != POD or target.object is None:
+        return False
+    if target.merged is not None or target.missing or podset.is_patch or podset.partial is not None:
+        return False
+    try:
+        present = _concerns_of_target(target, context, is_decoded=False)
+    except (BudgetExceeded, TypeError, UnreadPartError):
+        return False
+    return candidate.concerns.isdisjoint(present)
+
+
 def _concerns_of_request(context: RequestContext) -> frozenset[str]:
-    """Return the words of `concerns` that apply to the Pod or, in an update, to the old Pod; all words if the Pod has
+    target = context.objects.own_object_target(context.objects.sent)
+    return _concerns_of_target(target, context, is_decoded=bool(context.objects.typed_own))
+
+
+def _concerns_of_target(target: EvaluationTarget, context: RequestContext, *, is_decoded: bool) -> frozenset[str]:
+    """Return the words of `concerns` that apply to a Pod or, in an update, to the old Pod; all words if the Pod has
     values of wrong types.
     """
-    target = context.objects.own_object_target(context.objects.sent)
     if target.mismatches:
         return RESOURCE_CONCERNS
-    reading = ReadingContext(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
+    reading = ReadingContext(context.deadline, frozenset(target.omitted), is_decoded)
     pod = target.typed_objects.get(Pod)
     if pod is None:
         pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)

@@ -86,9 +86,11 @@ class ReviewTrace:
 
     def record_unconcerned_pod(self, candidate: Candidate) -> None:
         """Record that a Pod has none of the resources that a policy concerns."""
-        named = " or ".join(sorted(candidate.concerns))
-        reason = f"annotation `claimgate.dev/concerns`: the pod has no {named}"
-        self._add_explanation(candidate.policy, None, "condition is false", reason)
+        self._add_explanation(candidate.policy, None, "condition is false", _reason_without_concerns(candidate))
+
+    def record_unconcerned_template(self, candidate: Candidate) -> None:
+        """Record that the pod template of the current evaluation has none of the resources that a policy concerns."""
+        self._unmet = "condition is false", _reason_without_concerns(candidate)
 
     def evaluate_and_record(
         self,
@@ -152,6 +154,10 @@ class ReviewTrace:
         self.explanations.append(
             Explanation(policy=policy.name, kind=policy.kind, binding=name, place=place, outcome=outcome, reason=reason)
         )
+
+
+def _reason_without_concerns(candidate: Candidate) -> str:
+    return f"annotation `claimgate.dev/concerns`: the pod has no {' or '.join(sorted(candidate.concerns))}"
 
 
 def _outcome_of_decision(decision: Decision) -> Outcome | None:

@@ -25,6 +25,7 @@ from webhook.evaluation.invocations import (
     Invocation,
     UnusablePolicy,
     invocations_of_policy,
+    is_template_of_no_concern,
     policies_that_may_concern,
 )
 from webhook.evaluation.match_conditions import do_conditions_hold, may_conditions_hold
@@ -132,8 +133,13 @@ def _evaluate_invocation(invocation: Invocation, candidate: Candidate) -> Sequen
             if not may_conditions_hold(invocation):
                 return ()
             return [decision_of_unknown_pods(policy, binding, param.name, target.missing)]
-        if invocation.gate is not None and not do_conditions_hold(invocation):
-            return ()
+        if invocation.gate is not None:
+            if candidate.concerns and is_template_of_no_concern(candidate, target, invocation.context):
+                if invocation.context.options.trace is not None:
+                    invocation.context.options.trace.record_unconcerned_template(candidate)
+                return ()
+            if not do_conditions_hold(invocation):
+                return ()
         if not policy.reports_problems:
             return Validator(invocation, started=started).decisions()
         subject = target.subjects.get(id(param.assumed)) or invocation.subject()

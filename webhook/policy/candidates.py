@@ -66,8 +66,9 @@ class Candidate(Struct, frozen=True, eq=False):
     `inner`: the objects inside the request's object on which the policy is also evaluated; None without such objects.
     `is_own_alone`: the policy always applies to the request's object, in every namespace, and to no other object.
     `gate` has the matchConditions to evaluate; None if all are known to hold. `concerns` has words of the annotation
-    `concerns`: the policy applies only to Pods with one of these parts; empty means all Pods. `pod_parts`: the checks
-    can find problems only in a Pod with one of these parts (typed/pod_parts.py); empty if the parts are unknown.
+    `concerns`: the policy applies only to Pods and pod templates with one of these parts; empty means all.
+    `pod_parts`: the checks can find problems only in a Pod with one of these parts (typed/pod_parts.py); empty if the
+    parts are unknown.
     """
 
     policy: Policy
@@ -108,7 +109,9 @@ def _candidate_for_request(
     bindings = tuple(each for each in listed if inner is not None or each.index is None or each.index.own is not False)
     is_own_alone = index.own is True and not (inner is not None or policy.criteria.namespaces.requirements)
     gate = _conditions_to_evaluate(policy, attributes)
-    concerns = _concern_words_of_policy(policy, attributes) if gate is not None else frozenset()
+    concerns = frozenset(policy.concerns)
+    if gate is None or attributes.sub_resource or not concerns <= RESOURCE_CONCERNS:
+        concerns = frozenset()
     pod_parts = _required_pod_parts(policy, attributes, registry)
     return Candidate(policy, index, bindings, inner, is_own_alone, gate, concerns, pod_parts)
 
@@ -137,13 +140,6 @@ def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchCond
     if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
         gate = structs.replace(gate, spec_changes=None)
     return gate if gate.conditions or gate.spec_changes is not None else None
-
-
-def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozenset[str]:
-    """Return the words of a policy's annotation `concerns` if resources of a Pod decide whether they apply."""
-    concerns = frozenset(policy.concerns)
-    is_pod = attributes.kind == POD and not attributes.sub_resource
-    return concerns if is_pod and concerns <= RESOURCE_CONCERNS else frozenset()
 
 
 def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
