@@ -1,4 +1,4 @@
-"""Defines the errors that several modules use, in one tree. Modules that raise other errors define them.
+"""Defines the errors that several modules use, in one tree.
 
     ClaimgateError
     ├── InputError            unreadable file, YAML, JSON or fixture         -> exit 2
@@ -13,24 +13,23 @@
     │       ├── NoSuchOverload    a function got values that none of its signatures accepts
     │       ├── UnreadPartError   a part of an object was not decoded (unread.py)
     │       ├── NoDecision        something that the expression reads is not known
-    │       ├── EvaluationPanic   cel-go panics on this input: cannot be absorbed by CEL's || and &&
-    │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
-    │           └── TooLargeToCompile      a text that is too large to compile here, and that the API server may accept
+    │       ├── EvaluationPanic   cel-go panics on this input: CEL's || and && cannot absorb it
+    │       └── BudgetExceeded    cost or deadline: CEL's || and && cannot absorb it
+    │           └── TooLargeToCompile      a text is too large to compile here; the API server may accept it
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     │   └── MissingParams     a binding demands a param that does not exist
-    ├── LookupFailed          an object that could not be looked up (an absent object is None, no error)
+    ├── LookupFailed          it is not known whether an object exists (an absent object is None, no error)
     │   └── AmbiguousObject   files do not say which object is meant         -> the policy is not evaluated
-    │       ├── UnknownNamespaceOrName      a file may have the object: name or namespace is not known
-    │       ├── UnknownLabels               no file has the Namespace, so its labels are not known
-    │       └── MistypedLabels              a label that is not a string, so that no API server has the object
+    │       ├── UnknownNamespaceOrName      the name or namespace of an object in a file is not known
+    │       ├── UnknownLabels               no file has the Namespace
+    │       └── MistypedLabels              a label is not a string, so no API server accepts the object
     ├── PatchError            a patch that does not apply
     ├── NotConverted          a policy of another project that has no exact native form       -> named, exit 1
     └── ProgramError          an external program that is absent, refused or beyond a bound    -> exit 2
     ReviewPaused              a review that starts again: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       a review that starts again in a worker process
 
-Errors are caught by their class, never by their message. Messages are in lower case, name the path, and say what to
-do.
+Errors are caught by their class, never by their message. Messages are in lower case, name the path, and say what to do.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class InputProblem(Struct, frozen=True, kw_only=True):
 
 
 class InputError(ClaimgateError):
-    """Data of users cannot be read; the message says what was found and expected."""
+    """Data of users cannot be read."""
 
     def __init__(self, *problems: InputProblem) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -85,7 +84,7 @@ class ConfigurationError(ClaimgateError):
 
 
 class DependencyChanged(ConfigurationError):
-    """An installed package lacks a private part that claimgate uses (a `private_api.py`)."""
+    """An installed package lacks a private part that claimgate uses (see each `private_api.py`)."""
 
     def __init__(self, package: str, what: str) -> None:
         from importlib.metadata import version
@@ -103,7 +102,7 @@ class PolicyError(ConfigurationError):
 
 
 class NotConverted(ClaimgateError):
-    """A policy of another project has no exact native form: the path of the part, and why.
+    """A part of another project's policy has no exact native form.
 
     `path` is relative to the policy. `why` says what the part does, in lower case and without a full stop.
     """
@@ -140,10 +139,9 @@ class CompileIssue(Struct, frozen=True):
 
 
 class CompileError(CelError):
-    """The first issues of one expression, printed as cel-go prints them: a line and a caret each.
+    """The first issues of one expression, each with a line and a caret as in cel-go.
 
-    cel-go prints all issues with the whole line, but an expression of a user may have thousands of issues in a very
-    long line.
+    cel-go prints every issue with its whole line. A user's expression may have thousands of issues in a very long line.
     """
 
     _MOST_ISSUES: Final = 10
@@ -151,11 +149,11 @@ class CompileError(CelError):
     _MOST_OF_MESSAGE: Final = 1_000
 
     def __init__(self, source: str, issues: tuple[CompileIssue, ...], count: int = 0) -> None:
-        """Keep the first ten issues; the text is made when it is read.
+        """Keep the first ten issues.
 
         Args:
             source: the expression.
-            issues: the issues in the order of their places.
+            issues: the issues in order of place.
             count: how many issues there are, if not all are given.
         """
         super().__init__()
@@ -185,7 +183,6 @@ class CompileError(CelError):
         return f"{head}\n | {text}\n | {dots}{caret}"
 
     def _part_of_line(self, line: str, column: int) -> tuple[str, int]:
-        """Return the part of a line around a column, and the column in it."""
         if len(line) <= self._MOST_OF_LINE:
             return line, column
         start = max(0, min(column - self._MOST_OF_LINE // 2, len(line) - self._MOST_OF_LINE))
@@ -210,25 +207,25 @@ class NoSuchOverload(EvaluationError):
 
 
 class UnreadPartError(EvaluationError):
-    """An expression or a check asks for a part of an object that was not decoded, for a reason such as its depth."""
+    """An expression or a check reads a part of an object that was not decoded, for example because it is too deep."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(f"a part of the object was not read{reason and ': '}{reason}")
 
 
 class EvaluationPanic(EvaluationError):
-    """cel-go panics on this input, so the whole expression fails, and nothing in it may absorb the error."""
+    """cel-go panics on this input: the whole expression fails, and CEL's || and && cannot absorb the error."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"internal error: {reason}")
 
 
 class BudgetExceeded(EvaluationError):
-    """The cost limit or the deadline is reached; nothing in the expression may absorb the error."""
+    """The cost limit or the deadline is reached; CEL's || and && cannot absorb the error."""
 
 
 class TooLargeToCompile(BudgetExceeded):
-    """A text of a user is too large to be compiled here; whether the API server accepts it is not known."""
+    """A text of a user is too large to compile here; whether the API server accepts the text is not known."""
 
 
 class BindingError(ClaimgateError):
@@ -236,9 +233,7 @@ class BindingError(ClaimgateError):
 
 
 class MissingParams(BindingError):
-    """A binding demands a param that does not exist. `named` is the name of the param. The error of an API server
-    does not contain this name.
-    """
+    """A binding demands a param that does not exist. The API server's error does not contain the name, `named`."""
 
     def __init__(self, named: str) -> None:
         super().__init__("no params found for policy binding with `Deny` parameterNotFoundAction")
@@ -250,7 +245,7 @@ class LookupFailed(ClaimgateError):
 
 
 class AmbiguousObject(LookupFailed):
-    """Several files have different objects with this name, so it is not known which object a cluster has."""
+    """Several files have different objects with this name; which one a cluster has is not known."""
 
 
 class UnknownNamespaceOrName(AmbiguousObject):
@@ -266,9 +261,7 @@ class UnknownLabels(AmbiguousObject):
 
 
 class MistypedLabels(AmbiguousObject):
-    """A label that a selector reads is not a string. API servers refuse the object, so it is not known whether the
-    selector matches.
-    """
+    """A label that a selector reads is not a string; API servers refuse such an object."""
 
 
 class PatchError(ClaimgateError):
@@ -280,7 +273,7 @@ class ProgramError(ClaimgateError):
 
 
 class ReviewPaused(Exception):
-    """Stops the evaluation of a review, which starts again later; nothing may absorb it."""
+    """Stops the evaluation of a review, which starts again later; CEL and checks must not absorb it."""
 
 
 class InlineBudgetSpent(ReviewPaused):
@@ -288,12 +281,10 @@ class InlineBudgetSpent(ReviewPaused):
 
 
 def fault_locations(frames: Iterable[FrameSummary]) -> list[str]:
-    """Return the place of an unexpected error, a line for each frame, the outermost first; never any values."""
+    """Return a line for each frame of an unexpected error, the outermost first; never any values."""
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
 
 
 def describe_fault(error: BaseException) -> dict[str, object]:
-    """Return the type of an unexpected error and where it happened, as log fields. The text of the error may quote an
-    object, so it is left out.
-    """
+    """Return the type and place of an unexpected error as log fields, without its text, which may quote an object."""
     return {"error": type(error).__name__, "traceback": fault_locations(extract_tb(error.__traceback__))}

@@ -1,16 +1,15 @@
 """Runs one piece of work in a forked child of this process, with a deadline and a memory limit.
 
-A child has the policies, the context and the view of the cluster that the process had at the moment of the fork.
-Nothing is sent to the child. So a reload can never mix two sets of policies in one answer, and all memory is given
-back when the child ends. The server's workers are forked by a separate process (fork_server.py).
+A child has the policies, the context and the view of the cluster of this process at the fork. So a reload never mixes
+two sets of policies in one answer, and all memory is returned when the child ends. A separate process forks the
+server's workers (fork_server.py).
 
-Alternatives: with long-lived workers, each reload and each event of a watch would have to reach all workers at the
-same moment. Subinterpreters and threads share one process: a single one cannot be killed, and cannot have a memory
-limit.
+Alternatives: a reload or a watch event would have to reach all long-lived workers at the same moment. A subinterpreter
+or a thread cannot be killed, and cannot have a memory limit.
 
-A fork copies only the thread that calls it. Locks of other threads at that moment stay locked in the child. So the
-child logs nothing, takes no lock of the server, closes every inherited socket, and is killed at its deadline in any
-state. This module works on Linux and macOS, and knows nothing of reviews.
+A fork copies only the thread that calls it, and locks of other threads stay locked in the child. So the child logs
+nothing, takes no lock of the server, closes every inherited socket, and is killed at its deadline. This module works on
+Linux and macOS.
 """
 
 from __future__ import annotations
@@ -33,29 +32,29 @@ from typing import Final, NoReturn
 from webhook.server.operating_system import trim_heap
 
 HEAD: Final = struct.Struct("!Qd")
-"""The header before an answer: the length of the answer and the processor seconds that it took."""
+"""The header of an answer: its length, and its processor seconds."""
 _NICENESS: Final = 10
-"""The least nice value of a child: the loop gets nine tenths of a core that it shares with a child."""
+"""The least nice value of a child: the loop gets nine tenths of a core that both use."""
 _LINGER_S: Final = 1.0
-"""If its parent is gone, a child ends itself this many seconds after its deadline."""
+"""A child without a parent ends itself this many seconds after its deadline."""
 _OOM_SCORE: Final = "500"
-"""The score that makes the kernel end children before the server when a node runs out of memory."""
+"""The kernel ends children before the server when a node runs out of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A running child: its answer arrives through `channel` (non-blocking), followed by end of file."""
+    """A running child; `channel` (non-blocking) has its answer, then the end of the file."""
 
     pid: int
     channel: socket.socket
 
     def kill(self) -> None:
-        """Kill the process now; a process that has ended is left alone."""
+        """Kill the process, if it still runs."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
     def try_reap(self) -> bool:
-        """Return whether the process has ended, after removing it from the process table."""
+        """Remove an ended process from the process table, and return whether it has ended."""
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
         except ChildProcessError:
@@ -63,13 +62,12 @@ class Child:
 
 
 def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Child:
-    """Run `work` in a forked child, and return the child.
+    """Run `work` in a forked child.
 
     Args:
         work: returns the answer. If it raises, the child ends without an answer.
-        deadline: the time on the monotonic clock at which the child ends itself, if it was not killed before.
-        memory_bytes: the memory of the child beyond the memory that it shares with this process; if the child needs
-            more, a MemoryError is raised there.
+        deadline: when the child ends itself if nothing has killed it, on the monotonic clock.
+        memory_bytes: the memory of the child beyond the memory shared with this process; more raises MemoryError there.
 
     Raises:
         OSError: the system cannot start another process.
@@ -78,7 +76,7 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
 
 
 def fork_with_channel(run: Callable[[socket.socket], NoReturn]) -> Child:
-    """Fork this process. The child calls `run` with its end of a channel; return the child with the other end.
+    """Fork this process. The child calls `run` with one end of a channel, and the returned Child has the other end.
 
     Raises:
         OSError: the system cannot start another process.
@@ -97,7 +95,7 @@ def fork_with_channel(run: Callable[[socket.socket], NoReturn]) -> Child:
 
 
 async def read_exactly(channel: socket.socket, count: int) -> bytes | None:
-    """Read `count` bytes from the channel of a child, or return None if the channel ends before."""
+    """Read `count` bytes from the channel of a child; None if the channel ends earlier."""
     loop, received = asyncio.get_running_loop(), bytearray()
     while len(received) < count:
         try:
@@ -111,14 +109,13 @@ async def read_exactly(channel: socket.socket, count: int) -> bytes | None:
 
 
 def fork_without_warning() -> int:
-    """Fork this process. Return the process id of the child; in the child, return 0.
+    """Fork this process; return the process id of the child, and 0 in the child.
 
     Raises:
         OSError: the system cannot start another process.
     """
     with warnings.catch_warnings():
-        # Python 3.12 warns of every fork of a process with threads; the docstring of this module says how a child
-        # avoids locked locks
+        # Python 3.12 warns of every fork of a process with threads; see the module's docstring
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
@@ -126,9 +123,7 @@ def fork_without_warning() -> int:
 def answer_and_exit(  # pragma: no cover - in a child, where coverage is not measured
     work: Callable[[], bytes], channel: socket.socket, deadline: float, memory_bytes: int
 ) -> NoReturn:
-    """Bound this process, which was forked just now, send the answer of `work` through `channel`, and exit without
-    returning to the code of its parent. The arguments are those of `start`.
-    """
+    """Send the answer of `work` and exit, in a process that was just forked; the arguments are those of `start`."""
     code = 1
     try:
         detach_from_parent(channel)
@@ -143,9 +138,9 @@ def answer_and_exit(  # pragma: no cover - in a child, where coverage is not mea
 
 
 def detach_from_parent(channel: socket.socket) -> None:
-    """Make a process that was forked just now independent of its parent: all inherited sockets but `channel` are
-    closed, signals have their defaults, free memory of the parent is given back, and the priority is lower than the
-    server's.
+    """Make a process that was just forked independent of its parent.
+
+    Only `channel` stays open. Signals get their defaults, and the priority is lower than the server's.
     """
     sys.unraisablehook = _report_unraisable
     gc.freeze()  # otherwise the first collection would copy every page that it walks
@@ -158,7 +153,7 @@ def detach_from_parent(channel: socket.socket) -> None:
 
 
 def _report_unraisable(what: sys.UnraisableHookArgs) -> None:
-    """Report an error that Python cannot raise, except MemoryError, which the answer reports."""
+    # the answer reports a MemoryError
     if not issubclass(what.exc_type, MemoryError):
         sys.__unraisablehook__(what)
 

@@ -1,13 +1,12 @@
 """Chooses the connections that the server ends: above the limit of a port, with full buffers, with late clients, at a
 stop.
 
-Connections report their state; this module knows neither sockets nor TLS. A new connection is always accepted. So a
-client that fills the port with connections, idle or half open, cannot lock the API server out. At the limit, the
-address with the most connections loses one.
+A new connection is always accepted. At the limit, the address with the most connections loses one. So a client that
+fills the port cannot lock the API server out.
 
-In HTTP/1.1, a client may send a request at the moment at which the server closes the idle connection. So an idle
-connection is closed only if no byte of a request has arrived, not even in the system's buffers, and few are closed
-between two polls of the sockets.
+An HTTP/1.1 client may send a request while the server closes the idle connection. So an idle connection is closed only
+if no byte of a request has arrived, not even in the system's buffers, and few are closed between two polls of the
+sockets.
 """
 
 from __future__ import annotations
@@ -24,29 +23,27 @@ from webhook.server.http_connection import HttpConnection
 from webhook.server.request_body import ReadingPace
 
 MAX_HELD_BYTES: Final = 6 * 1024 * 1024
-"""Above this number of bytes in all connections without an answer, slow connections are ended. A thousand reviews of
-usual size make 6 MB; a thousand unfinished bodies of 60 KB would make 60 MB."""
+"""The most bytes of connections without an answer until slow connections are ended. A thousand reviews of usual size
+make 6 MB; a thousand unfinished bodies of 60 KB make 60 MB."""
 _MOST_HELD_BYTES: Final = 32 * 1024 * 1024
-"""Above this number of bytes, the connections that hold the most are ended, slow or not. A thousand connections may
-send 240 MB at one moment. An API server sends less: it has some hundreds of requests in flight, and only a few large
-bodies are read at a time."""
+"""The most bytes until the largest holders are ended, slow or not. A thousand connections may send 240 MB at one
+moment. An API server sends less: some hundreds of requests are in flight, and few large bodies are read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
-"""Bytes per second at which all connections together read the rest of bodies that were already answered."""
+"""Bytes a second of bodies that were already answered, for all connections."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""A connection in the middle of a request is ended before idle connections only if the server has waited this long
-for its client, or if the buffers are full. The body of an API server arrives within milliseconds."""
+"""Seconds without data after which a connection in the middle of a request is ended before idle connections. The body
+of an API server arrives within milliseconds. Full buffers end it earlier."""
 _UNPROVEN_SHARE: Final = 4
-"""A quarter of the places is kept for connections without an answer yet. Otherwise a client with an answer on every
-connection could end each new connection of an API server by opening another connection.
-"""
+"""A quarter of the places is for connections without an answer yet. Otherwise a client with an answer on every
+connection could open another one to end each new connection of an API server."""
 _IDLE_TRIED: Final = 8
-"""How many idle connections are checked for a request in their buffers, with a system call for each."""
+"""The most idle connections that are checked for a request in their buffers: one system call each."""
 
 
 class _ClientAddress:
-    """The connections of one address, in the order of arrival; a connection is proven after its first answer."""
+    """The connections of one address, in order of arrival; a connection is proven after its first answer."""
 
     __slots__ = ("held_bytes", "proven", "unproven")
 
@@ -66,12 +63,8 @@ class _ClientAddress:
         return connection in self.unproven or connection in self.proven
 
     def least_needed(self, now: float, most_unproven: float) -> HttpConnection:
-        """Return the least needed connection; there must be at least one.
-
-        The order: an unproven connection if there are more than `most_unproven`, a connection that stalls in the
-        middle of a request, the connection that is idle for longest, an unproven connection, and the oldest
-        connection that is being answered.
-        """
+        # in this order: an unproven connection beyond most_unproven, one that stalls in the middle of a request, the
+        # longest idle, an unproven one, the oldest that is being answered
         unproven = next((one for one in self.unproven if one.has_kept_server_waiting(now)), None)
         if unproven is not None and len(self.unproven) > most_unproven:
             return unproven
@@ -81,19 +74,19 @@ class _ClientAddress:
         return slow or next(_longest_unused(self.proven), None) or unproven or next(iter(self))
 
     def slow_holders(self, now: float) -> list[HttpConnection]:
-        """Return the stalled connections, which may be ended because of their buffers, the longest wait first."""
+        # the longest wait first
         slow = (one for one in self if one.held_bytes >= _LARGE_BYTES and one.has_kept_server_waiting(now, _PATIENCE_S))
         return sorted(slow, key=attrgetter("since"))
 
 
 class ConnectionLimit:
-    """The connections of one port, counted from their accept, and the bytes that they hold. Event loop only."""
+    """The connections of one port, from their accept, and the bytes that they hold; event loop only."""
 
     def __init__(self, most: int, port: str, counters: Counters) -> None:
         """Count the connections of one port.
 
         Args:
-            most: how many there may be.
+            most: the most connections.
             port: its name in metrics.
             counters: the counts.
         """
@@ -109,7 +102,7 @@ class ConnectionLimit:
         return self._count
 
     def admit(self, connection: HttpConnection) -> None:
-        """Count a new connection; when the port is full, first abort the connection that is needed least."""
+        """Count a new connection; a full port first aborts the least needed one."""
         while self._count >= self._most:
             self.abort_least_needed_connection()
         self._addresses.setdefault(connection.address, _ClientAddress()).unproven[connection] = None
@@ -123,7 +116,7 @@ class ConnectionLimit:
             of.proven[connection] = None
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds more bytes; abort a connection if all together hold too many."""
+        """Note that a connection holds `change` more bytes; abort one if all hold too many."""
         of = self._addresses.get(connection.address)
         if of is not None and connection in of:
             of.held_bytes += change
@@ -132,12 +125,12 @@ class ConnectionLimit:
                 self._abort_largest_holder(connection)
 
     def _abort_largest_holder(self, reader: HttpConnection) -> None:
-        """Abort a connection of the address that holds the most bytes, preferably the connection that reads now."""
+        # the connection that reads now, if its address holds the most bytes
         largest = max(self._addresses.values(), key=attrgetter("held_bytes"))
         self._end(reader if reader in largest else max(largest, key=attrgetter("held_bytes")), "buffers")
 
     def throttle_answered_body(self, size: int, now: float) -> float:
-        """Count bytes of a body that was answered already, and return the seconds until more may be read."""
+        """Count bytes of a body that was already answered, and return the seconds until more may be read."""
         return self._unheard.record_read(size, now)
 
     def forget(self, connection: HttpConnection) -> None:
@@ -161,9 +154,7 @@ class ConnectionLimit:
             self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
 
     def abort_slow_holders(self, now: float) -> None:
-        """Abort slow connections that hold much until all together fit MAX_HELD_BYTES; connections of the address with
-        the most bytes first.
-        """
+        """Abort slow connections until all together fit MAX_HELD_BYTES, first those of the largest address."""
         if self.held_bytes <= MAX_HELD_BYTES:
             return
         for of in sorted(self._addresses.values(), key=attrgetter("held_bytes"), reverse=True):
@@ -183,28 +174,28 @@ class ConnectionLimit:
 
 
 def _longest_unused(connections: Iterable[HttpConnection]) -> Iterator[HttpConnection]:
-    """Yield the connections that have been idle for longest, without those for which a request has arrived."""
+    # without connections on which a request has arrived
     idle = nsmallest(_IDLE_TRIED, (one for one in connections if one.state == "idle"), key=attrgetter("since"))
     return (one for one in idle if not one.has_unread())
 
 
 _CLOSED_AT_ONCE: Final = 10
-"""How many connections are closed in a row: under TLS each needs an encrypted goodbye while requests wait."""
+"""The most connections closed in a row: a TLS goodbye is encrypted while requests wait."""
 _MOST_IDLE: Final = 20
-"""How many connections that were idle for long are closed in one sweep."""
+"""The most long-idle connections closed in one sweep."""
 _LOOK_S: Final = 0.02
 _FIRST_REQUEST_S: Final = 1.0
-"""Seconds for a client that has connected and not sent a request yet."""
+"""Seconds until a client that has connected sends its first request."""
 
 
 async def close_idle_connections(
     connections: Callable[[], Iterable[HttpConnection]], is_hurried: Callable[[], bool] = lambda: False
 ) -> None:
-    """Close idle connections a few at a time, and return when all others wait for a request or an answer.
+    """Close idle connections a few at a time; return when all others wait for a request or an answer.
 
     Args:
-        connections: returns the connections to close; called again in each round.
-        is_hurried: returns whether to stop, and leave the other connections open.
+        connections: returns the connections to close; called in each round.
+        is_hurried: returns whether to stop and leave the others open.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + _FIRST_REQUEST_S
@@ -231,7 +222,7 @@ def abort_overdue(connections: Iterable[HttpConnection], now: float) -> Counter[
         now: the event loop's time.
 
     Returns:
-        How many were aborted, by the timeout that they exceeded; handshakes are counted where they are logged.
+        How many were aborted, by the exceeded timeout; handshakes are counted where they are logged.
     """
     overdue = [(one, exceeded) for one in connections if (exceeded := one.exceeded_timeout(now))]
     for connection in [one for one, exceeded in overdue if exceeded == "idle"][:_MOST_IDLE]:

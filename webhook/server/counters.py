@@ -1,7 +1,7 @@
 """The counters of this process, which the event loop raises while it answers reviews.
 
-Knows what is counted; metrics.py shows the counts. The event loop is the only writer, so no locks: counting one
-decision costs a third of a microsecond, where the client library's own counters cost several.
+The event loop is the only writer, so there are no locks: to count a decision costs a third of a microsecond, and
+several microseconds with the client library's counters. metrics.py shows the counts.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.rules.decisions import Decision, ValidationAction, Verdict
 
 CHECK_BUCKETS: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
-"""kube-apiserver v1.36 plugin/policy/validating/metrics/metrics.go; 180 ns is the time of the cheapest expression."""
+"""kube-apiserver v1.36 plugin/policy/validating/metrics/metrics.go; the cheapest expression takes 180 ns."""
 REVIEW_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
-"""kube-apiserver v1.36 admission/metrics/metrics.go, webhook_admission_duration_seconds, with three finer buckets: a
-call that takes the API server 5 ms, including the network, takes this server 0.1 ms.
-"""
+"""kube-apiserver v1.36 admission/metrics/metrics.go, webhook_admission_duration_seconds, and three finer buckets: a
+call of 5 ms for the API server, with the network, takes 0.1 ms here."""
 
 TYPES: Final = {Phase.MUTATE: "admit", Phase.VALIDATE: "validating"}
-"""The value of the label `type` for each phase, as in the API server's metrics."""
+"""The label `type` of each phase, as in the API server's metrics."""
 
 EXCEPTED: Final = "excepted"
-"""The value of the label `enforcement_action` for a rule that an object may break because of an exception."""
+"""The label `enforcement_action` of a rule that an object may break because of an exception."""
 
 MOST_STANDING: Final = 4096
-"""The most decisions without a problem that are recognized by identity, because most reviews return the same objects.
-"""
+"""The most decisions without a problem that are recognized by identity: most reviews return the same objects."""
 
 Labels: TypeAlias = tuple[str, ...]
 
 
 class Distribution:
-    """A histogram: how many observations fell into each bucket, and their sum; the last bucket has no upper bound.
+    """A histogram: the observations of each bucket, and their sum; the last bucket has no upper bound.
 
     `counts` always stays the same list object.
     """
@@ -49,12 +47,12 @@ class Distribution:
         self.total = 0.0
 
     def observe(self, value: float) -> None:
-        """Add one observation to the histogram."""
+        """Add one observation."""
         self.counts[bisect_left(self.buckets, value)] += 1
         self.total += value
 
     def add(self, counts: Sequence[int], total: float) -> None:
-        """Add the observations of another process, counted in the same buckets."""
+        """Add the observations of another process, in the same buckets."""
         self.counts[:] = [mine + more for mine, more in zip(self.counts, counts, strict=True)]
         self.total += total
 
@@ -76,28 +74,27 @@ class Counters:
         durations: by type, operation, rejected.
         validating: by policy, policy_binding, error_type, enforcement_action.
         mutating: by policy, policy_binding, error_type.
-        rules: reviews in which a rule was broken, by rule, phase and action: the real action, the withheld action, or
-        excepted. The number of rules is bounded by the policies and the catalogue.
+        rules: broken rules of reviews, by rule, phase and action: the real action, the withheld action, or excepted.
+            The policies and the catalogue bound the number of rules.
         reloads: by what was reloaded and its outcome.
-        last_reload: by what was reloaded, 1 if the last attempt succeeded and 0 if it failed.
+        last_reload: 1 if the last attempt succeeded and 0 if it failed, by what was reloaded.
         exception_days: days until exceptions and exemptions of the configuration end, by kind, owner and last day.
-        policy_faults: faults of our own in a policy, which count as evaluation errors, by policy, checks and type.
-        uncaught: faults of our own that become HTTP 500, by type.
-        lanes: reviews by where they were evaluated: inline, worker; inline_overrun: started inline and moved to a
-            worker; unread: incomplete at the deadline, or too large; unreadable: only the head could be read;
-            abandoned: the client closed the connection before the answer.
-        questions: what policies asked the API server with SubjectAccessReviews: answered, unanswered.
-        events: the results of Events about warnings: written, repeated (written before), failed, dropped (too many
-            wait).
-        spans: the results of the spans of reviews: sent, failed, dropped.
-        workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started counts
-            reviews for which no worker was free in time.
-        param_mistakes: mistakes found in params of a live cluster, such as rules that do not exist.
+        policy_faults: our own bugs in a policy, which count as evaluation errors, by policy, checks and type.
+        uncaught: our own bugs that become HTTP 500, by type.
+        lanes: reviews by where they were evaluated: inline, worker; inline_overrun: moved from the loop to a worker;
+            unread: incomplete at the deadline, or too large; unreadable: only the head is readable; abandoned: the
+            client closed the connection before the answer.
+        questions: SubjectAccessReviews for policies: answered, unanswered.
+        events: Events about warnings: written, repeated (written before), failed, dropped (too many wait).
+        spans: the spans of reviews: sent, failed, dropped.
+        workers: worker processes by their end: answered, killed (at the deadline), died; not_started: reviews without a
+            free worker in time.
+        param_mistakes: mistakes in params of a live cluster, such as rules that do not exist.
         background: failures of background tasks, by task.
-        connections: how many are open now, by port.
+        connections: open connections, by port.
         connections_aborted: by the bound that was broken.
         handshakes_failed: TLS handshakes, by reason.
-        standing: decisions without a problem that took no time, with their buckets, by `id`.
+        standing: decisions without a problem and without a time, with their buckets, by `id`.
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -154,16 +151,16 @@ class Counters:
         distribution = self.validating[*labels, _enforcement_label(decision)]
         distribution.observe(decision.elapsed_s)
         if decision.evaluation == "admit" and not (decision.elapsed_s or decision.audit_annotations):
-            if len(self.standing) >= MOST_STANDING:  # decisions of replaced policies stay until then
+            if len(self.standing) >= MOST_STANDING:  # decisions of replaced policies
                 self.standing.clear()
             self.standing[id(decision)] = decision, distribution.counts
 
     def refused(self, phase: Phase, code: int) -> None:
-        """Count one call that was answered with an HTTP error; the label for its operation is empty."""
+        """Count one call that was answered with an HTTP error; its operation is not known."""
         self.requests[TYPES[phase], "", str(code), "true"] += 1
 
     def dump(self) -> JSON:
-        """Return the counters of one review as JSON, for a child process to send to its parent."""
+        """Return the counters as JSON, for a child process to send to its parent."""
         plain = {name: [[*labels, count] for labels, count in getattr(self, name).items()] for name in _PLAIN}
         spread = {
             name: [
@@ -175,7 +172,7 @@ class Counters:
         return {**plain, **spread}
 
     def add(self, dumped: JSON) -> None:
-        """Add the counts that a worker process made."""
+        """Add the counts of a worker process."""
         for name in _PLAIN:
             for *labels, count in dumped[name]:
                 getattr(self, name)[tuple(labels)] += count
@@ -189,18 +186,15 @@ _DISTRIBUTIONS: Final = ("durations", "validating", "mutating")
 
 
 def _error_type_label(decision: Decision) -> str:
-    """Return the label `error_type` as in the API server's metrics; `unknown` is our own, for an object that was not
-    found.
-    """
+    # the values of the API server's metrics; `unknown` is our own: an object was not found
     if decision.evaluation == "error":
         return "invalid_error"
     return "unknown" if decision.evaluation == "unknown" else "no_error"
 
 
 def _enforcement_label(decision: Decision) -> str:
-    """Return the label `enforcement_action`. As in the API server's metrics, it is the strictest action of the
-    binding; if the installation limits actions, it is the action of the decision without the limit, after `would_`.
-    """
+    # the strictest action of the binding, as in the API server's metrics
+    # `would_` and the action without the limit, if the installation limits actions
     if decision.withheld:
         return f"would_{decision.withheld}"
     if decision.action == "admit":
@@ -209,4 +203,4 @@ def _enforcement_label(decision: Decision) -> str:
         return "deny"
     if ValidationAction.DENY in decision.actions or not decision.actions:
         return "deny"
-    return "warn" if ValidationAction.WARN in decision.actions else "audit"  # the server asks for no advice
+    return "warn" if ValidationAction.WARN in decision.actions else "audit"

@@ -1,12 +1,11 @@
 """What a server reports about exceptions: status and mistakes of PolicyExceptions, and when any exception ends.
 
-Reviews look up PolicyExceptions in the view of the cluster (admission/exceptions.py). This module writes into each
-status whether the object has an effect, because the owner of a namespace sees neither the log nor `claimgate.yaml`.
+The status says whether a PolicyException has an effect, because the owner of a namespace sees neither the log nor
+`claimgate.yaml`. Reviews look up PolicyExceptions in the view of the cluster (admission/exceptions.py).
 
 Exceptions and exemptions of the configuration, and PolicyExceptions, are announced before they end: a log line a day,
-and a gauge of the days. An exception in an annotation of an object is not known before the object is reviewed, so it
-is not announced. Users of namespaces write PolicyExceptions. So PolicyExceptions have a separate bound, and each is
-announced once a day.
+and a gauge of the days. An exception in an annotation is not announced: it is not known before its object is reviewed.
+PolicyExceptions have a bound of their own, because users of namespaces write them.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from webhook.server.counters import Counters, Labels
 MANAGER: Final = "claimgate"
 """The field manager of the conditions that a server writes."""
 LOOK_S: Final = 1.0
-"""Seconds between two comparisons of the stored status with the wanted status."""
+"""Seconds between two comparisons of the stored status with the intended status."""
 _MOST_SHARE: Final = 0.1
-"""The share of a processor for these comparisons, because users choose the number of objects and of changes."""
+"""The most of a processor for these comparisons; users choose the number of objects and of changes."""
 MOST_STATUSES: Final = 1000
-"""How many objects get a status; namespaces take turns, because users may store any number of objects."""
+"""The most objects with a status; namespaces take turns, because users may store any number of objects."""
 _TOO_MANY: Final = (
     f"only the {MOST_IN_NAMESPACE} oldest PolicyExceptions of a namespace have an effect: delete older ones"
 )
@@ -70,7 +69,7 @@ class StoredExceptions:
 
         Args:
             policies: the policies in service, with the configuration that bounds exceptions.
-            cluster: the view in which reviews look up PolicyExceptions.
+            cluster: the view of the cluster.
             connection: where status is written.
         """
         self._policies = policies
@@ -89,13 +88,11 @@ class StoredExceptions:
 
     @property
     def pause_s(self) -> float:
-        """Return the seconds until the next comparison, so that comparisons use a small share of a processor."""
+        """Return the seconds until the next comparison."""
         return max(LOOK_S, self._look_s / _MOST_SHARE)
 
     def write_missing_conditions(self, day: dt.date) -> None:
-        """Write the conditions that the stored objects do not have yet on a day; nothing while the objects are not
-        known.
-        """
+        """Write the conditions that the stored objects do not have yet; nothing while the objects are not known."""
         begun = thread_time()
         try:
             self._compute_statuses(day)
@@ -106,7 +103,6 @@ class StoredExceptions:
         self._writer.write((stored, conditions, None) for stored, conditions in self._statuses)
 
     def _compute_statuses(self, day: dt.date) -> None:
-        """Compute the conditions again if objects, policies or the day changed. Raises LookupFailed."""
         policies, cluster = self._policies(), self._cluster()
         seen = policies, cluster.revision(POLICY_EXCEPTIONS), day
         if seen != self._seen:
@@ -123,10 +119,8 @@ class StoredExceptions:
 
 
 def _list_first_ones(cluster: Cluster) -> list[StoredPolicy]:
-    """Return the objects that get a status: the oldest of each namespace first. Raises LookupFailed.
-
-    A sort of all objects would be one call of C, which blocks the event loop: users may store any number of objects.
-    """
+    # oldest first in each namespace; raises LookupFailed
+    # to sort all objects would block the event loop in one call of C: users may store any number
     by_namespace: dict[str, list[StoredPolicy]] = {}
     for each in map(StoredPolicy, cluster.list(POLICY_EXCEPTIONS, None)):
         by_namespace.setdefault(each.namespace, []).append(each)
@@ -140,8 +134,9 @@ def _list_first_ones(cluster: Cluster) -> list[StoredPolicy]:
 
 
 def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, last: dt.date) -> list[PolicyException]:
-    """Return the PolicyExceptions with an effect on `day`, and those that ended since the day `last`. Return no
-    PolicyExceptions if they are not known or not allowed.
+    """Return the PolicyExceptions with an effect on `day`, and those that ended since `last`.
+
+    The list is empty if PolicyExceptions are not known or not allowed.
     """
     if not policies.configuration.policy_exceptions:
         return []
@@ -159,10 +154,6 @@ def exceptions_in_effect(policies: PolicySet, cluster: Cluster, day: dt.date, la
 
 
 class _KnownConditions:
-    """The conditions of objects under some policies on a day. Conditions of an unchanged object are computed once,
-    because a user may change one of a thousand objects each second.
-    """
-
     def __init__(self, policies: PolicySet, day: dt.date) -> None:
         self._policies = policies
         self._day = day
@@ -170,11 +161,10 @@ class _KnownConditions:
         self._known: dict[str, tuple[tuple[int, bool], tuple[dict[str, Any], ...]]] = {}
 
     def are_of(self, policies: PolicySet, day: dt.date) -> bool:
-        """Return whether the conditions were computed for these policies and this day."""
         return self._policies is policies and self._day == day
 
     def of(self, stored: StoredPolicy, *, is_beyond: bool) -> tuple[dict[str, Any], ...]:
-        """Return the conditions of an object; `is_beyond`: the namespace has too many older objects."""
+        # is_beyond: the namespace has too many older objects
         state = stored.generation, is_beyond
         known = self._known.get(stored.uid)
         if known is None or known[0] != state:
@@ -184,12 +174,11 @@ class _KnownConditions:
         return known[1]
 
     def forget_all_but(self, listed: Iterable[StoredPolicy]) -> None:
-        """Forget the conditions of all objects but these."""
         self._known = {each.uid: self._known[each.uid] for each in listed}
 
 
 def _statuses(listed: Sequence[StoredPolicy], known: _KnownConditions) -> Iterator[_Status]:
-    """Yield each object with its conditions. The objects have no spec, because they are kept in memory."""
+    # without spec, because the objects stay in memory
     namespaces: dict[str, list[JSON]] = {}
     for each in listed:
         namespaces.setdefault(each.namespace, []).append(each.value)
@@ -221,7 +210,8 @@ def _conditions(
 
 
 def refusal_of_exception(attributes: Attributes, policies: PolicySet, day: dt.date) -> Decision | None:
-    """Return the denial of a PolicyException with a mistake, or the warning about a PolicyException without an effect;
+    """Return the denial of a PolicyException with a mistake, or the warning about one without an effect.
+
     None if the spec is unchanged, or has an effect and no mistake.
 
     Args:
@@ -264,17 +254,15 @@ def decision_about_stored_object(lines: Sequence[str], action: ValidationAction)
 ANNOUNCE_S: Final = 60.0
 """Seconds between two checks whether the day or the configuration has changed."""
 MOST_ANNOUNCED: Final = 100
-"""How many exceptions are announced, in the order of their ends. Namespaces take turns for PolicyExceptions, because
-there may be thousands.
-"""
+"""The most announced exceptions, in order of their ends; namespaces take turns for PolicyExceptions."""
 _MOST_ANNOUNCED_OF_NAMESPACE: Final = 10
-"""At most this many lines a day are about PolicyExceptions of one namespace, whose owner may write many."""
+"""The most lines a day about PolicyExceptions of one namespace."""
 _ENDED: Final = dt.timedelta(days=NOTICE_DAYS)
-"""How long a PolicyException is announced after its end. Later announcements would only fill the list."""
+"""How long a PolicyException is announced after its end."""
 
 
 class EndingExceptions:
-    """Looks at the exceptions and exemptions of a configuration once a day and after each change, and at
+    """Announces the ends of exceptions and exemptions: of a configuration once a day and after each change, of
     PolicyExceptions each time.
     """
 
@@ -291,7 +279,7 @@ class EndingExceptions:
             configuration: the current configuration.
             counters: gets the days until the ends.
             log: gets the lines.
-            stored: returns PolicyExceptions, as `exceptions_in_effect` does for two days.
+            stored: returns the PolicyExceptions that `exceptions_in_effect` returns for two days.
         """
         self._configuration = configuration
         self._stored = stored
@@ -302,7 +290,7 @@ class EndingExceptions:
         self._seen: tuple[dt.date, ConfigurationFile] | None = None
 
     async def watch(self) -> None:
-        """Announce again and again, for ever."""
+        """Announce for ever."""
         while True:
             await asyncio.to_thread(self.announce, current_day())
             await asyncio.sleep(ANNOUNCE_S)

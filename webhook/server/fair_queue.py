@@ -1,16 +1,13 @@
-"""A fair queue: the tenant with the least recent use goes first, and a tenant's own requests go in order of arrival.
+"""A fair queue: the tenant with the least recent use is next. Turns of one tenant are in order of arrival.
 
-Among namespaces with tenants of equal usage, such as light tenants, the next is the namespace that got the least time
-while others waited (Goyal, Vin, Cheng, Start-time Fair Queueing, 1996). A namespace is charged for its work, on a
-clock of the queue that shows the start of the last turn. So a namespace with long pieces of work waits for as much
-work of the others, a new namespace begins at the current time of the clock, and debts arise only while others wait.
-Users of a namespace take turns.
+Between namespaces of equal usage, Start-time Fair Queueing decides (Goyal, Vin, Cheng, 1996). Each namespace has a
+virtual time, and its work is charged to this time. The namespace with the earliest virtual time is next. A new
+namespace begins at the current virtual time, and debts arise only while others wait. Users of a namespace take turns.
 
-There are two levels of binary heaps: one heap of namespaces, and one heap of tenants for each namespace. A tenant
-with more usage than before is moved back when it reaches the top, so that a turn does not visit all waiting tenants.
-When a busy address has used a fifth more, all its tenants are moved back, a thousand of them in 6 ms. A tenant that
-becomes light while it waits would not reach the top while new light tenants arrive. So a third heap has the moments
-at which tenants become light. Knows tenants and futures, and not their purpose.
+One heap has the namespaces, and one heap for each namespace has its tenants. A heap entry is moved back only when it
+reaches the top, so a turn does not visit all waiting tenants. (A busy address moves a thousand tenants back in 6 ms.)
+A third heap has the moments at which waiting tenants become light, because a new light tenant would stay in front of
+them.
 """
 
 from __future__ import annotations
@@ -28,17 +25,17 @@ from webhook.server.usage import BoundedMap, Rank, Tenant, Usage
 
 Turn: TypeAlias = "asyncio.Future[None]"
 _Waiting: TypeAlias = tuple[tuple[float, float], int, Tenant]
-"""A tenant that waits in its namespace: the rank of its address and user, and a number that rises with each turn."""
+"""A tenant in the heap of its namespace: the rank of its address and user, a number that rises with each turn."""
 _Place: TypeAlias = tuple[Rank, float, int, str]
 """A namespace in the heap: the rank of its first tenant, its virtual finish time, a number, its name."""
 _Fading: TypeAlias = tuple[float, int, Tenant]
-"""For a tenant that is not light in every respect: the moment on the monotonic clock at which it becomes lighter if it
-uses nothing until then, and a number."""
+"""When a heavy tenant becomes lighter if it uses nothing until then (monotonic clock), a number, the tenant."""
 _SPARE_PLACES: Final = 64
 _MORE: Final = 3
-"""Served work advances the virtual clock by its seconds, divided by the number of waiting namespaces and this number.
-Without this number, long work of one of two namespaces would delay that namespace by the whole length of the work. If
-the clock stood still while new namespaces arrive, these would go before all others.
+"""Work advances the virtual clock by its seconds / (waiting namespaces + this number).
+
+With 0, long work of one of two namespaces would delay that namespace by the whole length of the work. With a clock
+that stands still, new namespaces would always go first.
 """
 
 
@@ -61,8 +58,7 @@ class FairQueue:
             usage: the usage of each tenant.
             lost: called with the tenant of a turn for a client that has just disconnected.
             turn_s: seconds that each turn costs beyond what is charged for it.
-            most_debt_s: the longest time, on the clock of the queue, for which others go before a namespace that begins
-                to wait.
+            most_debt_s: the most seconds of virtual time by which others go before a namespace that begins to wait.
         """
         self._usage = usage
         self._lost = lost
@@ -95,7 +91,7 @@ class FairQueue:
         return (self._usage.rank(tenant, monotonic()), self._virtual_start_s(tenant.namespace)) <= self._heap[0][:2]
 
     def charge(self, namespace: str, seconds: float) -> None:
-        """Charge a namespace for the seconds that its work took, whether or not the work waited in the queue."""
+        """Charge a namespace for the seconds of its work, whether or not the work waited in the queue."""
         if not self._namespaces:
             self._clock_s += seconds
             return
@@ -127,8 +123,8 @@ class FairQueue:
         """Remove and return the next turn, with its tenant; None if no turn is possible now.
 
         Args:
-            may: returns whether a tenant may be next. Light tenants that may not run now are skipped. A heavy tenant
-                ends the search, because the tenants behind it used as much.
+            may: returns whether a tenant may be next. A refused light tenant is skipped. A refused heavy tenant ends
+                the search, because the tenants behind it used as much.
         """
         passed_over: list[_Waiting] = []
         following = None
@@ -154,15 +150,11 @@ class FairQueue:
         self._length += 1
 
     def _renew_entry(self, tenant: Tenant) -> _Waiting:
-        """Return a new entry of a tenant for the heap of its namespace; the former entry is dropped when it reaches
-        the top.
-        """
         self._watch_until_light(tenant)
         entry = self._entries[tenant] = self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
         return entry
 
     def _add_tenant_to_namespace(self, waiting: _Waiting) -> None:
-        """Add a tenant to its namespace, and move the namespace up when this tenant used least in it."""
         tenant = waiting[-1]
         if tenant.namespace not in self._namespaces:
             self._ends_s.set(tenant.namespace, self._virtual_start_s(tenant.namespace))
@@ -177,9 +169,6 @@ class FairQueue:
             self._put_namespace_into_heap(tenant)
 
     def _put_namespace_into_heap(self, tenant: Tenant) -> None:
-        """Put a namespace into the heap at the rank of its first tenant; its former entry is dropped when it reaches
-        the top.
-        """
         self._watch_until_light(tenant)
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
         last = self._places.get(namespace)
@@ -194,9 +183,7 @@ class FairQueue:
             heappush(self._heap, place)
 
     def _virtual_start_s(self, namespace: str) -> float:
-        """Return the virtual start time of the namespace's next work; a namespace that waits starts after its last
-        work.
-        """
+        # a namespace that does not wait has a debt of at most _most_debt_s, and no credit
         ends_s = self._ends_s.get(namespace) or 0.0
         if namespace in self._namespaces:
             return ends_s
@@ -205,7 +192,6 @@ class FairQueue:
     # ---- becoming light
 
     def _watch_until_light(self, tenant: Tenant) -> None:
-        """Note when the next of a tenant's address, namespace and user becomes light."""
         if tenant in self._watched or (at := self._usage.next_lighter_at(tenant, monotonic())) == inf:
             return
         if len(self._fading) > 2 * (len(self._turns) + len(self._namespaces)) + _SPARE_PLACES:
@@ -214,9 +200,7 @@ class FairQueue:
         heappush(self._fading, (at, next(self._numbers), tenant))
 
     def _forget_moments_of_gone_tenants(self) -> None:
-        """Keep a moment of each waiting tenant. For each waiting namespace, also keep one moment of its tenants that
-        wait no longer. At this moment, the namespace is checked again.
-        """
+        # a waiting namespace keeps one moment of tenants that no longer wait: the namespace is checked again then
         kept = {
             one[-1] if one[-1] in self._turns else one[-1].namespace: one
             for one in sorted(self._fading, reverse=True)
@@ -226,7 +210,6 @@ class FairQueue:
         self._watched = {one[-1] for one in self._fading}
 
     def _move_up_light_tenants(self) -> None:
-        """Move up the tenants that became light while they waited."""
         while self._fading and self._fading[0][0] <= monotonic():
             tenant = heappop(self._fading)[-1]
             self._watched.discard(tenant)
@@ -238,7 +221,7 @@ class FairQueue:
     # ---- leaving
 
     def _first(self) -> Tenant | None:
-        """Return the tenant that is next, after removing or reordering heap entries that are out of date."""
+        # heap entries that are out of date are removed or moved back first
         self._move_up_light_tenants()
         while self._heap:
             place = self._heap[0]
@@ -261,7 +244,7 @@ class FairQueue:
         return ends_s > place[1] or self._usage.rank(tenant, monotonic()) > place[0]
 
     def _first_of(self, namespace: str) -> Tenant | None:
-        """Return the next tenant of a namespace, after removing or reordering entries that are out of date."""
+        # entries that are out of date are removed or moved back first
         heap = self._namespaces[namespace]
         while heap:
             tenant = heap[0][-1]
@@ -277,16 +260,13 @@ class FairQueue:
         return None
 
     def _drop_cancelled(self, turns: OrderedDict[Turn, None]) -> bool:
-        """Drop cancelled turns from the front, and return whether a turn is left."""
         while turns and next(iter(turns)).done():
             turns.popitem(last=False)
             self._length -= 1
         return bool(turns)
 
     def _take_first_turn(self, tenant: Tenant) -> Turn:
-        """Remove and return the first turn of the tenant at the top, and move tenant and namespace behind others of
-        the same rank.
-        """
+        # tenant and namespace move behind others of the same rank
         turn, _ = self._turns[tenant].popitem(last=False)
         self._length -= 1
         self._clock_s = max(self._clock_s, self._heap[0][1])

@@ -1,14 +1,12 @@
-"""A process that forks the workers: it has the state of the server at one moment, and does not change this state.
+"""A process that forks the workers, and keeps the state that the server had at one moment.
 
-A fork of the server itself stops the event loop for some milliseconds, and afterwards the loop copies each page that
-it changes while a worker runs. Ten workers a second took a tenth of the loop, and small reviews took 10 ms instead of
-1 ms. So the server forks this process once, and this process forks the workers. A worker shares its pages with a
-process that does not change.
+A fork of the server stops the event loop for some milliseconds. Afterwards the loop copies each page that it changes
+while a worker runs. Ten workers a second took a tenth of the loop, and small reviews took 10 ms instead of 1 ms. So the
+server forks this process once, and this process forks the workers, with pages that do not change. worker_lane.py
+replaces it when the state of the server changes.
 
-worker_lane.py replaces this process when the state of the server changes.
-
-The server sends messages of one size: start a worker, with a socket attached, or kill a worker. If the server closes
-its end or is killed, this process and its workers end. Job and answer go through the worker's socket.
+All messages of the server have one size: start a worker (with a socket attached), or kill a worker. The process and its
+workers end with the server, or when the server closes its end. A job and its answer use the worker's socket.
 """
 
 from __future__ import annotations
@@ -37,34 +35,33 @@ from webhook.server.child_process import (
 from webhook.server.request_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
-"""The work of a worker: the function reads the job from the socket and returns the answer. If it raises, the worker
-ends without an answer."""
+"""The work of a worker: reads the job from the socket and returns the answer. Without an answer, it raises."""
 _MESSAGE: Final = struct.Struct("!BQd")
-"""The command, the number of the worker, and its deadline on the monotonic clock."""
+"""The command, the number of the worker, its deadline (monotonic clock)."""
 _START: Final = 1
 _KILL: Final = 2
 _LOOK_MS: Final = 50
-"""Milliseconds between two checks for workers that have ended, while there are workers."""
+"""Milliseconds between two checks for ended workers."""
 _REAP_S: Final = 0.05
 _REAP_TRIES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A running worker: `channel` (non-blocking) carries the job and the answer, followed by end of file."""
+    """A running worker; `channel` (non-blocking) carries the job and the answer, then the end of the file."""
 
     number: int
     channel: socket.socket
     forked_by: ForkServer
 
     def end(self) -> None:
-        """Kill the worker if it still runs; call this once, in any case."""
+        """Kill the worker if it still runs; must be called once."""
         self.channel.close()
         self.forked_by.end_worker(self.number)
 
 
 class ForkServer:
-    """One process that forks workers, as the server sees it, on one event loop.
+    """One process that forks workers, seen from the server's event loop.
 
     Attributes:
         is_retired: the process forks no more workers.
@@ -83,7 +80,7 @@ class ForkServer:
         self._end = weakref.finalize(self, _end_process, self._process, os.getpid())
 
     def start_worker(self, deadline: float) -> Worker:
-        """Fork a worker that ends itself soon after `deadline`, a moment of the monotonic clock.
+        """Fork a worker that ends itself soon after `deadline` (monotonic clock).
 
         Raises:
             OSError: the process has ended, or no socket is available.
@@ -102,7 +99,7 @@ class ForkServer:
         return Worker(number, ours, self)
 
     def end_worker(self, number: int) -> None:
-        """Kill a worker. If the process is retired and has no other worker, end the process."""
+        """Kill a worker; end a retired process without other workers."""
         self._running.discard(number)
         with suppress(OSError):  # the process has ended, and its workers with it
             self._process.channel.send(_MESSAGE.pack(_KILL, number, 0.0))
@@ -123,9 +120,7 @@ class ForkServer:
 
 
 def _end_process(process: Child, owner: int) -> None:
-    """End a process that still runs when the server's loop has ended. A fork of the server has a copy of this object;
-    there, do nothing.
-    """
+    # a fork of the server has a copy of this object, and must not end the process
     if os.getpid() != owner:
         return
     process.channel.close()
@@ -138,9 +133,7 @@ def _end_process(process: Child, owner: int) -> None:
 
 
 def _reap(process: Child, tries: int) -> None:
-    """Remove an ended process from the process table, or try again later if the process has not ended. After several
-    attempts, kill it.
-    """
+    # tried again until the process has ended; the last attempt kills it
     if not process.try_reap() and tries:
         if tries == 1:
             process.kill()
@@ -153,7 +146,6 @@ def _reap(process: Child, tries: int) -> None:
 def _fork_workers_and_exit(  # pragma: no cover - in a child, where coverage is not measured
     control: socket.socket, work: Work, memory_bytes: int
 ) -> NoReturn:
-    """Fork workers until the server closes its end, then kill the remaining workers."""
     code = 1
     running: dict[int, int] = {}
     try:
@@ -183,7 +175,6 @@ def _forget_ended_workers(running: dict[int, int]) -> None:  # pragma: no cover 
 def _do_as_asked(  # pragma: no cover - as above
     control: socket.socket, running: dict[int, int], work: Work, memory_bytes: int
 ) -> bool:
-    """Read one message and execute it; return False at the end of the file."""
     message, sockets, _, _ = socket.recv_fds(control, _MESSAGE.size, 1)
     if len(message) != _MESSAGE.size:
         return False

@@ -1,9 +1,9 @@
 """One connection of a client: its socket, TLS, its clock, and one request after the other.
 
-It is a protocol of asyncio, and uvicorn counts and drains it like its own protocols. client_clock.py says what the
-client must send in time; http_exchange.py parses the requests. A request that arrives before the answer to the
-previous request waits; a second such request is refused. A connection with a client that is late or sends too much is
-aborted: `close()` would wait until the client has read everything, which an attacker never does.
+uvicorn counts and drains it like its own protocols. client_clock.py says what the client must send in time;
+http_exchange.py parses the requests. A request waits for the answer to the previous request; a third request is
+refused. The connection of a client that is late or sends too much is aborted: `close()` would wait until the client has
+read everything.
 """
 
 from __future__ import annotations
@@ -23,29 +23,28 @@ from webhook.server.tls import Certificates, HandshakeLog, TlsStream, certificat
 from webhook.server.usage import handshake_tenant
 
 CLIENT_GONE: Final = "the client is gone"
-"""The message with which the task of a review is cancelled when its connection ends."""
+"""The message that cancels the task of a review when its connection ends."""
 HANDSHAKE_S: Final = 0.003
-"""Seconds of the loop that one connection with ECDSA P-256 costs at most from its accept to its end: 1 ms measured on
-a fast core, 2.2 to 3.1 ms on a shared core. With a lower value, an address that connects without end would stay
-light.
+"""Seconds of the loop for one connection with ECDSA P-256, from accept to end: 1 ms on a fast core, 2.2 to 3.1 ms on a
+shared core. With a lower value, an address that connects without end would stay light.
 """
 _READ_BYTES: Final = 64 * 1024
-"""How much is read of a connection at a time. The system allocator would provide larger blocks, which is slow."""
+"""The most bytes of one read. For larger blocks the allocator asks the system, which is slow."""
 _REFUSED_S: Final = 0.1
-"""Seconds for a client to read the answer, after the server has stopped reading from it."""
+"""Seconds for a client to read the answer after the server has stopped reading."""
 _DISCARDED_BYTES: Final = 16 * 1024
-"""How much is still read after the end of a request: the client's goodbye, and bytes that were on their way."""
+"""The most bytes read after the end of a request: the client's goodbye, and bytes on their way."""
 _UNREAD_BYTES: Final = 8 * 1024
-"""How many unsent bytes count as an unread answer: most answers have 200 bytes and may be on their way."""
+"""An answer with this many unsent bytes is unread. Most answers have 200 bytes."""
 _NOTICED_BYTES: Final = 4 * 1024
-"""How much the bytes of a connection must change before all connections of its port are compared again."""
+"""The change of a connection's bytes after which all connections of its port are compared again."""
 
 
 class Register(Protocol):
     """The connections of a port, counted together."""
 
     def admit(self, connection: HttpConnection) -> None:
-        """Count a new connection, and abort another connection if there are too many."""
+        """Count a new connection, and abort another one if there are too many."""
         ...
 
     def mark_answered(self, connection: HttpConnection) -> None:
@@ -53,11 +52,11 @@ class Register(Protocol):
         ...
 
     def change_held_bytes(self, connection: HttpConnection, change: int) -> None:
-        """Note that a connection holds more bytes of unanswered requests."""
+        """Note that a connection holds `change` more bytes of unanswered requests."""
         ...
 
     def throttle_answered_body(self, size: int, now: float) -> float:
-        """Count bytes of a body that was answered already, and return the seconds until more may be read."""
+        """Count bytes of a body that was already answered, and return the seconds until more may be read."""
         ...
 
     def forget(self, connection: HttpConnection) -> None:
@@ -73,12 +72,12 @@ class Port:
         application: answers requests: the endpoint of reviews (review_endpoint.py), or the pages.
         register: counts the connections.
         timeouts: how long a client may take.
-        tls: the certificate and the trusted authorities; None for plain HTTP.
-        client_names: only clients with a certificate for one of these names are accepted; empty accepts all.
+        tls: None for plain HTTP.
+        client_names: the accepted names in client certificates; empty accepts all.
         handshakes: the log of failed handshakes.
         parts: what the parts of the server share.
         state: uvicorn's ServerState: the connections and tasks to wait for at a stop, and the headers of each answer.
-        buffer: the shared buffer for the next bytes of any connection.
+        buffer: for the next bytes of any connection.
     """
 
     application: AsgiApp
@@ -96,10 +95,10 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     """One connection.
 
     Attributes:
-        address: of the client, without the port.
-        trusted: the authority that the client's certificate was compared with; None without TLS.
+        address: the client's address, without the port.
+        trusted: the authority that accepted the client's certificate; None without TLS.
         is_ended: nothing more is read from the client.
-        held_bytes: bytes that were received and not answered, except large bodies, which have a budget.
+        held_bytes: received and unanswered bytes, except large bodies, which have a budget.
         arriving: the request whose head was parsed last; None while a head arrives.
     """
 
@@ -154,7 +153,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("handshake" if self._tls is not None else "first_byte")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the signature is asyncio's
-        """Return the buffer for the next bytes. All connections share it, because received bytes are used at once."""
+        """Return the shared buffer; received bytes are used at once."""
         return self._port.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -178,7 +177,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
                 self._pause_when_full()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
-        """Stop a review without a waiting client, and break the reference cycles that would keep the connection."""
+        """Stop a review without a client, and break the reference cycles of the connection."""
         self._port.register.forget(self)
         self._port.state.connections.discard(self)
         if self.state == "handshake":
@@ -201,7 +200,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
                 exchange.abandon()
 
     def pause_writing(self) -> None:
-        """Let answers wait, because the client has much to read."""
+        """Let answers wait: the client has much to read."""
         self._drained = self.loop.create_future()
 
     def resume_writing(self) -> None:
@@ -227,7 +226,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.transport.abort()
 
     def update_reading(self) -> None:
-        """Decrypt and parse the received bytes, or hold them back, depending on the state of the connection."""
+        """Decrypt and parse the received bytes, or hold them back, depending on the state."""
         is_full = self.arriving is not None and self.arriving.buffered_bytes > FREE_BYTES
         awaits_turn = self._handshake is not None and not self._has_turn
         was_held = self._is_held
@@ -237,9 +236,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.loop.call_soon(self._decrypt)
 
     def _pause_when_full(self) -> None:
-        """Pause the transport while much is held back. With few buffered bytes it continues to read, to notice when the
-        client is gone.
-        """
+        # with few held bytes the transport still reads, to notice when the client is gone
         is_full = self._is_held and (self._tls is None or self._tls.waiting_bytes > FREE_BYTES)
         if is_full == self._is_paused or self.is_ended or self.transport.is_closing():
             return
@@ -257,22 +254,17 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
 
     @property
     def _peer(self) -> str:
-        """Return the client's address and port for the log."""
         host, number = self._client[:2]
         return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
 
     def _discard(self, size: int) -> None:
-        """Read a few bytes after the end of the request, to notice when the client closes its side."""
+        # a few bytes are read after the end, to notice when the client closes its side
         self._discarded_bytes += size
         if self._discarded_bytes > _DISCARDED_BYTES and not self.transport.is_closing():
             self.transport.pause_reading()
 
     def _weigh(self, size: int) -> None:
-        """Note how much the connection holds after `size` bytes came.
-
-        For a body, at most twice FREE_BYTES count: above that, memory is reserved for the body, or the body is
-        discarded.
-        """
+        # twice FREE_BYTES at most: above that, memory is reserved for the body, or the body is discarded
         if self._large_body_bytes is None and self.state not in ("idle", "goodbye"):
             self._unanswered_bytes = min(self._unanswered_bytes + size, 2 * FREE_BYTES)
         else:
@@ -286,7 +278,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     # ---- TLS
 
     def _continue_handshake(self) -> None:
-        """Continue the handshake; the first step costs most, and waits for its turn and for a whole record."""
+        # the first step costs most: it waits for its turn and for a whole record
         tls = self._tls
         assert tls is not None
         if not self._has_turn:
@@ -330,7 +322,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         return False
 
     def _decrypt(self) -> None:
-        """Decrypt and parse records until one is not whole, or enough was read."""
         tls = self._tls
         if tls is None or self.is_ended:
             return
@@ -351,12 +342,11 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._send_outgoing()
 
     def _send_outgoing(self) -> None:
-        """Send the protocol messages of TLS."""
         if self._tls is not None and (outgoing := self._tls.take_outgoing()):
             self.transport.write(outgoing)
 
     def _end_tls(self) -> None:
-        """End a connection on which TLS is not possible any more. If TLS has an alert to send, send it first."""
+        # sends the alert of TLS, if there is one
         self._send_outgoing()
         self.is_ended = True
         self.enter("goodbye")
@@ -374,15 +364,13 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         return not (self._is_parting or self._port.parts.readiness.draining)
 
     def may_begin_request(self) -> bool:
-        """Start to measure how long the client needs for the headers; return whether no other request waits."""
+        """Start the clock of the headers, and return whether no other request waits."""
         self.arriving = None
         self.enter("headers")
         return self._following is None
 
     def start_or_hold(self, exchange: Exchange) -> None:
-        """Start to answer a request. If the previous request has no answer yet, the request waits, and the clock is
-        paused.
-        """
+        """Answer a request, or hold it and pause the clock until the previous request is answered."""
         self.arriving = exchange
         self.enter("body")
         if self._answering is None or self._answering.is_answered:
@@ -393,15 +381,13 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
             self.update_reading()
 
     def end_request(self) -> None:
-        """Stop the client's clock, because the client now waits for the answer; if the answer was sent, the
-        connection is idle.
-        """
+        """Stop the client's clock, because the client now waits for the answer."""
         assert self.arriving is not None
         self.arriving.end_body()
         self.enter("idle" if self.arriving.is_answered else "serving")
 
     def throttle_answered_body(self, size: int) -> None:
-        """Pause reading a body that was answered already, at the pace that all such bodies share."""
+        """Pause reading a body that was already answered, at the pace that all such bodies share."""
         pause = self._port.register.throttle_answered_body(size, self.loop.time())
         if pause:
             self._is_throttled = True
@@ -415,7 +401,6 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     # ---- answers
 
     def _start(self, exchange: Exchange) -> None:
-        """Let the application answer a request, and remember the task when it answers a review."""
         self._answering = exchange
         task = self.loop.create_task(exchange.run(self._port.application))
         tasks = self._port.state.tasks
@@ -452,9 +437,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self._weigh(0)
 
     def _part(self) -> None:
-        """Close the connection after an answer. In the middle of a body, first stop reading, so that the client can
-        read the answer.
-        """
+        # in the middle of a body, reading stops first, so that the client can read the answer
         if self.state == "body":
             self.is_ended = True
             self.loop.call_later(_REFUSED_S, self.transport.abort)
@@ -468,7 +451,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("goodbye")
 
     def refuse(self, code: int, reason: str, message: str) -> None:
-        """Stop reading, and answer with a metav1.Status once the earlier request is answered; then close."""
+        """Stop reading, answer with a metav1.Status after the earlier request's answer, then close."""
         unread, has_begun = self.arriving, False
         self.is_ended = True
         if unread is not None and self.state == "body" and unread is self._following:
@@ -485,19 +468,19 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.enter("serving")
 
     def _write_refusal(self, code: int, reason: str, message: str) -> None:
-        """Send the refusal, and abort the connection after _REFUSED_S."""
+        # the client has _REFUSED_S to read the refusal
         self.write(refusal(code, reason, message))
         self.loop.call_later(_REFUSED_S, self.transport.abort)
 
     # ---- the end
 
     def shutdown(self) -> None:
-        """Close an idle connection now, and any other after its answer. uvicorn calls this when it stops."""
+        """Close an idle connection now, and any other after its answer; uvicorn calls this when it stops."""
         self.close_after_next_answer()
         self.close_if_unused()
 
     def close_after_next_answer(self) -> None:
-        """Close the connection after the next answer, or after the answer to a request that has arrived already."""
+        """Close the connection after the next answer; if a request has arrived, after its answer."""
         self._is_parting = True
         if self._answering is not None and not self._answering.is_answered:
             self._answering.keeps_alive = False
@@ -510,7 +493,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
     def exceeded_timeout(self, now: float) -> str:
         """Return the name of the timeout that the client has exceeded, or "".
 
-        It is called regularly, and also notes when the client stopped reading.
+        Regular calls also note when the client stopped reading.
         """
         timeouts = self._port.timeouts
         if not self._has_unread_answer():
@@ -530,7 +513,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.abort()
 
     def _has_unread_answer(self) -> bool:
-        """Return whether much of the answer is unsent because the client does not read it."""
+        # much of the answer is unsent because the client does not read it
         if self.transport.get_write_buffer_size():
             return True
         if self._is_undrained:  # the buffer of the system may hold it

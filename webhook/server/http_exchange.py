@@ -1,12 +1,10 @@
 """HTTP/1.1 (RFC 9112): parses requests, and frames their answers.
 
-Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sockets. An Exchange is one request and its
-answer: what ASGI's `receive` and `send` do. The head of an answer waits for the first piece of its body, so that both
-are one write: under TLS one record and one system call.
+Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sockets. The head of an answer waits for the
+first piece of its body: one write is one TLS record and one system call.
 
-httptools does not limit the URL, the headers and the pieces of the body, so this module does. Each limit keeps one
-client from taking the loop's time or the server's memory before a review begins. An error says which limit was
-exceeded.
+httptools does not limit the URL, the headers and the pieces of the body. The limits here keep one client from taking
+the loop's time or the server's memory before a review begins.
 """
 
 from __future__ import annotations
@@ -36,43 +34,40 @@ Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 """The phase of a review by the path that it is sent to."""
 PIECE_BYTES: Final = 64 * 1024
-"""Answers are written in pieces of this size, so that an answer that the client does not read is not encrypted as a
-whole."""
+"""The most bytes encrypted at a time: an answer that the client does not read is not encrypted as a whole."""
 _BODILESS: Final = frozenset((204, 304))
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTROL: Final = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _INTERNAL_ERROR: Final = b"Internal Server Error"
 MAX_FRAMING_BYTES: Final = 64 * 1024
-"""Bytes of chunk headers, extensions and trailers that are allowed in addition to the size of the body. The
-parser collects them without bound.
-"""
+"""The most bytes of chunk headers, extensions and trailers beyond the body; the parser collects them without bound."""
 MAX_UNHEARD_BYTES: Final = 256 * 1024
-"""Bytes by which a body may continue after its answer. Go's server reads as much before it closes (net/http, server.go,
-maxPostHandlerReadBytes).
-"""
+"""The most bytes of a body after its answer, as in Go (net/http, server.go, maxPostHandlerReadBytes)."""
 MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
-"""Bytes by which the body of a review may continue after its answer. A body that waits too long for memory is
-answered before it has arrived. A client that writes the whole body first would otherwise see a reset connection and
-no answer.
+"""The most bytes of a review's body after its answer.
+
+A body that waits too long for memory is answered before it is whole. A client that first writes the whole body would
+otherwise see a reset connection and no answer.
 """
 MAX_HEADER_BYTES: Final = 64 * 1024
-"""kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
+"""kube-apiserver sends seven short headers; with a client certificate or a token, below 16 KB."""
 MAX_HEADERS: Final = 200
-"""An API server sends ten. Each costs a call in Python, and all headers of one read delay other clients."""
+"""An API server sends ten. Each header is a call in Python, and the headers of one read delay other clients."""
 MAX_URL_BYTES: Final = 4 * 1024
-"""An API server asks for a path and a timeout. The loop takes 15 ms to read a query of 64 KB, and every connection may
-send one at the same time."""
+"""An API server sends a path and a timeout. A query of 64 KB takes 15 ms of the loop, on every connection."""
 MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
-"""A body in more than MAX_SMALL_PIECES pieces must have this number of bytes a piece on average. Otherwise one read
-could have 40,000 chunks of a single byte, which stop the loop for a tenth of a second. Go writes 4 KB at a time, and
-API servers declare the length."""
+"""The least mean size of pieces of a body with more than MAX_SMALL_PIECES pieces.
+
+40,000 chunks of one byte in one read would stop the loop for 0.1 s. Go writes 4 KB at a time, and API servers declare
+the length.
+"""
 _SHOWN: Final = 60
-"""How many characters of a header a message shows."""
+"""The most characters of a header in a message."""
 
 
 class MalformedRequestError(ValueError):
-    """A request that is refused with code 400. Its text is sent to the client."""
+    """A request that is refused with code 400; the client gets the text."""
 
 
 def client_address(scope: Scope) -> str:
@@ -82,7 +77,7 @@ def client_address(scope: Scope) -> str:
 
 
 def body_of_single_message(message: Message) -> bytes | None:
-    """Return the body if the first message has all of it, otherwise None."""
+    """Return the body if the first message has all of it; otherwise None."""
     if message["type"] != "http.request" or message.get("more_body"):
         return None
     body: bytes = message.get("body", b"")
@@ -108,7 +103,7 @@ class Wire(Protocol):
         ...
 
     def may_begin_request(self) -> bool:
-        """Note that the head of a request begins, and return whether another request may come now."""
+        """Note that the head of a request begins; return whether another request may come now."""
         ...
 
     def start_or_hold(self, exchange: Exchange) -> None:
@@ -140,7 +135,7 @@ class Wire(Protocol):
         ...
 
     def update_reading(self) -> None:
-        """Read on if the request has room for more of its body."""
+        """Read on if there is room for more of the body."""
         ...
 
     def end_answer(self, exchange: Exchange) -> None:
@@ -157,8 +152,8 @@ class Exchange:
 
     Attributes:
         scope: the request as ASGI describes it.
-        keeps_alive: whether the connection stays after the answer.
-        is_answered: the answer was written whole.
+        keeps_alive: the connection stays open after the answer.
+        is_answered: the whole answer was written.
         is_abandoned: the client is gone, or gets another answer.
         buffered_bytes: bytes of the body that arrived, and that the application has not received.
         has_begun_answer: the application has begun to answer.
@@ -192,8 +187,8 @@ class Exchange:
             wire: where the answer is written.
             scope: the request.
             headers: of each answer.
-            keeps_alive: whether the request allows the connection to stay open.
-            expects_continue: whether the client waits for `100 Continue` before it sends the body.
+            keeps_alive: the request allows the connection to stay open.
+            expects_continue: the client waits for `100 Continue` before it sends the body.
         """
         self._wire = wire
         self.scope = scope
@@ -223,12 +218,11 @@ class Exchange:
         self._tell_application()
 
     def abandon(self) -> None:
-        """Tell the application that the client sends nothing more, and write nothing more."""
+        """Write nothing more, and tell the application that the client is gone."""
         self.is_abandoned = True
         self._end_request()
 
     def _end_request(self) -> None:
-        """Drop data without a receiver, and notify the application."""
         self._pieces.clear()
         self.buffered_bytes = 0
         self._tell_application()
@@ -239,7 +233,7 @@ class Exchange:
             self._waiting.set_result(None)
 
     async def receive(self) -> Message:
-        """Return the next message of ASGI: the received part of the body, or that the client is gone."""
+        """Return the next message of ASGI: a part of the body, or that the client is gone."""
         if self._expects_continue:
             self._expects_continue = False
             if not self.is_abandoned and not self.has_begun_answer:
@@ -259,7 +253,7 @@ class Exchange:
     # ---- the answer
 
     async def run(self, application: AsgiApp) -> None:
-        """Let the application answer; if it does not, answer 500, or abort the started answer."""
+        """Let the application answer; if it fails, answer 500, or abort an answer that has begun."""
         try:
             await application(self.scope, self.receive, self.send)
         except asyncio.CancelledError:
@@ -318,7 +312,6 @@ class Exchange:
         return self.scope["method"] == "HEAD" or status in _BODILESS
 
     def _framed(self, body: bytes, *, is_last: bool) -> bytes:
-        """Return a piece of the body in its sent form."""
         if self._is_chunked:
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             return chunk + b"0\r\n\r\n" if is_last else chunk
@@ -330,7 +323,6 @@ class Exchange:
         return body
 
     async def _write(self, data: bytes) -> None:
-        """Write the head, if it still waits, and a piece of the body."""
         whole = memoryview(self._head + data)
         self._head = b""
         for start in range(0, len(whole), PIECE_BYTES):
@@ -341,9 +333,9 @@ class Exchange:
 
 
 class RequestParser:
-    """Parses the requests of one connection, and refuses those that are malformed or too large.
+    """Parses the requests of one connection, and refuses malformed or too large requests.
 
-    A callback that raises a Malformed error ends the connection.
+    A callback that raises a MalformedRequestError ends the connection.
     """
 
     def __init__(self, wire: Wire, shared: Scope, answer_headers: Headers) -> None:
@@ -351,7 +343,7 @@ class RequestParser:
 
         Args:
             wire: the connection.
-            shared: the fields that the scopes of all requests of the connection have.
+            shared: the fields of the scopes of all requests of the connection.
             answer_headers: of each answer.
         """
         self._wire = wire
@@ -368,7 +360,7 @@ class RequestParser:
         self._malformed = ""
 
     def feed(self, data: bytes) -> None:
-        """Parse bytes of the client. Refuse headers that are too long and bodies with too much framing."""
+        """Parse bytes of the client; refuse too long headers, and bodies with too much framing."""
         wire, size, was_in_body = self._wire, len(data), self._wire.state == "body"
         self._begun_requests = self._late_bytes_now = 0
         self._framing_bytes += size
@@ -391,7 +383,7 @@ class RequestParser:
         elif self._framing_bytes > MAX_FRAMING_BYTES + self._body_bytes:
             wire.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
         if wire.state != "headers" or self._begun_requests > 1 or was_in_body:
-            self._header_bytes = 0  # otherwise the beginning of the next request is not known
+            self._header_bytes = 0  # where the next request begins is not known
             return
         self._header_bytes += size
         if self._header_bytes > MAX_HEADER_BYTES:
@@ -402,14 +394,14 @@ class RequestParser:
         self._parser = None
 
     def _malformed_error(self, text: str) -> MalformedRequestError:
-        """Return the error to raise, and keep its text, because httptools raises an error of its own instead."""
+        # the text is kept because httptools raises an error of its own
         self._malformed = text
         return MalformedRequestError(text)
 
     # ---- callbacks of httptools
 
     def on_message_begin(self) -> None:
-        """Begin a request. The client needs its time from here on to send the headers."""
+        """Begin a request; the clock of its headers starts."""
         self._begun_requests += 1
         self._forget_request()
         if not self._wire.may_begin_request():
@@ -422,9 +414,9 @@ class RequestParser:
             raise self._malformed_error(f"the URL is longer than {MAX_URL_BYTES} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header, or refuse the request.
+        """Keep one header, or refuse the request.
 
-        RFC 9112, section 6.1: a server that does not know a coding of the body cannot decode the body.
+        A server must not read a body with a coding that it does not know (RFC 9112, section 6.1).
         """
         name = name.lower()
         if len(self._headers) >= MAX_HEADERS:
@@ -441,9 +433,9 @@ class RequestParser:
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Check the headers as a whole, and let the connection start the answer.
+        """Check the headers as a whole, and start the answer.
 
-        RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
+        A request of HTTP/1.1 needs exactly one Host (RFC 9112, section 3.2).
         """
         version = self._parser.get_http_version()
         if self._hosts != 1 and version == "1.1":
@@ -463,7 +455,6 @@ class RequestParser:
         )
 
     def _scope(self, version: str) -> Scope:
-        """Return the request as ASGI describes it."""
         try:
             url = httptools.parse_url(self._url)
             path = (url.path or b"").decode("ascii")
@@ -480,7 +471,7 @@ class RequestParser:
         }
 
     def on_body(self, piece: bytes) -> None:
-        """Take one piece of the body, and refuse too many small pieces; bytes after the answer are discarded."""
+        """Keep one piece of the body, refuse too many small pieces, and discard bytes after the answer."""
         size = len(piece)
         self._pieces += 1
         self._body_bytes += size

@@ -1,7 +1,7 @@
 """The listening process: uvicorn with our connections, a drain before it stops, and background work.
 
-Knows uvicorn, signals and the event loop, and not the answers of the applications. There may be two ports: one for
-reviews, over TLS, and one for probes and metrics, in plain HTTP, since a kubelet has no client certificate to show.
+There may be two ports: reviews over TLS, and probes and metrics over plain HTTP, because a kubelet has no client
+certificate.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from webhook.server.tls import Certificates, HandshakeLog
 from webhook.settings.serving import DEFAULTS
 
 _OTHER_FILES: Final = 200
-"""Descriptors for everything but clients: watches of the cluster, policies that are read, the log."""
+"""Descriptors for everything except clients: watches of the cluster, policy files, the log."""
 _STOP_S: Final = 10
 _BACKLOG: Final = 2048
 _ALL: Final = "::"
@@ -44,17 +44,18 @@ _SWEEP_S: Final = 0.2
 _TRIM_SWEEPS: Final = 15
 
 Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""A coroutine that runs in the background until the server stops, such as the watch over policy files."""
+"""A coroutine that runs until the server stops, such as the watch over policy files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """Where to listen, and when to end connections. Port 0 means any free port. Without `tls` it is plain HTTP, for
-    tests only.
+    """Where to listen, and when to end connections; port 0 means any free port.
 
-    probe_port: the port of probes and metrics; None serves them only on the port of the reviews. client_names: with a
-    client authority, the names of the only accepted clients; if empty, all clients of the authority are accepted.
-    max_connections: the most on the port of the reviews.
+    Attributes:
+        tls: None is plain HTTP, for tests only.
+        probe_port: the port of probes and metrics; None serves both on the port of the reviews.
+        client_names: the accepted names in client certificates; empty accepts all clients of the authority.
+        max_connections: the most on the port of the reviews.
     """
 
     host: str = DEFAULTS.host
@@ -69,11 +70,11 @@ class ListenerSettings:
 
 
 class Listener(uvicorn.Server):
-    """The server process. `listen()` blocks until SIGTERM or SIGINT and then returns normally.
+    """The server process.
 
-    On SIGTERM and SIGHUP readiness is withdrawn first and connections are closed after their next answer, for
-    `drain_s`; uvicorn by itself closes idle connections at once and loses requests that are on their way. A second
-    signal, or SIGINT, stops without draining.
+    On SIGTERM and SIGHUP readiness is withdrawn, and connections are closed after their next answer, for `drain_s`.
+    uvicorn alone would close idle connections at once and lose requests on their way. A second signal, or SIGINT, stops
+    without draining.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Listener(uvicorn.Server):
         self._trusted = place.tls.trusted if place.tls else b""
 
     def listen(self) -> None:
-        """Bind, serve, and return when told to stop.
+        """Serve until SIGTERM or SIGINT.
 
         Raises:
             ConfigurationError: an address cannot be listened on.
@@ -129,7 +130,7 @@ class Listener(uvicorn.Server):
         self.run(sockets=sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start accepting connections and the background tasks, then call `on_start` with the ports."""
+        """Accept connections, start the background tasks, then call `on_start` with the ports."""
         await super().startup(sockets=[])
         place = self._place
         reviews, *probes = sockets or []
@@ -144,7 +145,6 @@ class Listener(uvicorn.Server):
     def _accept(
         self, listening: socket.socket, name: str, most: int, application: AsgiApp, tls: Certificates | None
     ) -> None:
-        """Accept connections of one socket, and let an application answer their requests."""
         limit = ConnectionLimit(most, name, self._parts.counters)
         port = Port(
             application=application,
@@ -166,7 +166,7 @@ class Listener(uvicorn.Server):
         return list(cast("set[HttpConnection]", self.server_state.connections))
 
     async def _sweep(self) -> None:
-        """Abort slow clients, trim memory and end a drain that is over, until the server has stopped."""
+        # aborts slow clients, trims memory and ends a drain that is over
         for number in count():
             await asyncio.sleep(_SWEEP_S)
             now = asyncio.get_running_loop().time()
@@ -182,13 +182,12 @@ class Listener(uvicorn.Server):
                 self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
 
     def _log_stop(self) -> None:
-        """Log once that the process is about to stop. A signal handler must not log: it may interrupt a line."""
+        # not in a signal handler, which may interrupt a log line
         if self._readiness.draining and not self._is_stop_logged:
             self._is_stop_logged = True
             self._parts.log.info("stopping", signal=self._signal or None, drain_s=self._place.drain_s)
 
     def _end_distrusted(self) -> None:
-        """Close connections of a former client authority after their next answer, once the authority was replaced."""
         tls = self._place.tls
         if tls is None or tls.trusted is self._trusted:
             return
@@ -213,10 +212,10 @@ class Listener(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Install the handlers of SIGTERM, SIGINT and SIGHUP; a closed terminal drains the server as SIGTERM does.
+        """Install the handlers of signals; SIGHUP of a closed terminal drains as SIGTERM does.
 
-        SIGUSR1 and SIGUSR2, which end a process by default, are ignored. A signal that is
-        ignored, as SIGHUP under nohup, stays ignored.
+        SIGUSR1 and SIGUSR2 end a process by default, so they are ignored. An ignored signal, such as SIGHUP under
+        nohup, stays ignored.
         """
         wanted: dict[str, Any] = {"SIGHUP": self.handle_exit, "SIGUSR1": signal.SIG_IGN, "SIGUSR2": signal.SIG_IGN}
         before = {}
@@ -247,7 +246,7 @@ class Listener(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; `::` accepts IPv4 and IPv6, and only IPv4 on a node without IPv6 in its kernel.
+    """Return a listening socket; `::` accepts IPv4 and IPv6, or only IPv4 if the kernel has no IPv6.
 
     Raises:
         ConfigurationError: the address is not local, in use or forbidden.
@@ -289,27 +288,24 @@ def _uvicorn_configuration(app: Any, place: ListenerSettings) -> uvicorn.Config:
 
 
 _BURST: Final = 8
-"""How many sockets are accepted in one callback, so that open connections are served in between."""
+"""The most sockets accepted in one callback; open connections are served between two callbacks."""
 _PAUSE_S: Final = 0.1
 _LOG_PERIOD_S: Final = 60.0
-"""Without resources of the system, accepting fails ten times a second. Five lines a minute name the cause, and
-another line counts the remaining failures."""
+"""Without resources of the system, accepting fails ten times a second; five lines a minute name the cause, and one
+more counts the other failures."""
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket, a few at a time. After a lack of resources of the system, it
-    pauses and tries again. Event loop only; call `start` once.
+    """Accepts the connections of one listening socket, a few at a time; event loop only.
 
-    `loop.create_server` would accept all waiting connections (up to 2,048) in one callback, and would reset the
-    connections that the system has accepted when it is closed.
+    `loop.create_server` would accept up to 2,048 waiting connections in one callback. When closed, it would reset
+    connections that the system has accepted.
     """
 
     def __init__(
         self, listening: socket.socket, make: Callable[[], asyncio.BaseProtocol], limit: ConnectionLimit, log: Log
     ) -> None:
-        """Accept connections from `listening`, which is closed with the acceptor; `make` makes the protocol of each
-        connection.
-        """
+        """Accept nothing yet; `make` makes the protocol of each connection."""
         self._listening = listening
         self._make = make
         self.limit = limit
@@ -318,12 +314,12 @@ class Acceptor:
 
     @property
     def port(self) -> int:
-        """Return the number of the port that the socket listens on."""
+        """Return the port that the socket listens on."""
         number: int = self._listening.getsockname()[1]
         return number
 
     def start(self) -> None:
-        """Begin to accept connections."""
+        """Begin to accept connections; call once."""
         self._loop = asyncio.get_running_loop()
         self._listening.setblocking(False)
         self._resume()
@@ -344,7 +340,7 @@ class Acceptor:
             self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> bool:
-        """Accept up to _BURST waiting connections, and return whether more may wait; no error stops the next call."""
+        # returns whether more may wait; no error stops the next call
         for _ in range(_BURST):
             try:
                 client, _address = self._listening.accept()
@@ -366,9 +362,7 @@ class Acceptor:
         client.close()
 
     def _pause_accepting(self, error: OSError) -> None:
-        """End one connection and stop accepting for a moment, because the system has no resources for another
-        socket.
-        """
+        # the system has no resources for another socket
         self._failures.write("error", {"error": error.strerror or str(error), "connections": len(self.limit)})
         self.limit.abort_least_needed_connection()
         self._loop.remove_reader(self._listening)

@@ -1,11 +1,11 @@
 """The policies of files and the policies that the cluster stores, as one set that follows both.
 
-If files cannot be used, their last good policies stay in service, and changed stored objects are still applied. A
-stored object that does not compile removes no other policy (live_policies/compile.py). The set is compiled in a thread
-and swapped whole, like every reload.
+If files cannot be used, their last good policies stay in service, and changed stored objects still apply. A stored
+object that does not compile removes no other policy (live_policies/compile.py). The set is compiled in a thread and
+swapped as a whole.
 
-A param of a file that names a rule that does not exist is refused when it is loaded. A param of the cluster has been
-changed already, so its mistake is logged once for each change, counted, and named in /readyz?verbose.
+A param in a file that names an unknown rule is refused when the file is loaded. A param of the cluster exists already:
+its mistake is logged once for each change, counted, and named in /readyz?verbose.
 """
 
 from __future__ import annotations
@@ -37,13 +37,11 @@ from webhook.server.exception_notices import MANAGER, decision_about_stored_obje
 from webhook.server.reload import ReloadableValue
 
 STATUS_S: Final = 1.0
-"""Seconds between two checks whether a stored status differs from the wanted one."""
+"""Seconds between two comparisons of the stored status with the intended status."""
 
 
 class LivePolicySet(ReloadableValue[PolicySet]):
-    """The policies of files and of the cluster as one set. `live` is the last set, with the outcome for each stored
-    object.
-    """
+    """The policies of files and of the cluster as one set; `live` also has the outcome for each stored object."""
 
     def __init__(
         self, files: ReloadableValue[PolicySet], stored: StoredPolicies, connection: ObjectApplier, compiler: Compiler
@@ -51,10 +49,10 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         """Compile the stored policies; the server is not ready until they could be listed.
 
         Args:
-            files: the policies of files, which are followed here from now on.
+            files: the policies of files, polled from here from now on.
             stored: the objects of the cluster.
             connection: where status is written.
-            compiler: what compiles the objects.
+            compiler: compiles the objects.
         """
         self._files = files
         self._stored = stored
@@ -69,8 +67,10 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         self._combine_if_changed(is_anew=False)
 
     def poll(self) -> bool:
-        """Combine the policies again if files or stored objects changed; return whether anything was tried or an
-        error of files began or ended.
+        """Combine the policies again if files or stored objects changed.
+
+        Returns:
+            Whether anything was tried, or an error of files began or ended.
         """
         tried = self._files.poll()
         self.error, self.failures = self._files.error, self._files.failures
@@ -78,7 +78,6 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         return tried or changed
 
     def _combine_if_changed(self, *, is_anew: bool) -> bool:
-        """Combine the policies again if stored objects or files changed, and return whether they did."""
         if self._compile_changed_objects() or is_anew:
             made = combine_file_and_stored_policies(self._files.current, self._compiled, is_server=True)
             made.policies.compile_ahead_of_requests()
@@ -88,10 +87,8 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         return False
 
     def _compile_changed_objects(self) -> bool:
-        """Compile the stored objects when they changed, and return whether they did; keep the last ones when listing
-        fails.
-        """
-        revision = self._stored.revision()  # read before the objects, so that a change in the meantime is noticed
+        # when listing fails, the last compiled objects stay
+        revision = self._stored.revision()  # read before the objects, to notice a change in the meantime
         if revision == self._revision:
             return False
         try:
@@ -109,8 +106,9 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         return True
 
     def explain_refusal(self, attributes: Attributes, deadline: Deadline) -> Decision | None:
-        """Return the denial of a stored policy, binding or exception with errors in its new spec, and the warning about
-        an exception without an effect; None for every other request.
+        """Return the denial of a stored policy, binding or exception with errors in its new spec, or a warning.
+
+        The warning is about an exception without an effect. The result is None for every other request.
 
         Raises:
             Exception: the error of the deadline, if there is no time to compile the object.
@@ -125,20 +123,18 @@ class LivePolicySet(ReloadableValue[PolicySet]):
             return refusal_of_exception(attributes, self.current, current_day())
         if attributes.kind.kind not in KINDS:
             return None
-        if old is not None and old.get("spec") == new.get("spec"):  # so that a broken object can still be labelled
+        if old is not None and old.get("spec") == new.get("spec"):  # a broken object may still be labelled
             return None
         deadline.check_clock_before_slow_call(MOST_S)
         errors = self._compiler.errors_of_object(StoredPolicy(new))
         return decision_about_stored_object(errors, ValidationAction.DENY) if errors else None
 
     def explain_missing_policy_list(self) -> str:
-        """Return why the stored policies are not known yet; "" once they were listed."""
+        """Return why the stored policies are not known yet; "" if they are."""
         return "" if self._is_listed else self._stored.explain_unknown_objects()
 
     def describe_problems(self) -> str:
-        """Return what people should know: objects with errors, kinds that are not installed, status that cannot be
-        written.
-        """
+        """Return the objects with errors, the kinds that are not installed, and why status cannot be written."""
         failing = self.live.failing_object_names()
         told = [f"with errors: {', '.join(failing)}"] if failing else []
         told += [f"status cannot be written: {self._writer.error}"] if self._writer.error else []
@@ -151,9 +147,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
             await asyncio.to_thread(self.write_missing_conditions)
 
     def write_missing_conditions(self) -> None:
-        """Write the conditions that the stored objects do not have yet; skip objects that changed since they were
-        compiled.
-        """
+        """Write the conditions that the stored objects do not have yet; skip objects that changed since compilation."""
         try:
             stored = {each.uid: each for each in self._stored.list_oldest_first()}
         except LookupFailed:
@@ -170,22 +164,19 @@ class LivePolicySet(ReloadableValue[PolicySet]):
 
 
 def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
-    """Return the parts of an object that decide which generation is evaluated: the part of its status about the
-    registration, and for an object with errors the last generation that compiled.
-    """
+    # the status of the registration, and for an object with errors the last generation that compiled
     last = stored.last_compiled if is_failing else None
     return stored.uid, stored.generation, stored.digest(), stored.registration, last and last.digest()
 
 
 PERIOD_S: Final = 5.0
-"""Seconds between two checks for changes. A log line about a ConfigMap may be some seconds late."""
+"""Seconds between two checks for changes; a log line about a ConfigMap may be late by this time."""
 MOST: Final = 20
-"""How many mistakes are reported; a ConfigMap may have a megabyte of mistakes, and each suggestion takes
-milliseconds."""
+"""The most reported mistakes: a ConfigMap may have a megabyte of them, and each suggestion takes milliseconds."""
 
 
 class LiveParamsChecker:
-    """Finds mistakes in the params that bindings name or select, in the current view of the cluster."""
+    """Finds mistakes in the params that bindings name or select in the current view of the cluster."""
 
     def __init__(
         self, policies: Callable[[], PolicySet], cluster: Callable[[], Cluster], counters: Counters, log: Log
@@ -198,15 +189,15 @@ class LiveParamsChecker:
         self._seen: object = None
 
     def describe_mistakes(self) -> str:
-        """Return the mistakes that were found last, each on a line."""
+        """Return the last mistakes, each on a line."""
         return "\n".join(self._mistakes)
 
     def mistake_count(self) -> int:
-        """Return how many mistakes were found last."""
+        """Return the number of the last mistakes."""
         return len(self._mistakes)
 
     async def watch(self) -> None:
-        """Look for changes and report new mistakes for ever; the search runs in a thread."""
+        """Look for changes and report new mistakes for ever."""
         while True:
             if self.has_changed():
                 self.note(await asyncio.to_thread(self.find_mistakes))
@@ -238,7 +229,7 @@ class LiveParamsChecker:
         )
 
     def note(self, mistakes: Sequence[str]) -> None:
-        """Store the mistakes, count new mistakes, and log all mistakes if some are new."""
+        """Store the mistakes, count new ones, and log all if some are new."""
         added = set(mistakes).difference(self._mistakes)
         self._mistakes = mistakes
         if added:
@@ -248,7 +239,7 @@ class LiveParamsChecker:
 
 
 def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:
-    """Yield each mistake of each param once, even when several policies use the param."""
+    # once for each param, even if several policies use it
     seen: set[int] = set()
     for kind, param in rules.params_in_cluster(cluster):
         if id(param) not in seen:

@@ -1,19 +1,16 @@
 """Reads the body of one call whole, with limits for its length, its pace and the memory of all bodies together.
 
-It knows ASGI messages, lengths and deadlines, and nothing of reviews. Bodies of up to FREE_BYTES, and the first piece
-of larger bodies, are read at once: the number of connections bounds them. For a larger body, its declared length, or
-the limit when it is streamed, is reserved first. While the budget does not cover it nothing more is read, so TCP
-makes the client wait, and nothing is lost. If a call gets no turn in time, it is answered from the beginning of its
-body. A call for which the queue has no place gets 429, reason TooManyRequests, `Retry-After: 1`, as kube-apiserver
-answers. An API server that calls a webhook tries again while it has time (client-go rest/with_retry.go), and applies
-its failurePolicy then.
+Bodies of up to FREE_BYTES, and the first piece of larger bodies, are read at once: the number of connections bounds
+them. For a larger body, memory of its declared length is reserved first; for a streamed body, memory of the limit.
+Until then nothing more is read, so TCP makes the client wait. A call without a turn is answered from the beginning of
+its body. A call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The API server
+tries again while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
 
-A large body has its own memory, which is returned to the system when the call is answered. On the heap, bodies that
-arrive in turns of 64 KB leave holes between other objects, and each forked process keeps the holes of the moment of its
-fork: measured with 36 MiB of bodies, a worker kept 113 MB that the server had given back. Reading a whole large body
-copies it, which needs milliseconds and the same memory again.
+A large body has its own memory, which returns to the system after the answer. On the heap, bodies that arrive in turns
+of 64 KB leave holes between other objects, and each forked process keeps the holes: with 36 MiB of bodies, a worker
+kept 113 MB that the server had freed. Reading a large body whole copies it: milliseconds, and its memory again.
 
-All clients together are read at a pace, so that decryption does not fill the loop.
+All clients share one pace of reading, so that decryption does not fill the loop.
 """
 
 from __future__ import annotations
@@ -44,14 +41,14 @@ class ReadingPace:
         self._read_until = 0.0
 
     def record_read(self, size: int, now: float) -> float:
-        """Note that `size` bytes were read at `now`, and return the seconds until their reader may read more."""
+        """Note that `size` bytes were read at `now`; return the seconds until their reader may read more."""
         self._read_until = max(self._read_until, now - self._burst_s) + size / self._bytes_per_s
         return max(0.0, self._read_until - now)
 
 
 BEGINNING_BYTES: Final = 128 * 1024
 LONG_BEGINNING_BYTES: Final = 4 * 1024 * 1024
-"""More than kube-apiserver accepts from a user: no field before the object is longer."""
+"""More than kube-apiserver accepts from a user: the object begins before this."""
 
 
 class LargeBody:
@@ -60,7 +57,7 @@ class LargeBody:
     __slots__ = ("__weakref__", "_memory", "_size")
 
     def __init__(self, capacity: int, came: Iterable[bytes] = ()) -> None:
-        """Map memory for `capacity` bytes, and store the pieces that came already."""
+        """Map memory for `capacity` bytes, and store the pieces in `came`."""
         self._memory = mmap.mmap(-1, max(1, capacity))
         self._size = 0
         _HELD.add(self)
@@ -71,7 +68,7 @@ class LargeBody:
         return self._size
 
     def append(self, piece: bytes) -> None:
-        """Store the next piece; bytes beyond the capacity are dropped."""
+        """Store the next piece; drop bytes beyond the capacity."""
         end = min(self._size + len(piece), len(self._memory))
         self._memory[self._size : end] = piece[: end - self._size]
         self._size = end
@@ -82,52 +79,48 @@ class LargeBody:
             yield self._memory[begin : min(self._size, begin + BEGINNING_BYTES)]
 
     def beginnings(self) -> Iterator[bytes]:
-        """Yield the beginning of the body twice: at most BEGINNING_BYTES of it, then at most LONG_BEGINNING_BYTES."""
+        """Yield the beginning of the body twice: up to BEGINNING_BYTES, then up to LONG_BEGINNING_BYTES."""
         for most in (BEGINNING_BYTES, LONG_BEGINNING_BYTES):
             yield self._memory[: min(self._size, most)]
 
     def close(self) -> None:
-        """Give the memory back; the body is empty afterwards."""
+        """Give the memory back."""
         self._memory.close()
         self._size = 0
 
 
 _HELD: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
-"""All open bodies of this process, which a fork inherits."""
+"""All open bodies of this process, for its forks."""
 
 
 def close_all_bodies() -> None:
-    """Close the bodies of all calls in a process that was forked just now."""
+    """Close the bodies of all calls, in a process that was just forked."""
     for body in tuple(_HELD):
         body.close()
 
 
 FREE_BYTES: Final = 64 * 1024
-"""A connection reads this much of each body in advance; most reviews are a tenth of it. Larger bodies have their own
-memory, and are evaluated in a worker: decoding a TrainJob of 60 KB takes 1 to 2 ms, and a hostile body of twice this
-size 5 ms.
+"""The bytes of each body that are read in advance; most reviews have a tenth.
+
+Workers evaluate larger bodies: decoding a TrainJob of 60 KB takes 1 to 2 ms, and a hostile body of 120 KB takes 5 ms.
 """
 DRAINED_FACTOR: Final = 4
-"""A body declared up to this many times the limit is read and thrown away before 413 is sent, because a client that is
-still writing would see a reset connection instead of the answer; beyond that the connection just closes."""
+"""A body that declares up to this many times the limit is read and thrown away before the answer 413. Otherwise its
+client would see a reset connection. A longer body gets no answer."""
 BYTES_PER_S: Final = 64 * 1024 * 1024
-"""The rate at which all large bodies together are read. TLS decrypts a few hundred MB/s, and no other call is
-answered meanwhile.
+"""The rate of reading all large bodies. TLS decrypts a few hundred MB/s, and the loop answers no other call meanwhile.
 """
 BURST_BYTES: Final = 2 * 1024 * 1024
-"""This number of bytes is read at once, without the limit of BYTES_PER_S. It is more than an API server stores in one
-object.
-"""
+"""These bytes are read without the limit of BYTES_PER_S: more than an API server stores in one object."""
 DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
-"""The rate at which discarded bodies are read: they are not urgent."""
+"""The rate of reading discarded bodies."""
 MAX_WAITING: Final = 16
-"""How many calls wait in the queue. Each holds up to 640 KB that TLS read before it could stop. If more calls wait, the
-last call of the address with the most bodies is refused.
-"""
+"""The most calls in the queue. Each holds up to 640 KB that TLS read before it could stop. With more calls, the last
+call of the address with the most bodies is refused."""
 
 
 class IncompleteBodyError(CallError):
-    """The error for a body that was not whole before the deadline, or is too large. `came` has its beginning."""
+    """A body was not whole before the deadline, or is too large; `came` has its beginning."""
 
     def __init__(self, error: CallError, came: LargeBody) -> None:
         super().__init__(error.code, error.reason, error.message)
@@ -135,19 +128,15 @@ class IncompleteBodyError(CallError):
 
 
 class ClientGone(Exception):
-    """The client closed the connection before its whole body had arrived."""
+    """The client closed the connection before its whole body arrived."""
 
 
 class _BodyPieces(Protocol):
-    """Something that stores the pieces of a body."""
-
-    def append(self, piece: bytes, /) -> None:
-        """Store the next piece."""
-        ...
+    def append(self, piece: bytes, /) -> None: ...
 
 
 class _NoClock(ClientClock):
-    """Replaces the clock for a call that came over no connection of this server."""
+    """The clock of a call that came over no connection of this server."""
 
     def pause_clock(self) -> None:
         pass
@@ -159,10 +148,10 @@ _NO_CLOCK: Final = _NoClock()
 
 
 class BodyBudget:
-    """The memory budget for large bodies, and the queue of calls that wait for it.
+    """The memory budget for large bodies, and the queue of calls that wait for it; event loop only.
 
-    The queue is fair between clients: addresses take turns, and requests of one address are served in order of arrival.
-    A smaller body does not go before a larger one. Event loop only.
+    Addresses take turns, and requests of one address are served in order of arrival. A smaller body does not overtake a
+    larger one.
 
     Attributes:
         reserved: bytes given out now.
@@ -202,11 +191,7 @@ class BodyBudget:
             raise
 
     def _refuse_one_waiting_call(self, address: str) -> None:
-        """Refuse the last call of the address with the longest queue, or the new call if the new call has this address.
-
-        Raises:
-            CallError: 429, for the new call.
-        """
+        # the longest queue loses its last call: the new call, if the new call has this address
         longest = max(self._queues.values(), key=len)
         if len(longest) <= len(self._queues.get(address, ())) + 1:
             raise self.budget_full_error()
@@ -215,21 +200,21 @@ class BodyBudget:
             turn.set_exception(self.budget_full_error())
 
     def release(self, size: int) -> None:
-        """Return bytes to the budget, and serve the next call in the queue."""
+        """Return bytes to the budget, and serve the next call."""
         self.reserved -= size
         self._serve_waiting_calls()
 
     def budget_full_error(self) -> CallError:
-        """Return the error for a call that gets no place or no turn in the queue."""
+        """Return the error for a call without a place or a turn in the queue."""
         text = f"other calls fill the {self.total_bytes} bytes for large bodies; try again"
         return CallError(429, "TooManyRequests", f"{text}, or raise --max-inflight-body-bytes if this happens often")
 
     def _fits(self, size: int) -> bool:
-        """Return whether `size` bytes fit the budget now; a body larger than the whole budget is read alone."""
+        # a body larger than the whole budget is read alone
         return self.reserved + size <= self.total_bytes or not self.reserved
 
     def _serve_waiting_calls(self) -> None:
-        """Serve the queue while the budget lasts; an address that was served moves to the end."""
+        # an address that was served moves to the end
         while self._queues:
             address, queue = next(iter(self._queues.items()))
             size, turn = queue[0]
@@ -256,7 +241,7 @@ class BodyBudget:
 
 
 class BodyReader:
-    """Reads one body: `async with BodyReader(…) as body` keeps the reserved memory until the answer is computed."""
+    """Reads one body; `async with BodyReader(…) as body` keeps the memory reserved until the answer is computed."""
 
     __slots__ = ("_budget", "_clock", "_deadline", "_first", "_length", "_limit", "_receive", "_reserved", "_scope")
 
@@ -271,16 +256,16 @@ class BodyReader:
         deadline: float,
         first: Message | None = None,
     ) -> None:
-        """Create a reader for a body; at most its first message was read.
+        """Create a reader for a body.
 
         Args:
-            budget: the budget in which large bodies are reserved.
-            scope: the scope of the call, with the client and its clock.
+            budget: the budget of large bodies.
+            scope: the call, with its client and clock.
             receive: returns the pieces.
             length: the declared length, None for a streamed body.
             limit: the most bytes of a body.
-            deadline: the time on the monotonic clock after which the answer is useless.
-            first: the message that was already received.
+            deadline: when the answer is useless, on the monotonic clock.
+            first: the first message, if it was already received.
         """
         self._budget = budget
         self._scope = scope
@@ -296,9 +281,9 @@ class BodyReader:
         """Read the whole body and return it.
 
         Raises:
-            CallError: 429 when too many wait.
-            IncompleteBodyError: 413 if it is longer than the limit, declared or not; 429 if its turn did not come
-                before the deadline; 408 if it was not complete by then.
+            CallError: 429 when too many calls wait.
+            IncompleteBodyError: 413 if it is longer than the limit, 429 if its turn did not come before the deadline,
+                408 if it was not whole by then.
             ClientGone: the client went away.
         """
         try:
@@ -325,7 +310,7 @@ class BodyReader:
         return await self._read_reserved(self._limit, chunks)
 
     async def _read_reserved(self, reserved: int, chunks: list[bytes]) -> bytes | LargeBody:
-        """Return the body after reserving memory for it; both must end before the call's deadline."""
+        # both the reservation and the body must end before the call's deadline
         clock, size, more = self._clock, sum(map(len, chunks)), True
         body: LargeBody | None = None
         try:
@@ -371,16 +356,12 @@ class BodyReader:
         return size, more
 
     async def _pause_reading(self, seconds: float) -> None:
-        """Pause reading for some seconds without charging the client."""
         self._clock.pause_clock()
         await asyncio.sleep(seconds)
         self._clock.resume_clock()
 
     async def _discard_rest_of_body(self, size: int, begun: LargeBody, *, more: bool = True) -> CallError:
-        """Read and drop the rest of a too long body, and return the error with the body's beginning.
-
-        It needs no budget. Of a far too long body, only the first piece is read.
-        """
+        # of a far too long body, only the first piece is read; discarded bytes need no budget
         read = 0 if self._length is not None else size
         most = DRAINED_FACTOR * self._limit
         while more and monotonic() < self._deadline and (not len(begun) or (size <= most and read <= most)):

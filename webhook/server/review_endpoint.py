@@ -1,11 +1,9 @@
-"""The ASGI application that answers POST /validate and /mutate. Other paths go to FastAPI (pages.py).
+"""The ASGI application that answers POST /validate and /mutate; other paths go to FastAPI (pages.py).
 
-It knows HTTP: methods, media types, lengths, deadlines, status codes. It is called before FastAPI because a FastAPI
-route costs three times as much.
+It runs before FastAPI, because a FastAPI route costs three times as much.
 
-An ordinary review is evaluated here, on the event loop, in less than a millisecond. A review that uses up its slice
-there, or a body that will surely use it up, goes to a worker process (slow_reviews.py). scheduler.py decides the order
-of reviews.
+An ordinary review is evaluated on the event loop in less than a millisecond. A review that uses up its slice, or a body
+that surely will, goes to a worker process (slow_reviews.py). scheduler.py decides the order of reviews.
 """
 
 from __future__ import annotations
@@ -43,13 +41,13 @@ from webhook.server.slow_reviews import ReviewCall, SlowReviews
 from webhook.settings.serving import DEFAULTS
 
 _ANSWER_SHARE: Final = 0.05
-"""The share of a call's time that is reserved for the answer if its body does not arrive."""
+"""The share of a call's time for the answer if its body does not arrive."""
 _MOST_DIGITS: Final = 18
 _JSON: Final = "application/json"
 _AWAITS_NAMESPACE: Final = b""
-"""Returned in place of an answer if the namespace of the request is not in the view yet."""
+"""In place of an answer: the namespace of the request is not in the view yet."""
 _SHOWN: Final = 100
-"""How many characters of a header a message shows; a header of 60 KB on many connections would stop the loop."""
+"""The most characters of a header in a message; a header of 60 KB on many connections would stop the loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +60,7 @@ class Limits:
 
 
 class _Reply(NamedTuple):
-    """An HTTP code and a body, and whether the connection ends, because the rest of a too large body was not read."""
+    """The HTTP code, the body, and whether the connection ends because a too large body was not read whole."""
 
     code: int
     body: bytes
@@ -70,7 +68,7 @@ class _Reply(NamedTuple):
 
 
 class ReviewEndpoint:
-    """The ASGI application to serve: it answers reviews, and all other requests go to `application`."""
+    """Answers reviews; all other requests go to `application`."""
 
     def __init__(
         self,
@@ -123,7 +121,7 @@ class ReviewEndpoint:
         await send({"type": "http.response.body", "body": body})
 
     async def _review(self, scope: Scope, receive: Receive, phase: Phase, arrived: float) -> _Reply:
-        """Return the reply: 200 for every verdict, a metav1.Status for every error."""
+        # 200 for every verdict, a metav1.Status for every error
         try:
             length = _check_headers(scope)
             self._require_started()
@@ -148,11 +146,7 @@ class ReviewEndpoint:
             return _Reply(status.code, encode_failure_status(status))
 
     async def _answer(self, body: bytes | LargeBody, phase: Phase, deadline: float, address: str) -> bytes:
-        """Return the AdmissionReview with the answer, before `deadline` on the monotonic clock.
-
-        Raises:
-            CallError: it cannot be read.
-        """
+        # deadline is on the monotonic clock; raises CallError if the body cannot be read
         call = ReviewCall(phase, address, monotonic(), deadline)
         slow, scheduler, size = self._slow, self._scheduler, len(body)
         if isinstance(body, LargeBody):
@@ -186,9 +180,7 @@ class ReviewEndpoint:
     async def _evaluate_until_answered(
         self, body: bytes, call: ReviewCall, known: Known
     ) -> tuple[Attributes, bytes | None]:
-        """Evaluate on the loop. If the view does not have the namespace of the request yet, or policies ask the
-        authorizer, wait for that and evaluate again from the start.
-        """
+        # evaluates again from the start after waiting for the namespace or the authorizer
         head, answer = self._evaluate(body, call, known, needs_namespace=True)
         while answer == _AWAITS_NAMESPACE or isinstance(answer, AuthorizationQuestion):
             tenant = call.tenant_of(head)
@@ -203,13 +195,15 @@ class ReviewEndpoint:
     def _evaluate(
         self, body: bytes, call: ReviewCall, known: Known, *, needs_namespace: bool = False
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
-        """Evaluate on the loop; return the request without its objects, which need up to 44 times the memory of their
-        bytes. Also return the answer, an open question, or None if the evaluation takes too long. With
-        `needs_namespace`, the result may also be _AWAITS_NAMESPACE.
+        """Evaluate on the loop.
+
+        Returns:
+            The request without its objects, which need up to 44 times the memory of their bytes. Then the answer, an
+            open question, or None if the evaluation takes too long; with `needs_namespace` perhaps _AWAITS_NAMESPACE.
 
         Raises:
-            CallError: it cannot be read.
-            InlineBudgetSpent: reading it takes too long.
+            CallError: the body cannot be read.
+            InlineBudgetSpent: reading the body takes too long.
         """
         used = InlineTimeSlice()
         tenant = call.tenant_of(None)
@@ -233,16 +227,14 @@ class ReviewEndpoint:
         return attributes, result.body
 
     def _require_started(self) -> None:
-        """Refuse a call that arrives before the cluster was read, so that the failurePolicy decides."""
+        # an HTTP error leaves the call to the webhook's failurePolicy until the cluster was read
         if why := self._why_not_started():
             raise CallError(503, "ServiceUnavailable", f"claimgate cannot judge requests yet: {why}")
 
     async def _answer_incomplete_body(
         self, error: IncompleteBodyError, phase: Phase, arrived: float, address: str
     ) -> _Reply:
-        """Answer by the policies' failurePolicy if the beginning of the body names the request, else with an HTTP
-        error.
-        """
+        # by the policies' failurePolicy, if the beginning of the body names the request
         is_too_large = error.code == 413
         late = f"the request was not read whole within {monotonic() - arrived:.2g} s"
         because = error.message.partition(";")[0] if is_too_large else late
@@ -258,7 +250,7 @@ class ReviewEndpoint:
 
 
 def _check_headers(scope: Scope) -> int | None:
-    """Return the declared length of a JSON POST, None when it is streamed.
+    """Return the declared length of a JSON POST; None for a streamed body.
 
     Raises:
         CallError: 405 or 415.
@@ -281,7 +273,7 @@ def _parse_content_length(value: bytes) -> int:
     if not value.isdigit():
         shown = shorten_text(value.decode("latin-1"), _SHOWN)
         raise CallError(400, "BadRequest", f"content-length: expected a number, found `{shown}`")
-    digits = value.lstrip(b"0")  # Python refuses to read a number of thousands of digits, also of zeros
+    digits = value.lstrip(b"0")  # Python refuses numbers of thousands of digits, also zeros
     if len(digits) > _MOST_DIGITS:
         raise CallError(400, "BadRequest", "content-length: the number is too large")
     return int(digits or b"0")
@@ -297,11 +289,10 @@ _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 def timeout_of_call(query: bytes, most_s: float) -> float:
     """Return the seconds for a call by its `?timeout=`, less a part for the network; at most `most_s`.
 
-    A tenth of the timeout, or up to a fifth of a short timeout, is kept back, because writing the answer needs this
-    time on a busy node.
+    A tenth, or up to a fifth of a short timeout, is kept back to write the answer on a busy node.
 
     Raises:
-        CallError: 400 if it is not a duration as Go writes them.
+        CallError: 400 if it is no duration of Go.
     """
     if not query:
         return most_s
@@ -311,5 +302,5 @@ def timeout_of_call(query: bytes, most_s: float) -> float:
     if not _DURATION.fullmatch(given):
         raise CallError(400, "BadRequest", f"timeout: expected a duration such as `10s`, found `{given}`")
     asked = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(given))
-    seconds = min(asked, 2 * most_s)  # hundreds of digits are infinity, and infinity minus a tenth of it is NaN
+    seconds = min(asked, 2 * most_s)  # hundreds of digits are infinity, and inf - 0.1 * inf is NaN
     return min(seconds - max(0.1 * seconds, min(_WAY_S, 0.2 * seconds)), most_s)

@@ -1,7 +1,4 @@
-"""Assembles a server and reloads its policies, its view of the cluster and its certificates while it runs.
-
-Knows neither flags nor HTTP.
-"""
+"""Assembles a server and reloads its policies, its view of the cluster and its certificates while it runs."""
 
 from __future__ import annotations
 
@@ -40,15 +37,12 @@ from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.warning_events import EventConnection, WarningEvents
 
 _SWITCH_S: Final = 0.000_5
-"""Seconds until a thread that compiles policies gives the interpreter back to the loop: with Python's own 5 ms each
-read and write of each review would wait that long.
-"""
+"""Seconds until a thread that compiles policies gives the interpreter back to the loop. With Python's 5 ms, each read
+and write of a review would wait 5 ms."""
 _LOOK_S: Final = 0.2
 """Seconds between two checks whether the cluster was read."""
 _YOUNG_OBJECTS: Final = 150_000
-"""How many new objects there are before the garbage collector runs. No review creates this number of objects while it
-runs on the event loop.
-"""
+"""New objects before the garbage collector runs; no review on the event loop creates as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +51,13 @@ class ServeOptions:
 
     Attributes:
         log: where everything is logged.
-        reload_s: how often to look for changed files; 0 is never.
+        reload_s: seconds between two looks for changed files; 0 is never.
         started: when the command began, on the performance counter.
         most_bytes: the sum of the memory bounds of all parts.
         events: where Events about warnings are written; None for no Events.
-        traces: whether a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
+        traces: a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
         reviews: how reviews are answered.
-        warn_of_settings: writes log lines about settings that are allowed and probably not intended.
+        warn_of_settings: logs settings that are allowed and probably not intended.
     """
 
     log: Log
@@ -84,14 +78,14 @@ def serve(
     *,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
-    """Assemble the process and listen until a signal stops it.
+    """Serve until a signal stops the process.
 
     Args:
         held: the policies and the view for reviews.
         certificates: the serving pair.
         place: where to listen.
         options: how it serves.
-        before: wraps the served application; the benchmark puts a route that does nothing in front.
+        before: wraps the served application: a benchmark puts a route that does nothing in front.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
@@ -137,7 +131,7 @@ def serve(
     parts.readiness.phases = {"warm-up": lambda: "" if scheduler.is_warm.is_set() else "policies are being compiled"}
 
     async def warm() -> None:
-        """Warm up the policies, load the pages, then exclude what was created from garbage collection."""
+        # objects that were created until then are excluded from garbage collection
         await warm_up(held, scheduler)
         await application.pages.load()
         gc.freeze()
@@ -165,15 +159,13 @@ def serve(
 
 
 def _title_of_rule(policies: PolicySet, rule: str) -> str:
-    """Return the title of a rule; "" if the rule is the name of a policy."""
+    # "" if the rule is the name of a policy
     catalogues = (policy.catalogue for policy in policies.policies)
     return next((catalogue[rule].title for catalogue in catalogues if rule in catalogue), "")
 
 
 class FirstView:
-    """Knows whether the cluster was read once. Before that, reviews would be evaluated without the objects that
-    policies look up.
-    """
+    """Knows whether the cluster was read once; until then, policies would miss the objects that they look up."""
 
     def __init__(self, checks: Mapping[str, Check]) -> None:
         """Args: checks: the checks of /readyz that read the cluster."""
@@ -181,7 +173,7 @@ class FirstView:
         self._is_there = False
 
     def describe_missing(self) -> str:
-        """Return why the cluster could not be read yet; "" once it was read."""
+        """Return why the cluster was not read yet; "" once it was read."""
         if self._is_there:
             return ""
         reason = next((reason for check in self._checks.values() if (reason := check())), "")
@@ -205,9 +197,9 @@ class StartLines:
         Args:
             held: the policies.
             watching: the watcher of the files, which knows the certificate.
-            parts: the log for the lines, and the readiness that /readyz answers.
+            parts: the log for the lines, and the readiness for /readyz.
             started: when the command began, on the performance counter.
-            warn_of_settings: writes lines about settings, which come after the reason why the server is not ready.
+            warn_of_settings: logs settings, after the reason why the server is not ready.
         """
         self._held = held
         self._warn_of_settings = warn_of_settings
@@ -220,7 +212,7 @@ class StartLines:
 
     def write_when_listening(self, host: str, port: int, probe_port: int | None) -> None:
         """Tune the interpreter for a server, and write `not ready` or `listening`."""
-        gc.freeze()  # policies live until the next reload, so no garbage collection needs to visit them
+        gc.freeze()  # policies live until the next reload: no garbage collection needs to visit them
         gc.set_threshold(_YOUNG_OBJECTS)
         sys.setswitchinterval(_SWITCH_S)
         self._place = {"host": host, "port": port, "probe_port": probe_port}
@@ -239,7 +231,7 @@ class StartLines:
                 self._write_ready()
 
     def _first_failure(self) -> str:
-        """Return the first cause of the first check that fails; "" if policies are only being compiled."""
+        # the first cause of the first failing check; "" if policies are only being compiled
         reasons = ((name, check()) for name, check in self._readiness.checks.items())
         return next((f"{name}: {reason.partition(chr(10))[0]}" for name, reason in reasons if reason), "")
 
@@ -255,10 +247,9 @@ class StartLines:
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
-    """Compile all expressions and review an object of each common kind in both phases, in a thread. Then the server
-    is ready.
+    """Compile all expressions and review an object of each common kind in both phases, in a thread.
 
-    An earlier review may run long on the loop, because a worker would compile the same policies again only for itself.
+    An earlier review may run long on the loop, because a worker would compile the policies again for itself.
     """
 
     def work() -> None:
@@ -292,7 +283,7 @@ class ReloadWatcher:
             self._exceptions = StoredExceptions(lambda: held.policies.current, held.cluster, held.connection)
 
     def checks(self) -> dict[str, Check]:
-        """Return the checks of /readyz, which must all pass for reviews to be answered."""
+        """Return the checks of /readyz; all must pass before reviews are answered."""
         own: dict[str, Check] = {"policies": lambda: "", "certificate": self._certificate_validity_problem}
         return own | self.cluster_checks()
 
@@ -345,16 +336,15 @@ class ReloadWatcher:
         }
 
     def _live_policies(self) -> LivePolicies:
-        """Return the policies with the result for each stored object; none without live policies."""
         policies = self._held.policies
         return policies.live if isinstance(policies, LivePolicySet) else LivePolicies(policies.current)
 
     def certificate_ends(self) -> float:
-        """Return when the served certificate expires, in seconds since 1970."""
+        """Return when the served certificate ends, in seconds since 1970."""
         return validity_of_certificate(self._certificates.shown)[1].timestamp()
 
     def certificate_end_as_text(self) -> str:
-        """Return when the served certificate expires, as log lines have times."""
+        """Return when the served certificate ends, in the format of log lines."""
         return f"{validity_of_certificate(self._certificates.shown)[1]:%Y-%m-%dT%H:%M:%SZ}"
 
     def _certificate_validity_problem(self) -> str:

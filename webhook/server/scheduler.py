@@ -1,10 +1,9 @@
 """Decides what may run on the event loop now, for how long, and in which order others wait.
 
-Everything that costs the loop asks here first: reviews, pages, TLS handshakes, the start of a worker. While the loop
-has little to do, everything runs at once. Otherwise it works in short rounds between two polls of the sockets. The
-tenants with the least recent use are next. A review has a slice of the loop before it moves to a worker. The slice
-counts the processor's time of this thread: on a busy node, a thread that waits for the processor has not worked.
-docs/scheduling.md says what this promises.
+Everything that costs the loop asks here first: reviews, pages, TLS handshakes, the start of a worker. On an idle loop,
+everything runs at once. Otherwise the loop works in short rounds between two polls of the sockets, and the tenants with
+the least recent use are next. A review has a slice of the loop before it moves to a worker. The slice is processor time
+of this thread, so waiting for a busy processor does not count. docs/scheduling.md says what is promised.
 """
 
 from __future__ import annotations
@@ -20,28 +19,27 @@ from webhook.server.fair_queue import FairQueue
 from webhook.server.usage import BoundedMap, Tenant, Usage
 
 LIGHT_S: Final = 0.010
-"""Seconds for tenants with little recent usage, while no others wait. Decoding and cleaning up take additional time:
-about 20 ms in all, which a client on a network does not notice.
-"""
+"""Seconds for light tenants while no others wait. Decoding and cleaning up add time, about 20 ms in all, which a client
+on a network does not notice."""
 HEAVY_S: Final = 0.006
-"""Seconds for all other tenants: ten times an ordinary review, so that a busy controller's reviews stay on the loop."""
+"""Seconds for all other tenants: ten ordinary reviews, so that a busy controller's reviews stay on the loop."""
 WARMING_S: Final = 1.0
-"""Seconds while policies are compiled: a worker would compile them again only for itself."""
+"""Seconds while policies are compiled. A worker would compile them again for itself."""
 SMALL_BYTES: Final = 16 * 1024
-"""Reviews up to this size are tried on the loop first while it has time, since a worker costs the loop more than most
-such reviews. It is twice the size of an ordinary Pod."""
+"""The size of reviews that are tried on the loop first while it has time: twice an ordinary Pod. A worker costs the
+loop more than most reviews of this size."""
 _EXPECTED: Final = 2
 _EXPECTED_SMALL: Final = 4
-"""How many reviews in a row overrun their slice until the next review starts in a worker; the second number is for
-small reviews."""
+"""How many reviews in a row overrun their slice until the next one starts in a worker; the second number is for small
+reviews."""
 _UNNOTICED_S: Final = 0.0001
-"""A call that is always shorter than this is made without reading the clock first."""
+"""A call that is always shorter does not read the clock first."""
 _REMEMBERED_S: Final = 30.0
 """Seconds after an overrun until a similar review is tried on the loop again."""
 
 
 class InlineTimeSlice(Deadline):
-    """The processor time of one review on the loop, from its creation; after `limit_evaluation` also a deadline."""
+    """The processor time of one review on the loop; after `limit_evaluation` also a deadline."""
 
     __slots__ = ("_begun", "_end", "_thread_end")
 
@@ -51,17 +49,17 @@ class InlineTimeSlice(Deadline):
         self._end = self._thread_end = inf
 
     def limit_evaluation(self, seconds: float, end: float) -> None:
-        """Let evaluation run for `seconds` from now, but not beyond `end` on the monotonic clock."""
+        """Let evaluation run for `seconds` from now, at most until `end` on the monotonic clock."""
         self.at = monotonic() + seconds
         self._thread_end = thread_time() + seconds
         self._end = end
 
     def spent(self) -> float:
-        """Return the processor seconds that the review has used so far."""
+        """Return the processor seconds that the review has used."""
         return thread_time() - self._begun
 
     def check_clock(self) -> None:
-        """Read the monotonic clock, and the thread's clock when the first one has passed the limit.
+        """Read the monotonic clock; beyond its limit, also read the thread's clock.
 
         Raises:
             InlineBudgetSpent: the time is used up, or it is too late.
@@ -76,11 +74,12 @@ class InlineTimeSlice(Deadline):
         self.at = now + rest
 
     def require_time_for_call(self, seconds: float) -> None:
-        """Read both clocks before a call that takes `seconds` and cannot be interrupted; no such call may be longer
-        than HEAVY_S, because a call may take twice its estimate on a busy machine.
+        """Read both clocks before a call that takes `seconds` and cannot be interrupted.
+
+        A call longer than HEAVY_S is refused, because a call may take twice its estimate on a busy machine.
 
         Raises:
-            InlineBudgetSpent: the call is too long, would use up more time than there is, or end too late.
+            InlineBudgetSpent: the call is too long, needs more time than is left, or would end too late.
         """
         if seconds > HEAVY_S:
             raise InlineBudgetSpent
@@ -92,7 +91,7 @@ class InlineTimeSlice(Deadline):
             raise InlineBudgetSpent
 
     def check_clock_before_slow_call(self, seconds: float) -> None:
-        """Read both clocks before a call that may take `seconds`, unless that is too short to matter.
+        """Read both clocks before a call that may take `seconds`, unless the call is too short to matter.
 
         Raises:
             InlineBudgetSpent: the time may not be enough.
@@ -102,10 +101,10 @@ class InlineTimeSlice(Deadline):
 
 
 class Overruns:
-    """Remembers which tenants' reviews overran their slice and how large they were, so that their next review goes to
-    a worker. One overrun may be chance: the process is sometimes interrupted, or collects garbage. So reviews go to
-    workers for half a minute only after several overruns in a row: two, or four if the reviews are small. A small
-    review takes long if it names large objects.
+    """Remembers which tenants' reviews overran their slice, to start their next reviews in a worker.
+
+    One overrun may be chance: the process is interrupted, or collects garbage. So workers get the reviews only after
+    several overruns in a row, and for half a minute. A small review takes long if it names large objects.
     """
 
     __slots__ = ("_overruns",)
@@ -122,13 +121,13 @@ class Overruns:
         self._overruns.set(tenant, _Overrun(size, now, before + 1))
 
     def record_review_in_time(self, tenant: Tenant, size: int) -> None:
-        """Note that a review of `size` bytes ended in time, and forget unexpected overruns of reviews no larger."""
+        """Note that a review of `size` bytes ended in time; forget unexpected overruns of reviews up to this size."""
         last = self._overruns.get(tenant)
         if last is not None and not last.is_expected and size >= last.size:
             self._overruns.discard(tenant)
 
     def record_worker_time(self, tenant: Tenant, seconds: float) -> None:
-        """Note how long a worker took for a review, and forget the overruns after a quick one."""
+        """Note how long a worker took for a review; a quick review ends the expectation of overruns."""
         last = self._overruns.get(tenant)
         if last is not None and last.is_expected and seconds < HEAVY_S / 2:
             self._overruns.discard(tenant)
@@ -136,14 +135,14 @@ class Overruns:
     def expects(self, tenant: Tenant, size: int, now: float) -> bool:
         """Return whether a review of `size` bytes would probably overrun its slice.
 
-        A review of half the size may also overrun. Otherwise a series of slightly smaller reviews would all be tried.
+        Half the size of an overrun counts too. Otherwise a series of slightly smaller reviews would all be tried.
         """
         last = self._overruns.get(tenant)
         return last is not None and last.is_expected and 2 * size >= last.size and now - last.at < _REMEMBERED_S
 
 
 class _Overrun(NamedTuple):
-    """The last overrun: the size of the review, when it was, and how many there were one after the other."""
+    """The last overrun: the size of the review, its moment, the number of overruns in a row."""
 
     size: int
     at: float
@@ -151,43 +150,40 @@ class _Overrun(NamedTuple):
 
     @property
     def is_expected(self) -> bool:
-        """Return whether the next review of this size is expected to overrun."""
         return self.in_a_row >= (_EXPECTED_SMALL if self.size <= SMALL_BYTES else _EXPECTED)
 
 
 ROUND_S: Final = HEAVY_S
-"""Seconds of work between two looks at the sockets before others have to wait for a turn: about ten ordinary reviews.
-"""
+"""Seconds of work between two polls of the sockets until others queue: about ten ordinary reviews."""
 _SHORT_S: Final = ROUND_S / 4
-"""A round that used less continues after a poll of the sockets, because queueing one request costs a tenth of a review.
-"""
+"""A shorter round continues after a poll of the sockets: to queue one request costs a tenth of a review."""
 _SHORT_WORK_S: Final = ROUND_S / 2
-"""Seconds up to which work is short: a small review, and a review that copies the pages that it touches after a fork.
+"""Seconds of short work: a small review, or a review that copies the pages that it touches after a fork.
 
-Short work has a second ROUND_S in each round, so that it does not wait for the next round after long work of others.
-The queue charges longer work more than it took: work that is twice as long is charged four times as much, because
-twice as many reviews wait twice as long (the residual service time of the Pollaczek-Khinchine formula). One long
-piece may be chance, so only the second one is charged more."""
+Short work has a second ROUND_S in each round, so it does not wait for the next round after long work of others. Longer
+work is charged more than it took: work of twice the time is charged four times as much, because twice as many reviews
+wait twice as long (the residual service time of the Pollaczek-Khinchine formula). One long piece may be chance, so only
+the second one is charged more."""
 _TURN_S: Final = 0.000_2
-"""Seconds that a small request costs the loop in addition to the measured work: reading, decrypting, writing."""
+"""Seconds of the loop for a small request in addition to the measured work: reading, decrypting, writing."""
 
 _HALF_LIFE_S: Final = 0.25
-"""The time in which half of the usage of the loop is forgotten. A tenant that used more than an eighth of it while no
-others waited comes after light tenants until its usage is lower: with the half-life of workers, a namespace that had
-used a sixth waited for 0.8 s when many others came."""
+"""The seconds in which half of the loop's usage is forgotten. A tenant that used an eighth of this time while no others
+waited comes after light tenants for a while. With the half-life of workers, a namespace that had used a sixth waited
+0.8 s when many others came."""
 _FORGOTTEN: Final = 0.9
-"""The factor by which the longest work of a namespace shrinks with each later work of the namespace."""
+"""The factor by which the longest work of a namespace shrinks with each later piece of work."""
 _MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
-"""When a namespace begins to wait, its last work places it behind others by at most these seconds."""
+"""The most seconds by which its last work places a namespace behind others when it begins to wait."""
 
 
 class Scheduler:
-    """Gives turns on one event loop. The receiver of a turn reports the time that it used with `worked`.
+    """Gives turns on one event loop; the receiver of a turn reports its time with `worked`.
 
     Attributes:
         usage: the time that tenants used of the loop.
         overruns: the tenants with reviews that take too long for the loop.
-        is_warm: cleared during the seconds after the start in which policies are compiled.
+        is_warm: cleared while policies are compiled after the start.
     """
 
     __slots__ = ("_is_planned", "_longest_s", "_queue", "_short_spent_s", "_spent_s", "is_warm", "overruns", "usage")
@@ -214,28 +210,25 @@ class Scheduler:
 
     @property
     def has_time(self) -> bool:
-        """Return whether work that does not queue may run before the next poll of the sockets."""
+        """Return whether work outside of the queue may run before the next poll of the sockets."""
         return self._spent_s < ROUND_S
 
     async def wait_for_turn(self, tenant: Tenant, until: float = inf) -> None:
-        """Wait until the tenant may use the loop, which it must then use without waiting.
+        """Wait until the tenant may use the loop, which it must then use at once.
 
         Raises:
-            TimeoutError: a moment of the monotonic clock came first.
+            TimeoutError: `until` came first (monotonic clock).
         """
         if not self.is_free and not self._may_skip_queue(tenant):
             self._plan_next_round()
             await self._queue.wait(tenant, until)
 
     def _may_skip_queue(self, tenant: Tenant) -> bool:
-        """Return whether a light tenant may skip the queue: the round has time for its work, and no waiting tenant goes
-        before it.
-        """
+        # a light tenant may, if the round has time for its work and no waiting tenant goes first
         has_time = self.has_time or (self._short_spent_s < ROUND_S and self._is_short(tenant))
         return has_time and self.usage.is_light(tenant, monotonic()) and self._queue.would_be_next(tenant)
 
     def _is_short(self, tenant: Tenant) -> bool:
-        """Return whether the last pieces of work of a tenant's namespace were short."""
         longest_s = self._longest_s.get(tenant.namespace)
         return longest_s is not None and longest_s <= _SHORT_WORK_S
 
@@ -252,18 +245,18 @@ class Scheduler:
             self._plan_next_round()
 
     def charge_for_reading(self, tenant: Tenant, seconds: float) -> None:
-        """Charge a tenant for seconds in which its bytes were read, in short pieces and before the tenant was known."""
+        """Charge a tenant for reading its bytes, in short pieces and before the tenant was known."""
         self.usage.add(tenant, seconds, monotonic())
         self._queue.charge(tenant.namespace, seconds)
 
     def slice_s(self, tenant: Tenant) -> float:
-        """Return the seconds that a review of a tenant may run now: light tenants get more while no others wait."""
+        """Return the seconds that a review may run now; light tenants get more while no others wait."""
         if not self.is_warm.is_set():
             return WARMING_S
         return LIGHT_S if not self._queue and self.usage.is_light(tenant, monotonic()) else HEAVY_S
 
     def _plan_next_round(self) -> None:
-        """Let the event loop read its sockets once, then begin the next round."""
+        # the loop first reads its sockets once
         if not self._is_planned:
             self._is_planned = True
             asyncio.get_running_loop().call_soon(self._begin_round)
@@ -274,7 +267,7 @@ class Scheduler:
         self._give_turn()
 
     def _give_turn(self) -> None:
-        """Give the next turn, which is used in the next step of the loop; the step after it decides how to continue."""
+        # the turn is used in the next step of the loop, and the step after it decides how to continue
         if (following := self._queue.pop()) is not None:
             following[1].set_result(None)
             self._is_planned = True
@@ -282,7 +275,6 @@ class Scheduler:
             loop.call_soon(loop.call_soon, self._continue_round)
 
     def _continue_round(self) -> None:
-        """Give the next turn while the round has time for it, else begin another round."""
         self._is_planned = False
         if self.has_time and self._queue:
             self._give_turn()

@@ -1,8 +1,7 @@
 """Evaluates reviews with the policies, the options and the view of the cluster of this moment.
 
-Each review reads everything that it needs, so a reload is one assignment. An evaluation encodes its answer, counts it,
-and returns the fields of its log line. It runs on the event loop, or in a worker process that reads the review from a
-socket.
+Each review reads everything that it needs, so a reload is one assignment. An evaluation encodes and counts its answer,
+and returns the fields of its log line, on the event loop or in a worker process.
 """
 
 from __future__ import annotations
@@ -64,11 +63,11 @@ class Reviewer(Protocol):
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """Return the verdict on a request. Raises UnansweredQuestion if the authorizer must answer first."""
+        """Return the verdict on a request; raises UnansweredQuestion if the authorizer must answer first."""
         ...
 
     def version(self) -> object | None:
-        """Return a value that stays equal while verdicts depend on the same state; None while the state changes."""
+        """Return a value that changes with the state that verdicts depend on; None while the state changes."""
         ...
 
     def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
@@ -77,30 +76,28 @@ class Reviewer(Protocol):
 
 
 _NO_MEMORY: Final = (MemoryError, SystemError)
-"""The errors that C code raises without memory; a constant, because a tuple cannot be created then."""
+"""What C code raises without memory; a tuple cannot be created then."""
 
 Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
-"""The answers to the questions of one review: decisions, or the reason why there are none."""
+"""The answers to the questions of one review, or the reasons why there are none."""
 NOTHING_KNOWN: Final[Known] = {}
 
 
 def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
-    """Return how a worker evaluates a body: the phase, the end of the evaluation on the monotonic clock, and the
-    answers of the authorizer so far.
-    """
+    """Return how a worker evaluates a body; `end` is the end of the evaluation on the monotonic clock."""
     return pickle.dumps((phase, end, known))
 
 
 class ReviewEvaluation:
-    """Evaluates reviews with the policies and the view that a reviewer has at that moment."""
+    """Evaluates reviews with the policies and the view that a reviewer has then."""
 
     def __init__(self, reviewer: Reviewer, *, logs_denials: bool = False, notes_warnings: bool = False) -> None:
         """Evaluate with `reviewer`.
 
         Args:
             reviewer: holds the policies.
-            logs_denials: whether the log fields of a refused review have its message.
-            notes_warnings: whether the results of a review with warnings include the data for an Event.
+            logs_denials: the log fields of a refused review have its message.
+            notes_warnings: the results of a review with warnings have the data for an Event.
         """
         self._reviewer = reviewer
         self._logs_denials = logs_denials
@@ -109,7 +106,7 @@ class ReviewEvaluation:
     def evaluate_and_encode(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
     ) -> WorkerResult:
-        """Evaluate a review, encode its verdict and count it. Raises what the evaluation raises."""
+        """Evaluate a review, encode its verdict and count it; raises what the evaluation raises."""
         started = perf_counter()
         answers = PausingAuthorizer(known, MOST_QUESTIONS)
         verdict = self._reviewer.review(attributes, phase, deadline, answers)
@@ -125,7 +122,7 @@ class ReviewEvaluation:
     def answer_unevaluated(
         self, attributes: Attributes, phase: Phase, why: NotEvaluated, started: float, counters: Counters
     ) -> WorkerResult:
-        """Answer by the policies' failurePolicy a review that began at a moment of the performance counter."""
+        """Answer a review by the policies' failurePolicy; `started` is a moment of the performance counter."""
         verdict = self._reviewer.answer_unevaluated(attributes, phase, why)
         return self._encode_and_count(attributes, phase, verdict, started, counters)
 
@@ -141,7 +138,7 @@ class ReviewEvaluation:
         return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
 
     def evaluate_in_worker(self, channel: socket.socket) -> bytes:
-        """Read a job from a socket and evaluate it in a worker process; return the packed result with its counts."""
+        """Evaluate a job from a socket, in a worker process; return the packed result with its counts."""
         counters, deadline, attributes = Counters(), Deadline(), None
         try:
             instructions, body = receive(channel)
@@ -168,9 +165,7 @@ class ReviewEvaluation:
 
 
 def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
-    """Return the warning for a user about policies with failurePolicy Ignore that asked the authorizer and got no
-    answer.
-    """
+    # for policies with failurePolicy Ignore that asked the authorizer
     return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"
 
 
@@ -210,11 +205,11 @@ class ServedState:
 
         Args:
             chosen: policies, context and how they are read.
-            connection: to the cluster to watch; None if policies look up objects only in files.
+            connection: to the cluster to watch; None looks up objects only in files.
             log: where failures of watches go.
-            may_ask: whether policies may ask `authorizer`.
-            live_policies: whether the policies that the cluster stores are also evaluated.
-            view_memory: bytes of objects in the view; None means no bound.
+            may_ask: policies may ask `authorizer`.
+            live_policies: stored policies of the cluster are also evaluated.
+            view_memory: the most bytes of objects in the view; None means no bound.
 
         Raises:
             ConfigurationError: policies or context that cannot be used.
@@ -226,7 +221,7 @@ class ServedState:
 
         def read_configuration() -> ConfigurationFile:
             file = settings_from_changed_file(chosen).configuration
-            for each in loaded:  # refuses unknown rules; at the start, load_policies does
+            for each in loaded:  # refuses unknown rules, as load_policies does at the start
                 apply_configuration_to_policies(each, file)
             return file
 
@@ -266,12 +261,12 @@ class ServedState:
         return cls(policies, context, watched, chosen, connection, configuration)
 
     def cluster(self) -> Cluster:
-        """Return the view of the cluster: objects of context files first, then those of the live cluster."""
+        """Return the view of the cluster: context files first, then the live cluster."""
         context = self.context.current
         return LayeredCluster(context, self.watched.cluster) if self.watched else ClusterWithAssumedNamespaces(context)
 
     def version(self) -> object | None:
-        """Return a value that stays equal while verdicts depend on the same state; None while the state changes."""
+        """Return a value that changes with the state that verdicts depend on; None while the state changes."""
         view = self.watched.cluster.version() if self.watched else ()
         return None if view is None else (self.policies.current, self.context.current, view)
 
@@ -283,9 +278,7 @@ class ServedState:
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """Evaluate one review with the current policies and view. A review of a stored policy is first checked for
-        mistakes of the policy.
-        """
+        """Evaluate one review with the current policies and view; a stored policy is first checked for mistakes."""
         if isinstance(self.policies, LivePolicySet) and phase is Phase.VALIDATE:
             refused = self.policies.explain_refusal(attributes, deadline)
             if refused is not None:

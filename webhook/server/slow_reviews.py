@@ -1,9 +1,8 @@
-"""Reviews that the event loop does not answer at once: they wait for something, or need more time than it has.
+"""Reviews that the event loop does not answer at once.
 
-A worker process evaluates a review that takes too long for the loop (worker_lane.py). It is killed at the deadline
-while the loop continues. If no turn or no worker came in time, the worker was killed, or only the head of the review
-can be read, the failurePolicy of the policies decides. A review also waits for its namespace, and for what policies ask
-the API server.
+Such a review needs more time than the loop has, or waits for its namespace or for the API server. A worker process
+evaluates long reviews (worker_lane.py), and is killed at the deadline. Without an evaluation, the failurePolicy of the
+policies decides.
 """
 
 from __future__ import annotations
@@ -29,17 +28,16 @@ from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerFault, 
 
 _ANSWER_SHARE: Final = 0.1
 _MOST_ANSWER_S: Final = 0.3
-"""The share of a review's time, and the most seconds, that are kept for writing an answer after evaluation timed out.
-"""
+"""The share of a review's time, and the most seconds, that are kept for writing the answer."""
 _ASKING_SHARE: Final = 0.5
 """The share of a review's time that it may wait for answers of the API server."""
 _READ_S_PER_BYTE: Final = 4e-9
-"""Seconds of the loop that a byte of a larger body costs before it is decoded: decrypting, copying, parsing HTTP."""
+"""Seconds of the loop for a byte of a larger body before decoding: decrypting, copying, parsing HTTP."""
 WAIT_S: Final = 0.2
 """The most seconds after its arrival for which a review waits for its namespace."""
 _LOOK_S: Final = 0.005
 _MOST_NAMESPACES: Final = 1_000
-"""How many namespaces are waited for at a time; a review of another namespace does not wait."""
+"""The most namespaces that reviews wait for at a time; a review of another namespace does not wait."""
 
 
 class AuthorizationSource(Protocol):
@@ -69,7 +67,7 @@ class ReviewCall(NamedTuple):
 
     @property
     def evaluation_end(self) -> float:
-        """Return when evaluation must end, so that time is left to write the answer."""
+        """Return when evaluation must end, to leave time for writing the answer."""
         return self._end_from(self.started)
 
     @property
@@ -96,8 +94,9 @@ class ReviewCall(NamedTuple):
 
 
 class SlowReviews:
-    """Answers the reviews of one server that wait. `head` is always the request without its objects, None if the body
-    does not name a request.
+    """Answers reviews that wait or need a worker.
+
+    A parameter `head` is the request without its objects; None if the body names no request.
 
     Attributes:
         evaluation: evaluates reviews, on the event loop too.
@@ -124,9 +123,7 @@ class SlowReviews:
         self._giving_up = asyncio.Lock()
 
     def read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
-        """Return the head of a review from the beginning of its body, and charge its tenant for reading the body. For a
-        large body, a longer beginning is tried if the first is not enough.
-        """
+        """Return the head of a review from the beginning of its body, and charge its tenant for reading the body."""
         begun = thread_time()
         beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
         head = next(filter(None, map(decode_request_without_objects, beginnings)), None)
@@ -137,18 +134,18 @@ class SlowReviews:
     # ---- waiting
 
     def awaits_namespace(self, head: Attributes | None) -> bool:
-        """Return whether the view does not have the namespace of a request yet."""
+        """Return whether the namespace of a request is missing from a view that could have it."""
         return self._arrivals is not None and self._arrivals.is_awaited(head)
 
     async def wait_for_namespace(self, head: Attributes | None, call: ReviewCall) -> None:
-        """Wait for the namespace of a request if the view does not have it yet."""
+        """Wait for the namespace of a request if it is awaited."""
         if self._arrivals is not None and head is not None and self._arrivals.is_awaited(head):
             await self._arrivals.wait_for(head.namespace, min(call.started + WAIT_S, call.asking_end))
 
     async def ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
-        """Return the API server's decision about what a policy asks, or the reason why there is none by `until`."""
+        """Return the API server's decision, or the reason why it has none by `until`."""
         if self._authority is None:
             return "the server was started without --authorizer"
         answer = await self._authority.ask(question, user, tenant, until)
@@ -164,8 +161,7 @@ class SlowReviews:
         call: ReviewCall,
         known: Known = NOTHING_KNOWN,
     ) -> bytes:
-        """Return the answer of a worker, which decodes the body, or of the policies' failurePolicy when no worker can
-        give one.
+        """Return the answer of a worker, or without one the answer of the policies' failurePolicy.
 
         Raises:
             CallError: the body cannot be read, not even its head.
@@ -211,9 +207,7 @@ class SlowReviews:
     async def answer_incomplete_body(
         self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str = ""
     ) -> bytes | None:
-        """Answer a review with an incomplete body, because of its deadline or its size; None if its beginning names no
-        request.
-        """
+        """Answer a review with an incomplete body; None if its beginning names no request."""
         head = self.read_head(came, address)
         if head is None:
             return None
@@ -223,10 +217,9 @@ class SlowReviews:
     async def answer_unreadable(
         self, given: bytes | LargeBody, head: Attributes | None, call: ReviewCall, message: str
     ) -> bytes | None:
-        """Answer a review with only a readable head; None if not even the head can be read.
+        """Answer a review with only a readable head; None if the head cannot be read either.
 
-        An HTTP error would leave the decision to the failurePolicy of the webhook, which an installation may have on
-        Ignore.
+        An HTTP error would leave the decision to the webhook's own failurePolicy, which may be Ignore.
         """
         readable = head or self.read_head(given, call.address)
         if readable is None:
@@ -237,10 +230,10 @@ class SlowReviews:
     async def answer_unevaluated(
         self, head: Attributes | None, call: ReviewCall, because: str, *, fix: str = MAKE_SMALLER
     ) -> bytes:
-        """Answer a review without an evaluation. Only a few are answered between two polls of the sockets.
+        """Answer a review without an evaluation.
 
-        Reviews that came together run out of time together. To answer them all at once, and close their connections,
-        would hold the loop for a tenth of a second.
+        Reviews that came together time out together. To answer all of them at once would hold the loop for 0.1 s. So
+        answers are spread over several polls of the sockets.
 
         Raises:
             CallError: not even the uid is known.
@@ -263,13 +256,13 @@ class SlowReviews:
 class NamespaceArrivals:
     """The reviews that wait for their namespace, on one event loop.
 
-    A namespace and its first Pod may be created at the same moment, so that an API server knows the namespace before
-    the view of the cluster does. Without its labels no namespaceSelector can be decided. All waiting reviews share one
-    poll of the view. After WAIT_S the policies' failurePolicy decides.
+    A namespace and its first Pod may be created together, and the view of the cluster may not have the namespace yet.
+    No namespaceSelector can be decided without the labels of the namespace. All waiting reviews share one poll of the
+    view. After WAIT_S the policies' failurePolicy decides.
     """
 
     def __init__(self, view: Callable[[], Cluster]) -> None:
-        """Begin without waiting reviews; `view` returns the current view of the cluster."""
+        """Begin without waiting reviews."""
         self._view = view
         self._waiting: dict[str, _Arrival] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -281,7 +274,7 @@ class NamespaceArrivals:
         return not self._is_there(self._view(), attributes.namespace)
 
     async def wait_for(self, namespace: str, until: float) -> None:
-        """Wait until the view has a namespace, at most until a moment of the monotonic clock."""
+        """Wait until the view has a namespace; `until` is a moment of the monotonic clock."""
         arrival = self._waiting.get(namespace)
         if arrival is None:
             if len(self._waiting) >= _MOST_NAMESPACES:
@@ -308,7 +301,7 @@ class NamespaceArrivals:
 
     @staticmethod
     def _is_there(view: Cluster, namespace: str) -> bool:
-        """Return whether a namespace is in the view, or cannot be, so that waiting does not help."""
+        """Return whether waiting does not help: the namespace is in the view, or the view cannot be read."""
         try:
             return view.get(NAMESPACE, "", namespace) is not None
         except LookupFailed:
@@ -316,6 +309,6 @@ class NamespaceArrivals:
 
 
 class _Arrival(asyncio.Event):
-    """The arrival of one namespace; `until` is the last moment at which a review waits for it."""
+    """The arrival of one namespace; reviews wait for it at most `until`."""
 
     until = 0.0

@@ -1,16 +1,15 @@
 """The serving certificate, which changes while the server runs, and one TLS connection without a socket (RFC 8446).
 
-A context that has loaded a mismatched pair is broken for all clients. A context with an ECDSA pair keeps serving it
-when an RSA pair is loaded. So a changed pair gets a new context, which is tested before it is used. Each handshake
-begins with the newest context. A context keeps the keys of its session tickets. So with a new context, a client of a
-replaced authority has to show its certificate again.
+A context that has loaded a mismatched pair is broken for all clients. A context with an ECDSA pair ignores an RSA pair
+that is loaded later. So a changed pair gets a new context, which is tested before the next handshake uses it. A context
+keeps the keys of its session tickets: with a new context, a client of a replaced authority shows its certificate again.
 
-OpenSSL processes all received bytes until it finds data. 256 KB can have 9,700 key updates (section 4.6.3), which
-take 85 ms. So each record is given to OpenSSL separately, and a client that sends records with hardly any data is
-refused after about forty of them.
+OpenSSL processes all received bytes until it finds data. 256 KB can have 9,700 key updates (section 4.6.3), which take
+85 ms. So OpenSSL gets each record separately, and a client that sends hardly any data is refused after about forty
+records.
 
-Log lines of failed handshakes hold OpenSSL's reason and the names in a certificate that the client authority signed,
-and no other bytes of the client.
+Log lines of failed handshakes have OpenSSL's reason and the names in a certificate that the client authority signed. No
+other bytes of the client are logged.
 """
 
 from __future__ import annotations
@@ -33,13 +32,12 @@ from webhook.text.wording import counted
 from webhook.yamltext.input_files import read_whole
 
 Mark: TypeAlias = tuple[tuple[int, int, int], ...]
-"""Modification time, size and inode of each file, which change with the file, also behind a swapped link."""
+"""Modification time, size and inode of each file; they also change behind a swapped link."""
 
 _ALPN: Final = ["http/1.1"]
 """The only protocol that an API server uses for Services, and that httptools supports."""
 _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Forward secrecy and authenticated encryption; OpenSSL would also offer CBC suites. All suites of TLS 1.3 have both.
-"""
+"""Forward secrecy and authenticated encryption, as in all suites of TLS 1.3; OpenSSL would also offer CBC suites."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +89,12 @@ def _require_client_certificates(listening: ssl.SSLContext, authority: Path) -> 
 
 
 class Certificates:
-    """The current TLS context and its certificate. `reload` may be called from any thread, one at a time.
+    """The current TLS context and its certificate; one thread at a time calls `reload`.
 
     Attributes:
-        context: the context for the next handshake.
-        shown: the PEM text of the certificate that new handshakes see.
-        trusted: the PEM text of the clients' authority, empty without an authority. It stays the same object until
-            the authority changes.
+        context: for the next handshake.
+        shown: the PEM text of the certificate for new handshakes.
+        trusted: the PEM text of the clients' authority, or "": the same object until the authority changes.
     """
 
     def __init__(self, files: TlsFiles) -> None:
@@ -141,10 +138,10 @@ class Certificates:
 
 
 def key_warning(key: Path) -> str:
-    """If other users can read the private key, return a sentence with the fix; otherwise "".
+    """Return a sentence with the fix if other users can read the private key; otherwise "".
 
-    A Secret volume with fsGroup gives the file to root and to a group of the Pod, and the server can read it only
-    through this group: so a file of another user that is readable by one of our groups is correct.
+    A Secret volume with fsGroup gives the file to root and to a group of the Pod, and only this group lets the server
+    read the file. So a file of another user may be readable by one of our groups.
     """
     state = key.stat()
     is_foreign = state.st_uid != os.geteuid() and state.st_gid in {os.getegid(), *os.getgroups()}
@@ -157,7 +154,7 @@ def key_warning(key: Path) -> str:
 
 
 def _refuse_encrypted_key() -> str:
-    """Refuse an encrypted key, because OpenSSL would ask for a passphrase on the terminal and wait for ever."""
+    # OpenSSL would wait for a passphrase on the terminal
     raise ConfigurationError("the private key is encrypted; store it without a passphrase")
 
 
@@ -183,7 +180,7 @@ def _reason(error: OSError) -> str:
 def describe_wrong_period(begins: datetime, ends: datetime, now: datetime) -> str:
     """Return why a certificate is not valid now, and what to do first; "" if it is valid.
 
-    If the certificate is not valid yet, a wrong clock is likely; if it has expired, a wrong clock is unlikely.
+    A wrong clock is likely before the validity of a certificate, and unlikely after it.
     """
     if now < begins:
         told = f"it is not valid before {_time(begins)}, in {_length(begins - now)}"
@@ -201,7 +198,7 @@ def _time(when: datetime) -> str:
 
 
 def _length(period: timedelta) -> str:
-    """Write a period in the largest unit that it has at least twice."""
+    # in the largest unit that the period has at least twice
     seconds = int(period.total_seconds())
     units = (("day", 86400), ("hour", 3600), ("minute", 60))
     return next((counted(seconds // size, name) for name, size in units if seconds >= 2 * size), "a minute or two")
@@ -217,25 +214,25 @@ def validity_of_certificate(certificate: bytes) -> tuple[datetime, datetime]:
 
 
 _RECORD_HEAD: Final = 5
-"""Bytes before a record: its type, a version, and two bytes with the length of the rest."""
+"""The head of a record: its type, a version, and two bytes with the length of the rest."""
 _RECORD_TYPES: Final = range(20, 24)
 _DATA_BYTES: Final = 16 * 1024
 _RECORD_BYTES: Final = _RECORD_HEAD + _DATA_BYTES + 2048
-"""The most bytes of data in a record, and of a record with what TLS 1.2 may add (RFC 5246, section 6.2.3)."""
+"""The most bytes of data in a record, and the most bytes of a record in TLS 1.2 (RFC 5246, section 6.2.3)."""
 MAX_OVERHEAD_BYTES: Final = 1024
-"""The received bytes may exceed twice the bytes of data by this much. A record has 22 to 29 bytes in addition to its
-data, and the shortest request has 40."""
+"""The received bytes may be twice the data and this much more. A record adds 22 to 29 bytes to its data, and the
+shortest request has 40 bytes."""
 _HANDSHAKE_RECORDS: Final = 64
 """The most records of a handshake. A hello is one record. A chain of certificates has a record for each 16 KB, or for
-each 512 bytes from small devices (RFC 6066, section 4). OpenSSL accepts a hello of 131 KB in records of one byte, which
-takes 0.25 s."""
+each 512 bytes from small devices (RFC 6066, section 4). OpenSSL would accept a hello of 131 KB in records of one byte:
+0.25 s."""
 
 
 class TlsStream:
     """The server's side of one TLS connection.
 
     Attributes:
-        has_ended: the client said that it sends nothing more.
+        has_ended: the client sends nothing more.
     """
 
     __slots__ = ("_handshake_records", "_incoming", "_object", "_outgoing", "_overhead_bytes", "_received", "has_ended")
@@ -249,7 +246,7 @@ class TlsStream:
 
     @property
     def waiting_bytes(self) -> int:
-        """Return how many received bytes are not decrypted yet."""
+        """Return how many received bytes are still encrypted."""
         return len(self._received)
 
     @property
@@ -262,8 +259,9 @@ class TlsStream:
         self._received += data
 
     def continue_handshake(self) -> bool:
-        """Continue the handshake with the received bytes, and return whether it is complete; send `take_outgoing`
-        afterwards.
+        """Continue the handshake with the received bytes, and return whether it is complete.
+
+        Send `take_outgoing` afterwards.
 
         Raises:
             ssl.SSLError: it failed, or has too many records.
@@ -309,11 +307,11 @@ class TlsStream:
         return records[0] if len(records) == 1 else b"".join(records)
 
     def take_outgoing(self) -> bytes:
-        """Return the bytes of TLS protocol messages to send: the server's part of the handshake, an alert, new keys."""
+        """Return the protocol messages of TLS to send: the server's part of the handshake, an alert, new keys."""
         return self._outgoing.read()
 
     def goodbye(self) -> bytes:
-        """Return the bytes that tell the client that the server sends nothing more."""
+        """Return the bytes that end the server's side."""
         with suppress(ssl.SSLError):  # the client has not sent its goodbye
             self._object.unwrap()
         return self._outgoing.read()
@@ -323,7 +321,7 @@ class TlsStream:
         return self._object.getpeercert() or {}
 
     def _next_size(self) -> int:
-        """Return the size of the next record if its head has arrived; for other bytes, all received ones."""
+        # bytes that are not TLS count as one record
         received = self._received
         if received and received[0] not in _RECORD_TYPES:
             return len(received)
@@ -333,7 +331,6 @@ class TlsStream:
         return size if size <= _RECORD_BYTES else len(received)
 
     def _pass_next_record(self) -> int:
-        """Give the next record to OpenSSL, and return its size."""
         size = self._next_size()
         self._incoming.write(self._received[:size])
         del self._received[:size]
@@ -344,26 +341,26 @@ _SAN_KINDS: Final = frozenset({"DNS", "URI", "email"})
 
 
 def certificate_names(certificate: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names in a client certificate as ssl decodes it: common names, then DNS, URI and email names."""
+    """Return the names in a client certificate (decoded by ssl): common names, then DNS, URI and email names."""
     subject = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
     return (*subject, *(value for kind, value in certificate.get("subjectAltName", ()) if kind in _SAN_KINDS))
 
 
 class HandshakeLog:
-    """Logs the failed TLS handshakes of one server. Used on the event loop only."""
+    """Logs the failed TLS handshakes of one server; event loop only."""
 
     def __init__(self, log: Log, counters: Counters) -> None:
         self._lines = LimitedLog(log.write, "TLS handshake failed")
         self._counters = counters
 
     def failed(self, peer: str, error: BaseException | None) -> None:
-        """Count and log a handshake that failed; the error None means that the client went away."""
+        """Count and log a failed handshake; error None: the client went away."""
         reason, text = _label_and_sentence_of_error(error)
-        # load balancers connect and disconnect to check the port, which is not a fault
+        # load balancers check the port so
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
 
     def refused(self, peer: str, names: tuple[str, ...], expected: tuple[str, ...]) -> None:
-        """Count and log a client certificate from the right authority with a name that is not allowed."""
+        """Count and log a client certificate from the right authority with a forbidden name."""
         fields = {"peer": peer, "found": list(names), "expected": list(expected), "error": "not one of --client-name"}
         self._note("warning", "client_name", fields)
 
@@ -384,7 +381,6 @@ _SSL_REASONS: Final = {
 
 
 def _label_and_sentence_of_error(error: BaseException | None) -> tuple[str, str]:
-    """Return the counter label of a handshake error, and a sentence that explains it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "untrusted", f"the client's certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -1,14 +1,14 @@
 """Counts what each address, namespace and user used in recent seconds; a count halves in each half-life.
 
-A request is charged to the client's address, then to the namespace of the object, then to the user. The first level is
-the address: API servers are few, and any other client may name any namespace and user. The next level is the namespace:
-controllers in kube-system create the Pods of all namespaces. kube-apiserver also distinguishes these controllers by
-namespace (k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are
-one user, because a user who may create one may create hundreds.
+A request is charged to the client's address, to the namespace of the object, and to the user. The address is first: API
+servers are few, and any other client may name any namespace and user. The namespace is before the user, because
+controllers in kube-system create the Pods of all namespaces. kube-apiserver also divides these controllers by namespace
+(k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are one user,
+because a user may create hundreds of them.
 
-All use fades at the same rate, so the order of two names changes only when one name uses more. A name is remembered
-by its *level*: the binary logarithm of its use as it would be at the start of the clock. So levels can be compared at
-any time. Clients can invent names, so the maps are bounded and drop their oldest entries.
+All counts fade at the same rate, so two names change their order only when one is used. A name is stored with its
+*level*: the binary logarithm of its use, projected back to the start of the clock. Levels can be compared at any time.
+Clients can invent names, so the maps are bounded and drop their oldest entries.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from webhook.apimachinery.attributes import Attributes
 Key = TypeVar("Key", bound="str | tuple[str, ...]")
 Value = TypeVar("Value")
 MAX_ENTRIES: Final = 4096
-"""A cluster has fewer namespaces with traffic within the seconds that are remembered."""
+"""More than the namespaces of a cluster with traffic in the remembered seconds."""
 MAX_KEY_BYTES: Final = 512 * 1024
-"""The bytes of all names together: 4,096 names of 79 characters, or fewer if clients choose longer names."""
+"""The most bytes of all names: 4,096 names of 79 characters, or fewer longer ones."""
 
 
 class BoundedMap(Generic[Key, Value]):
-    """A map of at most MAX_ENTRIES, with keys of at most MAX_KEY_BYTES together. Not thread-safe.
+    """A map of at most MAX_ENTRIES, with keys of at most MAX_KEY_BYTES together; not thread-safe.
 
-    Setting one more drops the entries that were set longest ago.
+    Above a bound, the entries that were set longest ago are dropped.
     """
 
     __slots__ = ("_entries", "_key_bytes")
@@ -44,17 +44,17 @@ class BoundedMap(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Return the value that was last set for the key, or None."""
+        """Return the last value of the key, or None."""
         return self._entries.get(key)
 
     def discard(self, key: Key) -> None:
-        """Remove the key and its value, if it exists."""
+        """Remove the key, if it exists."""
         if key in self._entries:
             del self._entries[key]
             self._key_bytes -= _bytes_of_key(key)
 
     def set(self, key: Key, value: Value) -> None:
-        """Set the value of a key, and drop the entries that were set longest ago while the map is too large."""
+        """Set the value of a key."""
         if key not in self._entries:
             self._key_bytes += _bytes_of_key(key)
         self._entries[key] = value
@@ -72,14 +72,18 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")
 _PROBES: Final = ("/healthz", "/readyz")
 PAGES: Final = frozenset((*_PROBES, "/metrics", "/version", "/debug/policies", "/docs", "/openapi.json"))
-"""The paths that the server answers in addition to reviews."""
+"""The paths that are answered in addition to reviews."""
 _LONGEST_NAME: Final = 512
-"""How many characters of a user name are remembered: a service account's name with its namespace has 340 at most."""
+"""The most remembered characters of a user name; a service account has at most 340 with its namespace."""
 
 
 class Tenant(NamedTuple):
-    """A namespace ("" for objects without a namespace), a user ("" if only the namespace counts), and the client's
-    address ("" if it does not count).
+    """The payer of a request.
+
+    Attributes:
+        namespace: "" for objects without a namespace.
+        user: "" if only the namespace counts.
+        address: the client's; "" if it does not count.
     """
 
     namespace: str
@@ -88,7 +92,7 @@ class Tenant(NamedTuple):
 
 
 def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
-    """Return the tenant of a request that came from an address; no namespace and user if it could not be read."""
+    """Return the tenant of a request; None: the request could not be read."""
     if attributes is None:
         return Tenant("", "", address)
     user = attributes.user_info.username[:_LONGEST_NAME]
@@ -98,13 +102,12 @@ def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
 
 
 def page_tenant(path: str, address: str) -> Tenant:
-    """Return the tenant of a request that is not a review; its path stands for the namespace, and has a slash, which
-    no namespace has.
+    """Return the tenant of a request that is not a review. Its namespace is the path: no namespace has a slash.
 
     All unknown paths share one namespace, because a client can invent any number of paths of 4 KB.
 
-    Each address has a separate account for each probe. So a flood of probes from one address does not delay a kubelet,
-    and neither do other requests from the kubelet's address.
+    Each address has an account for each probe. So a flood of probes from one address does not delay a kubelet, and
+    neither do other requests from the kubelet's address.
     """
     if path in _PROBES:
         return Tenant(f"/{path} {address}", "", f"/{path} {address}")
@@ -112,33 +115,32 @@ def page_tenant(path: str, address: str) -> Tenant:
 
 
 def handshake_tenant(address: str) -> Tenant:
-    """Return the tenant of a TLS handshake, one for each address, so that one address cannot keep out the others.
+    """Return the tenant of a TLS handshake: one for each address, so that one address does not keep out the others.
 
-    The account is separate from later requests of the same address. All handshakes together count as one address:
-    hundreds of addresses that connect without end do not go before reviews.
+    Later requests of the address have another account. All handshakes count as one address: hundreds of addresses that
+    connect without end do not go before reviews.
     """
     return Tenant(f"/handshake {address}", "", "/handshakes")
 
 
 HALF_LIFE_S: Final = 2.0
-"""For workers and for questions, which take up to seconds: long enough to outlast the pauses of an attacker, short
-enough that a large rollout is forgotten in ten seconds."""
+"""For workers and for questions to the API server, which take up to seconds: longer than the pauses of an attacker, and
+a large rollout is forgotten in ten seconds."""
 LIGHT_SHARE: Final = 0.125
-"""A tenant that uses less than this share of the loop or of a worker is light: 300 ordinary reviews a second."""
+"""The share of the loop or of a worker up to which a tenant is light: 300 ordinary reviews a second."""
 Rank: TypeAlias = tuple[float, float, float]
-"""The tenant with the lower rank goes first: by the address, then the larger of namespace and user, then the user; -inf
-for each that is light."""
+"""The lower rank goes first. Three levels: the address, the larger of namespace and user, the user; -inf if light."""
 _STEPS: Final = 4
-"""Steps in a doubling of use. Tenants with a smaller difference of usage have the same rank and take turns."""
+"""Steps in a doubling of use; tenants of one step have the same rank and take turns."""
 
 
 class Usage:
-    """Recent seconds by address, namespace and user, for a bounded number of names; one thread only."""
+    """Recent seconds by address, namespace and user; one thread only."""
 
     __slots__ = ("_addresses", "_half_life_s", "_light_level", "_namespaces", "_users")
 
     def __init__(self, half_life_s: float = HALF_LIFE_S) -> None:
-        """Begin without tenants; half of a count is forgotten in `half_life_s` seconds."""
+        """Begin without tenants."""
         self._half_life_s = half_life_s
         self._light_level = log2(LIGHT_SHARE * half_life_s / log(2))  # which steady use of LIGHT_SHARE reaches
         self._addresses: BoundedMap[str, float] = BoundedMap()
@@ -146,7 +148,7 @@ class Usage:
         self._users: BoundedMap[str, float] = BoundedMap()
 
     def add(self, tenant: Tenant, seconds: float, now: float) -> None:
-        """Note seconds that a tenant used, at a moment of the monotonic clock."""
+        """Note seconds of a tenant; `now` is a moment of the monotonic clock."""
         if seconds <= 0:
             return
         start = now / self._half_life_s
@@ -157,25 +159,23 @@ class Usage:
             _add_decaying_seconds(self._addresses, tenant.address, seconds, start)
 
     def is_light(self, tenant: Tenant, now: float) -> bool:
-        """Return whether neither the namespace nor the user used much recently."""
+        """Return whether the namespace and the user used little recently."""
         _, namespace, user = self._levels(tenant)
         return max(namespace, user) < self._light_limit(now)
 
     def next_lighter_at(self, tenant: Tenant, now: float) -> float:
-        """Return the moment of the monotonic clock at which the next of address, namespace and user becomes light, if
-        they use nothing until then; infinite if all are. It is a millisecond late, so that rounding never makes it
-        too early.
+        """Return when the next of address, namespace and user becomes light without further use (monotonic clock).
+
+        Infinite if all are light. A millisecond is added, so that rounding never makes the moment too early.
         """
         limit = self._light_limit(now)
         heavy = min((level for level in self._levels(tenant) if level >= limit), default=inf)
         return (heavy - self._light_level) * self._half_life_s + 0.001
 
     def rank(self, tenant: Tenant, now: float) -> Rank:
-        """Return a tenant's rank.
+        """Return a tenant's rank; all light tenants have the same rank.
 
-        All light tenants have the same rank. Otherwise a new tenant would go before all others until it has used as
-        much. The address comes first, because a client that sends reviews past the API server can name any namespace
-        and user.
+        Otherwise a new tenant would go first until it has used as much as the others.
         """
         limit = self._light_limit(now)
         address, namespace, user = self._levels(tenant)
@@ -186,9 +186,7 @@ class Usage:
         return of_address, _rounded_down_level(most), _rounded_down_level(user)
 
     def user_rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
-        """Return the rank of a user and its address among the users of the same namespace; all light users have the
-        same rank.
-        """
+        """Return the rank of a user and its address within a namespace; all light users have the same rank."""
         limit = self._light_limit(now)
         address, _, user = self._levels(tenant)
         return (

@@ -1,17 +1,14 @@
 """Runs reviews that take too long for the event loop in worker processes, with a fair queue and a deadline.
 
 The tenant that used the workers least is next. The last free worker is for tenants that have no worker, so heavy
-objects of one namespace never take all workers. Usage is measured in processor time, so a tenant does not look heavy
-because others keep the processors busy.
+objects of one namespace never take all workers. Usage is measured in processor time: a busy machine makes no tenant
+heavy.
 
-A job travels to a worker as two lengths, the instructions and the body. The result travels back as JSON. A pickle
-could run code in the server, and the worker that writes the result reads what users send.
+A job is sent as two lengths, the instructions and the body. The result is JSON. The worker reads what users send, and
+a pickle from the worker could run code in the server.
 
-A fork server (fork_server.py) starts the workers. A worker sees the state that the server had when the review came,
-or a later state. So the fork server is used for reviews that came before the fork. It is used for later reviews while
-the version of the server's state is the same. Otherwise the server forks a new fork server. The server also retires
-the fork server after a second: each page that the server changes after the fork, as by caching compiled texts, uses
-memory twice.
+A fork server (fork_server.py) starts the workers. A worker needs the state of the server at the review's arrival, or
+a later state. A fork server serves reviews that arrived before its fork, and later reviews until the state changes.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ class Job:
     body: bytes | LargeBody
 
     async def send(self, channel: socket.socket) -> None:
-        """Send the job through a socket that does not block, in pieces. Other tasks run while the worker reads.
+        """Send the job through a non-blocking socket.
 
         Raises:
             ConnectionError: the worker has ended.
@@ -61,7 +58,7 @@ class Job:
 
 
 def receive(channel: socket.socket) -> tuple[bytes, bytes]:
-    """Return, in a worker, the instructions and the body; waits for them.
+    """Wait, in a worker, for the instructions and the body.
 
     Raises:
         EOFError: the server has ended, or stopped waiting.
@@ -71,7 +68,7 @@ def receive(channel: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _receive_exactly(channel: socket.socket, count: int) -> bytes:
-    """Return this number of bytes, usually without a second copy, which could take 20 MB."""
+    # bytes and MSG_WAITALL: a bytearray would need a second copy, up to 20 MB
     received = b""
     while len(received) < count:
         if not (more := channel.recv(count - len(received), socket.MSG_WAITALL)):
@@ -88,12 +85,11 @@ class WorkerResult:
     """The result of one call.
 
     Attributes:
-        outcome: answered is a verdict, question is a question that must be answered before there can be a verdict,
-            refused is a call that cannot be read, failed is our own bug, out of memory is a worker that reached its
-            memory limit, out of time is an evaluation that its deadline ended outside of every policy.
+        outcome: `question`: a policy asks the API server. `refused`: the call is unreadable. `failed`: our bug.
+            `out of memory`: the memory limit. `out of time`: the deadline, outside of every policy.
         body: the AdmissionReview of a verdict.
         fields: the log fields of the review; for a refused or failed call also its code, reason and message.
-        seconds: the evaluation time of a verdict; unlimited without a verdict.
+        seconds: the evaluation time of a verdict.
     """
 
     outcome: Outcome
@@ -110,7 +106,7 @@ class WorkerResult:
 
 
 OUT_OF_MEMORY: Final = WorkerResult(outcome="out of memory", fields={}).packed(Counters())
-"""The packed result of a child without memory. It is prepared in advance, because packing needs memory."""
+"""Packed in advance, because packing needs memory."""
 
 
 def unpack(packed: bytes, counters: Counters) -> WorkerResult:
@@ -122,12 +118,12 @@ def unpack(packed: bytes, counters: Counters) -> WorkerResult:
 
 
 def question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
-    """Return a question and the user of the review as JSON, for a child to send to its parent."""
+    """Return a question as JSON, for a child to send to its parent."""
     return {"question": asdict(question), "user": user._asdict()}
 
 
 def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
-    """Return the question and the user that `question_as_json` was given."""
+    """Return what `question_as_json` was given."""
     user = fields["user"]
     extra = {name: tuple(values) for name, values in user["extra"].items()}
     return AuthorizationQuestion(**fields["question"]), UserInfo(
@@ -136,20 +132,20 @@ def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion
 
 
 LIVES_S: Final = 1.0
-"""Seconds for which a fork server is used, so it costs the server a fork a second at most. After five seconds of an
-attack, the server had changed 28 MB of its pages; after one second, 14 to 20 MB."""
+"""Seconds until a fork server is replaced. Each page that the server changes after a fork uses memory twice: in an
+attack 14 to 20 MB after one second, 28 MB after five."""
 
 
 class WorkerStarter:
     """The current fork server, which is forked again after each change of the server's state; for one event loop."""
 
     def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
-        """Remember what workers run, without forking.
+        """Fork nothing yet.
 
         Args:
             work: the function that workers run.
             memory_bytes: the memory of a worker beyond the memory that it shares.
-            version: returns a value that stays equal while the state of the server is the same; None while it changes.
+            version: returns a value that changes with the state of the server; None while the state changes.
         """
         self._work = work
         self._memory_bytes = memory_bytes
@@ -159,7 +155,7 @@ class WorkerStarter:
         self._forked_at = -inf
 
     def start_worker(self, deadline: float, came: float) -> Worker:
-        """Start a worker that has the server's state of the moment `came` of the monotonic clock, or a later state.
+        """Start a worker that has the server's state of the moment `came` (monotonic clock), or a later state.
 
         A fork stops the event loop for 10 to 40 ms. Reviews that waited for a worker before a fork can all start
         from this fork, even if a user changes the state of the server with every second review.
@@ -176,7 +172,7 @@ class WorkerStarter:
         return self._renew(version).start_worker(deadline)
 
     def _renew(self, version: object | None) -> ForkServer:
-        """Replace the fork server; the version was read before the fork, so that later changes are noticed."""
+        # the version was read before the fork, so a change during the fork is noticed at the next review
         if self._current is not None:
             self._current.retire()
             self._current = None
@@ -187,14 +183,14 @@ class WorkerStarter:
 
 
 START_S: Final = 0.005
-"""Seconds of a processor that starting and ending a worker costs in addition to its work."""
+"""Processor seconds that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
-"""When a namespace begins to wait, earlier use of workers places it behind others by at most these seconds: the time
-of three ordinary reviews of a worker, such as of Pods of 200 KB. A tenant with more recent use is heavy, and its use
-decides how long it waits.
+"""The most seconds by which earlier use places a namespace behind others when the namespace begins to wait.
+
+Three reviews of Pods of 200 KB take this time.
 """
 _STARTS: Final = 2
-"""The most workers for one review. A second worker starts if the first is killed, as by the kernel for memory."""
+"""The most workers for one review. A second worker starts if the kernel kills the first, as for memory."""
 
 
 class OutOfTime(Exception):
@@ -206,7 +202,7 @@ class WorkerDied(Exception):
 
 
 class WorkerFault(Exception):
-    """An unexpected error inside a worker, with its type and place."""
+    """An unexpected error inside a worker; `fields` has its type and place."""
 
     def __init__(self, fields: dict[str, object]) -> None:
         super().__init__(fields["error"])
@@ -222,7 +218,7 @@ class WorkerLimits:
 
 
 class WorkerLane:
-    """Runs jobs in worker processes and limits their number; for one event loop."""
+    """Runs jobs in a limited number of worker processes; for one event loop."""
 
     def __init__(
         self,
@@ -232,7 +228,7 @@ class WorkerLane:
         work: Work,
         version: Callable[[], object | None],
     ) -> None:
-        """Start no worker yet. WorkerStarter describes `work` and `version`."""
+        """Start no worker yet; see WorkerStarter for `work` and `version`."""
         self._limits = limits
         self._starter = WorkerStarter(work, limits.memory_bytes, version)
         self._scheduler = scheduler
@@ -255,13 +251,13 @@ class WorkerLane:
         """Run a job in a worker and return its answer.
 
         Args:
-            job: the instructions and the body. The worker has the present state of this process, or a later state.
+            job: the instructions and the body.
             tenant: the tenant of the review.
-            deadline: a moment of the monotonic clock at which the worker is killed.
+            deadline: when the worker is killed, on the monotonic clock.
             starts_by: an earlier moment, after which no worker is started.
 
         Raises:
-            OutOfTime: one of the two moments came before the answer.
+            OutOfTime: `deadline` or `starts_by` came before the answer.
             WorkerDied: no worker could be started, or two ended without an answer.
         """
         came, starts_by = monotonic(), min(starts_by, deadline)
@@ -279,11 +275,8 @@ class WorkerLane:
     # ---- slots
 
     async def _reserve_worker(self, tenant: Tenant, deadline: float) -> None:
-        """Wait until a worker is reserved for the tenant.
-
-        A tenant that may start a worker does so at once, because no waiting tenant may. The queue is only searched when
-        a worker ends: the search visits all light tenants that may not start another worker.
-        """
+        # a tenant that may start a worker does so at once: no tenant in the queue may
+        # the queue is searched only when a worker ends, because a search visits every light tenant
         if self._may_start(tenant):
             self._running.append(tenant)
             return
@@ -304,9 +297,6 @@ class WorkerLane:
             turn.set_result(None)
 
     def _may_start(self, tenant: Tenant) -> bool:
-        """Return whether the tenant may start a worker; the last free worker is for light tenants without a running
-        worker.
-        """
         free = self._limits.workers - self.busy_worker_count
         if free != 1 or self._limits.workers == 1:
             return free > 0
@@ -318,7 +308,7 @@ class WorkerLane:
     async def _run_one_worker(
         self, job: Job, tenant: Tenant, came: float, deadline: float, starts_by: float
     ) -> bytes | None:
-        """Start one worker and return its answer, or None if it ended without an answer.
+        """Return the answer, or None if the worker ended without an answer.
 
         Raises:
             OutOfTime: the worker was killed at the deadline.
@@ -342,7 +332,6 @@ class WorkerLane:
         return answer
 
     async def _start(self, tenant: Tenant, came: float, deadline: float, starts_by: float) -> Worker:
-        """Start a worker when the scheduler gives the tenant a turn, because a fork of the server stops the loop."""
         try:
             await self._scheduler.wait_for_turn(tenant, starts_by)
         except TimeoutError:
@@ -360,8 +349,9 @@ class WorkerLane:
 
 
 async def _exchange(job: Job, worker: Worker) -> tuple[bytes | None, float | None]:
-    """Send the job; return the worker's answer and the processor seconds that the worker used. The answer is
-    None if the worker ended without an answer, and the seconds are None if the worker did not report them.
+    """Return the answer and the processor seconds that the worker used.
+
+    The answer is None if the worker ended early; the seconds are None if the worker did not report them.
     """
     try:
         await job.send(worker.channel)

@@ -22,16 +22,18 @@ BINARY = {
     "/": (CALC + 1, "_/_"),
     "%": (CALC + 1, "_%_"),
 }
-"""The precedence and the function of each operator."""
+"""Each operator's precedence and function."""
 
 
 class BracketFrame(Struct):
-    """The operands, operators and items that were read in one bracket so far.
+    """What was read in one bracket so far.
 
-    shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished
-    expressions (a map's keys and values alternate); operators and operands are the stacks of the current expression.
-    conditions are the ternaries of the current expression: offset, condition, and first branch, None until it is
-    read. nesting counts the open `relation` and `calc` rules of the grammar, including this frame's own.
+    Attributes:
+        shape: `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`.
+        items: finished expressions; keys and values of a map alternate.
+        operators, operands: the stacks of the current expression.
+        conditions: the ternaries of the current expression: offset, condition, first branch (None until it is read).
+        nesting: the open `relation` and `calc` rules of the grammar, including those of this frame.
     """
 
     shape: str
@@ -49,7 +51,7 @@ class BracketFrame(Struct):
     nesting: tuple[int, int] = (1, 1)
 
     def open_rule_counts(self) -> tuple[int, int]:
-        """Return how many `relation` and `calc` rules of the grammar are open at this point."""
+        """Return how many `relation` and `calc` rules of the grammar are open here."""
         relations, calculations = self.nesting
         for precedence, _, _ in self.operators:
             relations += precedence == RELATION
@@ -92,7 +94,7 @@ class BracketFrame(Struct):
             operands.append(Call(offset, function, None, arguments))
 
     def finish_item(self) -> int:
-        """Combine all parts of the item into one node. Returns the number of ternaries in it."""
+        """Combine all parts of the item into one node, and return the number of ternaries in it."""
         self.reduce_operators(0)
         node = self.operands.pop()
         count = len(self.conditions)
@@ -104,7 +106,7 @@ class BracketFrame(Struct):
         return count
 
     def build_node(self) -> Node:
-        """Return the node of a closed bracket; macros are still calls here."""
+        """Return the node of a closed bracket, with unexpanded macros."""
         items = tuple(self.items)
         match self.shape:
             case "call":
