@@ -1,11 +1,11 @@
 """Connects to an API server: its address, the credentials, and requests to get, post, list and watch.
 
 The `kubernetes` package finds the server and the credentials, and creates the pool of connections. It is imported
-only before the first connection, because the import takes half a second. Requests do not use the typed client of the
-package, because objects stay plain JSON here.
+before the first connection, because the import takes half a second. Its typed client is not used: objects stay plain
+JSON.
 
-If the API server refuses a token, the advice names its ServiceAccount. The token is not verified, because it is
-claimgate's own. Source of its claims: k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
+If the API server refuses a token, the advice names its ServiceAccount. The token is claimgate's own, so it is not
+verified. Source of its claims: k8s.io/kubernetes v1.36 pkg/serviceaccount/claims.go.
 """
 
 from __future__ import annotations
@@ -32,24 +32,21 @@ from webhook.cluster.private_api import connection_pool
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
-"""Seconds to wait for a new connection; a healthy API server accepts it within milliseconds."""
+"""Seconds for a new connection; a healthy API server accepts it within milliseconds."""
 READ_S = 60.0
-"""Seconds to wait for a whole answer: API servers end a request after 60 s (--request-timeout)."""
+"""Seconds for a whole answer: API servers end a request after 60 s (--request-timeout)."""
 
 POOL = 256
-"""The most connections that the pool keeps. Each watched kind needs several, and urllib3 warns of each connection
-above this number."""
+"""The most connections of the pool. Each watched kind needs several, and urllib3 warns above this number."""
 WHOLE = "application/json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-"""The media types for objects with only their metadata (meta/v1 PartialObjectMetadata), or for whole objects if the
-server cannot send that.
-"""
+"""The media types for objects with only metadata (meta/v1 PartialObjectMetadata), or else whole objects."""
 APPLIED = "application/apply-patch+yaml"
 """The media type of server-side apply; JSON is YAML."""
 PATCHED = "application/json-patch+json"
 _TEST_FAILED = "the server rejected our request due to an error in our request"
-"""The error of API servers for a JSON Patch with a `test` that fails (v1.36)."""
+"""The API server's error for a JSON Patch with a failed `test` (v1.36)."""
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 """An empty query."""
 _CHUNK = 65536
@@ -57,9 +54,7 @@ _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 class ServerRefused(LookupFailed):
-    """The error for an HTTP error of the API server. `continues` is the token for the next page of an expired list
-    (410).
-    """
+    """An HTTP error of the API server; `continues` is the token for the next page of an expired list (410)."""
 
     def __init__(self, code: int, message: str, continues: str = "") -> None:
         super().__init__(message)
@@ -68,9 +63,7 @@ class ServerRefused(LookupFailed):
 
 
 class CredentialsRefused(ServerRefused):
-    """The API server refuses the token or the client certificate, or a request without credentials (401). `fix` says
-    what to do.
-    """
+    """The API server refuses the credentials, or wants some (401); `fix` says what to do."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(HTTPStatus.UNAUTHORIZED, message)
@@ -78,7 +71,7 @@ class CredentialsRefused(ServerRefused):
 
 
 class ListPage(Protocol):
-    """One page of a list while it arrives: its items, and after the last one the list's `metadata`."""
+    """One page of a list while it arrives: its items, then its `metadata`."""
 
     @property
     def metadata(self) -> JSON:
@@ -94,46 +87,41 @@ class LineStream(Protocol):
     def __iter__(self) -> Iterator[JSON]: ...
 
     def stop(self) -> None:
-        """Close the stream, so that its reader returns."""
+        """End the stream, so that its reader returns."""
         ...
 
 
 class Connection(Protocol):
-    """An HTTP client of one API server."""
+    """An HTTP client of one API server; all requests raise LookupFailed."""
 
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
-        """Return the decoded body of one answer. Raises LookupFailed."""
+        """Return the decoded body."""
         ...
 
     def get_metadata(self, path: str) -> JSON:
-        """Return one object with only its metadata. Raises LookupFailed.
-
-        Other threads run while it is decoded, because users choose its size.
-        """
+        """Return one object with only its metadata. Other threads run during the decoding: users choose its size."""
         ...
 
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
-        """Create an object and return the answer. Raises LookupFailed."""
+        """Create an object and return the answer."""
         ...
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
-        """Send a forced server-side apply, which also changes fields of other managers, and return the answer. Raises
-        LookupFailed.
-        """
+        """Send a forced server-side apply and return the answer; it also changes fields of other managers."""
         ...
 
     def delete(self, path: str, read_s: float) -> None:
-        """Delete an object; an object that does not exist is no error. Raises LookupFailed."""
+        """Delete an object, if it exists."""
         ...
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
-        """Send a JSON Patch and return the answer. Raises LookupFailed, also if a `test` of the patch does not hold."""
+        """Send a JSON Patch and return the answer; LookupFailed also if a `test` of the patch fails."""
         ...
 
     def page(
         self, path: str, query: Mapping[str, str], accept: str = WHOLE, read_item: ReadValue | None = None
     ) -> ListPage:
-        """Return one page of a list, object by object, each as `read_item` reads it. Raises LookupFailed."""
+        """Return one page of a list, object by object, each decoded with `read_item`."""
         ...
 
     def stream(
@@ -144,17 +132,16 @@ class Connection(Protocol):
         accept: str = WHOLE,
         read_line: ReadValue | None = None,
     ) -> LineStream:
-        """Return an answer line by line, as a watch sends it, each as `read_line` reads it. Raises LookupFailed."""
+        """Return an answer line by line, such as a watch, each decoded with `read_line`."""
         ...
 
 
 def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
-    """Return a connection with the credentials of the kubeconfig. Without `kubeconfig` inside a Pod, those of its
-    ServiceAccount are used.
+    """Return a connection with the credentials of the kubeconfig; inside a Pod, by default, of its ServiceAccount.
 
     Args:
-        kubeconfig: the file; None for the kubeconfig of kubectl.
-        context: the name of a context of the kubeconfig; None for the current context.
+        kubeconfig: None for the kubeconfig of kubectl.
+        context: the name of a context of the kubeconfig; None for the current one.
 
     Raises:
         ConfigurationError: no server or credentials are configured.
@@ -170,7 +157,7 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
         else:
             file = str(kubeconfig) if kubeconfig else None
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
-    except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
+    except Exception as error:  # noqa: BLE001 - the package checks no types: another form of file raises anything
         if context and f"name {context} in" in str(error):
             name = _name_of_kubeconfig(kubeconfig)
             message = f"{name} has no context `{context}`; `kubectl config get-contexts` lists its contexts"
@@ -306,7 +293,6 @@ class _HttpConnection(Struct, frozen=True):
 
     @property
     def _refused_credentials(self) -> str:
-        """Return a sentence that names the refused credentials."""
         place = f"the API server at {self.configuration.host.rpartition('//')[2]}"
         shown = ["token"] * bool(self.configuration.auth_settings())
         shown += ["client certificate"] * bool(self.configuration.cert_file)
@@ -314,7 +300,7 @@ class _HttpConnection(Struct, frozen=True):
 
 
 def _status_of_refusal(response: Any) -> Mapping[str, Any]:
-    """Return the metav1.Status of a refusal; an empty Status if the body has none."""
+    # empty if the body has no Status
     try:
         status = json.loads(response.data)
     except ValueError:
@@ -408,7 +394,7 @@ def fix_of_refused_token(authorization: str) -> str:
 
 
 def _claims(token: str) -> Mapping[str, Any]:
-    """Return the claims of a token in JWS compact form; empty for any other text."""
+    # of a token in JWS compact form; empty for another text
     payload = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,10 +1,9 @@
 """Decodes JSON of an API server object by object, so that a list needs only the memory of its largest object.
 
-Lists come as one text, `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds and, sorted, `{"apiVersion",
-"items", "kind", "metadata"}` of custom ones. API servers accept 10,000 levels, for example in `opaque.parameters` of
-a claim, and Python decodes fewer. In an object that Python cannot decode, TOO_DEEP replaces everything below DEEPEST
-levels. Code that keeps an object searches it for TOO_DEEP, and for decoded values below DEEPEST levels
-(`is_too_deep`).
+Lists are one text: `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds, and sorted `{"apiVersion", "items",
+"kind", "metadata"}` of custom ones. API servers accept 10,000 levels, for example in `opaque.parameters` of a claim;
+Python decodes fewer. In an object that Python cannot decode, TOO_DEEP replaces everything below DEEPEST levels. Code
+that keeps an object must search it for TOO_DEEP and for deeper values (`is_too_deep`).
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
 
 LARGEST: Final = 16 << 20
-"""The most bytes of one object: etcd accepts 1.5 MiB by default (--max-request-bytes), and few sites raise this limit.
-"""
+"""The most bytes of one object: etcd accepts 1.5 MiB by default (--max-request-bytes), and few sites raise this."""
 DEEPEST: Final = MAX_DEPTH
-"""The most levels of a decoded object, as in a review: code that walks objects may recurse to this depth."""
+"""The most levels of a decoded object, as in a review; code that walks objects may recurse to this depth."""
 _DIGITS: Final = 18
-"""Every number with at most this many digits is an int64. Python refuses to parse an integer of 4,301 digits."""
+"""Numbers with at most this many digits are an int64. Python refuses to parse an integer of 4,301 digits."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CLOSING: Final = '}]"'
-"""The last characters of values that are complete. Only a number may continue in the next chunk."""
+"""The last characters of complete values. Only a number may continue in the next chunk."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
 
 
@@ -38,16 +36,13 @@ def _int_or_float(digits: str) -> int | float:
 
 
 class _TooDeep:
-    """The type of TOO_DEEP."""
-
     __slots__ = ()
 
 
 TOO_DEEP: Final = _TooDeep()
 """Stands for a value that is nested too deeply to be decoded."""
 _PLACEHOLDER: Final = "NaN"
-"""The text that is decoded to TOO_DEEP: JSON does not have this constant, and Python's decoder calls a function for
-it."""
+"""The text of TOO_DEEP for the decoder: not JSON, and Python's decoder calls a function for it."""
 
 
 def _float(text: str) -> float:
@@ -61,20 +56,20 @@ def _unchanged(obj: JSON) -> JSON:
 _READ: Final = json.JSONDecoder(
     parse_int=_int_or_float, parse_float=_float, object_hook=_unchanged, parse_constant=lambda _: TOO_DEEP
 ).raw_decode
-"""Decodes with a Python function for each number and each object, so that other threads, such as the event loop, can
-run meanwhile. A decoder in C alone would block them: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4
-MB."""
+"""Decodes with a Python function for each number and each object, so that other threads can run meanwhile. A decoder in
+C would block the event loop: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4 MB."""
 
 ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
-"""Decodes the value at an index of a text. Returns the kept part of the value and the index of its end; None if the
-value is cut off or not JSON."""
+"""Decodes the value at an index of a text; returns the kept part and the index of the end, or None if the value is cut
+off or not JSON."""
 
 
 class ListDecoder(Struct):
-    """Decodes the items of a list while it arrives. `fields` has the other fields of the list, complete after the
-    last item.
+    """Decodes the items of a list while it arrives; raises ValueError if the text is not a list of the API.
 
-    `read_item` decodes one item and returns the kept part. Raises ValueError if the text is not a list of the API.
+    Attributes:
+        fields: the other fields of the list, complete after the last item.
+        read_item: decodes one item and returns the kept part.
     """
 
     chunks: Iterator[bytes]
@@ -107,7 +102,7 @@ class ListDecoder(Struct):
         self._require_character("]")
 
     def _next_character(self) -> str:
-        """Return the next character that is not white space."""
+        # that is not white space
         while True:
             blank = _SPACE.match(self._text, self._at)
             self._at = blank.end() if blank else self._at
@@ -130,7 +125,7 @@ class ListDecoder(Struct):
             self._read_more()
 
     def _read_more(self) -> None:
-        """At least double the buffered text, so that an object in many small chunks is decoded only a few times."""
+        # at least doubles the text, so that an object in many small chunks is decoded only a few times
         rest = self._text[self._at :]
         if len(rest) > LARGEST:
             raise ValueError(f"an object is larger than {LARGEST} bytes, or not JSON")
@@ -147,7 +142,7 @@ class ListDecoder(Struct):
 
 
 def decode_json(text: bytes, read_value: ReadValue | None = None) -> JSON:
-    """Decode a text as one JSON value. Raises ValueError if it is not JSON."""
+    """Decode a text as one JSON value; raises ValueError."""
     read = (read_value or decode_value_at)(text.decode(errors="replace"), 0)
     if read is None:
         raise ValueError("not JSON")
@@ -166,9 +161,7 @@ def decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
 
 
 def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
-    """Return the text of a value with a placeholder for parts that are too deep, and the index of the value's end;
-    ("", 0) if the value is cut off.
-    """
+    # replaces parts that are too deep; ("", 0) if the value is cut off
     parts: list[str] = []
     depth, since = 0, at
     for token in _TOKEN.finditer(text, at):

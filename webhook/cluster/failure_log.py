@@ -1,8 +1,8 @@
 """Writes log lines about failures of the watches of a cluster: one line for each cause, for any number of watches.
 
-The beginning of an outage is logged for the first watch that fails, and the end for the last watch that recovers. At
-a start, one line names all kinds that are not installed, and one line all kinds that claimgate may not read. The
-lines of `claimgate serve` also say what happens to reviews meanwhile.
+The beginning of an outage is logged for the first watch that fails, and the end for the last that recovers. At a start,
+one line names all kinds that are not installed, and one line all kinds that claimgate may not read. A server's lines
+also say what happens to reviews meanwhile.
 """
 
 from __future__ import annotations
@@ -30,13 +30,11 @@ from webhook.logs.structured import Level, Log
 from webhook.text.wording import some_of
 
 PoliciesOfKind: TypeAlias = Callable[[GroupVersionKind], Sequence[str]]
-"""Returns the names of the policies that look up objects of a kind."""
+"""Returns the names of the policies that look up a kind."""
 
 
 class _Outage(NamedTuple):
-    """A reason why no kind can be read: the messages for its beginning and its end ("" for no message), and what to
-    do.
-    """
+    """A reason why no kind can be read: the messages for its beginning and its end (or ""), and what to do."""
 
     begin: str
     end: str
@@ -58,11 +56,11 @@ _DISTRUSTED: Final = _Outage(
 _UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
-"""No operator needs to act if the watch continues. If it does not, another outage is logged."""
+"""No action is needed while the watch continues; otherwise another outage is logged."""
 _TOGETHER_S: Final = 3.0
-"""Seconds to wait for refusals of other kinds before one line is written: a lost role binding affects all kinds."""
+"""Seconds to wait for refusals of other kinds before one line: a lost role binding affects all kinds."""
 _GOING_S: Final = 30.0
-"""Seconds to wait after a list got 404: the next discovery usually finds that the kind is no longer installed."""
+"""Seconds to wait after a 404 for a list: the next discovery usually finds that the kind is gone."""
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 _RIGHTS: Final = "`claimgate webhook-config --check --live` says which ClusterRole or binding is missing"
 _MOST_POLICIES: Final = 5
@@ -81,17 +79,14 @@ def _outage_of_error(error: LookupFailed) -> _Outage | None:
 
 
 class FailureLog:
-    """Writes the lines. All watches of a process share one FailureLog; any thread may call it.
-
-    Any object may stand for a watch.
-    """
+    """Writes the lines for all watches of a process, from any thread; any object may stand for a watch."""
 
     def __init__(self, log: Log, policies_of_kind: PoliciesOfKind | None = None) -> None:
         """Begin without failures.
 
         Args:
             log: where the lines go.
-            policies_of_kind: for a server; None for a command, which answers no reviews.
+            policies_of_kind: None for a command, which answers no reviews.
         """
         self._log = log
         self._policies_of_kind = policies_of_kind
@@ -104,17 +99,15 @@ class FailureLog:
         """The kinds with a recent refusal, by the seconds to wait before their line is written."""
         self._listed: set[GroupVersionKind] = set()
         self._heard_at = monotonic()
-        """The last time when a watch got an answer from the API server, on the monotonic clock."""
+        """The last answer of the API server to a watch, on the monotonic clock."""
 
     @property
     def is_unreachable(self) -> bool:
-        """Return whether the API server sends no answer to a watch, or is not trusted."""
+        """Return whether the API server answers no watch, or is not trusted."""
         return not {_UNREACHABLE, _DISTRUSTED}.isdisjoint(self._outages.values())
 
     def note_failure(self, watch: object, gvk: GroupVersionKind, error: LookupFailed, *, is_new: bool) -> None:
-        """Log a failure unless its cause was logged before. `is_new`: the watch did not fail before, or for another
-        reason.
-        """
+        """Log a failure unless its cause was logged; `is_new`: the watch did not fail before, or for another reason."""
         outage = _outage_of_error(error)
         fix = error.fix if isinstance(error, CredentialsRefused) else outage.fix if outage else ""
         self._move_watch(watch, outage, {"error": str(error)}, fix)
@@ -124,14 +117,14 @@ class FailureLog:
                     self._gathered[watch] = gvk, error
                     return
             if isinstance(error, KindNotServed):
-                self._forget_refusals(gvk, _TOGETHER_S, _GOING_S)  # the list got 404 because the kind is gone
+                self._forget_refusals(gvk, _TOGETHER_S, _GOING_S)  # 404 for the list: the kind is gone
             if isinstance(error, ServerRefused):
                 self._log_refused_kinds_soon(gvk, error)
             else:
                 self._log_failure(gvk, error)
 
     def note_list(self, gvk: GroupVersionKind) -> None:
-        """Note that a kind was listed; log it if the kind was not installed before."""
+        """Note that a kind was listed; log that a missing kind is now installed."""
         self._heard_at = monotonic()
         self._listed.add(gvk)
         self._forget_refusals(gvk, _GOING_S)
@@ -141,9 +134,7 @@ class FailureLog:
             self._write("info", "kind is installed now", {**_names_of_kind(gvk), **self._policies(gvk), **meanwhile})
 
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
-        """Note that a watch works. Log the end of an outage that affects no other watch, and a kind that is now
-        installed.
-        """
+        """Note that a watch works; log the end of its outage for all watches, and a kind that is now installed."""
         if self._outages and watch in self._outages:  # mostly there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:
@@ -158,7 +149,7 @@ class FailureLog:
 
     @contextmanager
     def gather(self) -> Iterator[None]:
-        """Collect the failures of watches until the context ends, then log them together."""
+        """Collect failures of watches, and log them together at the end of the context."""
         self._gathered = {}
         try:
             yield
@@ -183,7 +174,7 @@ class FailureLog:
             self._write(outage.level, outage.begin, {**fields, **told, **({"fix": fix} if fix else {})})
 
     def _reviews_in_outage(self) -> str:
-        """Return what happens to reviews during an outage. A replica is ready after it has read namespaces once."""
+        # a replica is ready after it has read namespaces once
         return describe_old_answers(monotonic() - self._heard_at) if NAMESPACE in self._listed else NOT_ANSWERED
 
     def _reviews(self, what_becomes: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Describes the objects and fields that a view of the cluster must hold.
 
-Policies and facts say what they look up; a live view requests only these objects, and a ClusterRole allows only these
-requests. This module knows objects by kind, namespace, name and labels, and not their meaning.
+Policies and facts say what they look up. A live view requests only these objects, and a ClusterRole allows only these
+requests.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get as at
 
 Fields: TypeAlias = frozenset[str] | None
-"""Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`. A path includes everything
-below it, in each item of a list. None means all fields."""
+"""Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`, with everything below, in
+each item of a list. None means all fields."""
 
 MOST_NAMED: Final = 64
-"""The most separate watches for names of one kind. With more names, their whole namespaces are watched."""
+"""The most watches for names of one kind; with more names, whole namespaces are watched."""
 
 
 class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
-    """A set of objects: in one namespace, with one name, and with a labelSelector. "" means any."""
+    """Objects in one namespace, with one name, and with a labelSelector; "" means any."""
 
     namespace: str = ""
     name: str = ""
     labels: str = ""
 
     def includes(self, namespace: str, name: str) -> bool:
-        """Return whether the object is certainly in the scope. Its labels are unknown, so a scope with a
-        labelSelector has no certain objects.
-        """
+        """Return whether the object is certainly in the scope; never with labels, which are not known."""
         return not self.labels and self.namespace in ("", namespace) and self.name in ("", name)
 
     def covers(self, other: ObjectScope) -> bool:
@@ -46,12 +44,11 @@ EVERY: Final = ObjectScope()
 
 
 class Index(Struct, frozen=True):
-    """Finds the objects of a namespace with a key. A walk over all objects would be slow, because users may create
-    very many.
+    """Finds the objects of a namespace by a key, because users may create too many for a walk.
 
     Args:
-        name: the name of the index in messages.
-        keys: returns the keys of an object, computed from the fields that the view holds for its kind.
+        name: for messages.
+        keys: returns the keys of an object from the fields that the view keeps of its kind.
     """
 
     name: str
@@ -60,7 +57,7 @@ class Index(Struct, frozen=True):
 
 def _name_of_object(obj: JSON) -> Sequence[str]:
     name = at(obj, ("metadata", "name"), "")
-    return (name,) if isinstance(name, str) else ()  # an object of a file may have a name of another type
+    return (name,) if isinstance(name, str) else ()  # a file may have any type here
 
 
 BY_NAME: Final = Index("name", _name_of_object)
@@ -73,11 +70,11 @@ class Interest:
 
     Attributes:
         gvk: the kind.
-        fields: the fields that are read.
-        scope: the objects that are included.
-        only: scopes inside `scope`; only their objects are kept. Empty: all objects are kept.
-        indexes: the indexes by which objects are found, in addition to their names.
-        most_bytes: the bound for one object as JSON; a view keeps only a stub of a larger object (object_reader.py).
+        fields: what is read.
+        scope: which objects.
+        only: scopes inside `scope`: other objects are not kept. Empty: all are kept.
+        indexes: in addition to names.
+        most_bytes: of one object as JSON; a view keeps only a stub of a larger object (object_reader.py).
     """
 
     gvk: GroupVersionKind
@@ -89,7 +86,7 @@ class Interest:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Return group and kind: no view holds one kind in two versions."""
+        """Return group and kind; no view has a kind in two versions."""
         return self.gvk.group, self.gvk.kind
 
     @property
@@ -114,7 +111,7 @@ class Interest:
 
 
 def interest_in_fields(gvk: GroupVersionKind, *fields: str, indexes: Iterable[Index] = ()) -> Interest:
-    """Return an interest in some fields of every object of a kind; name and namespace are always included."""
+    """Return an interest in some fields of every object of a kind; name and namespace are always kept."""
     return Interest(gvk, frozenset(fields), indexes=frozenset(indexes))
 
 
@@ -130,7 +127,7 @@ def _includes_field(fields: Iterable[str], path: str) -> bool:
 
 
 def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
-    """Return the interests without duplicates, in a stable order: for each kind, the narrowest scope first."""
+    """Return the interests without duplicates, for each kind the narrowest scope first."""
     interests = tuple(interests)
     joined: dict[tuple[tuple[str, str], ObjectScope, frozenset[ObjectScope]], Interest] = {}
     for each in sorted(interests, key=_sort_key):
@@ -157,7 +154,7 @@ def objects_by_key(objects: Iterable[JSON], index: Index) -> Mapping[str, Sequen
 
 
 def _sort_key(interest: Interest) -> tuple[object, ...]:
-    """Return the sort key: kind and version, then names before labels, namespaces and everything."""
+    # names before labels, namespaces and everything
     scope = interest.scope
     place = not scope.name, not scope.namespace, not scope.labels, scope
     return (*interest.kind, interest.gvk.version, *place)
@@ -175,7 +172,7 @@ def _union_of_fields(one: Fields, other: Fields) -> Fields:
 
 
 def _merge_named_interests(interests: Sequence[Interest]) -> Iterator[Interest]:
-    """Yield the interests. If too many of them name a single object, interests in whole namespaces replace these."""
+    # too many single objects become whole namespaces
     named = [each for each in interests if each.scope.name]
     if len(named) > MOST_NAMED:
         namespaces = {each.scope.namespace for each in named}

@@ -1,13 +1,11 @@
 """Views of the cluster on top of another view: files over a live cluster, namespaces that are assumed to exist, and
-the cluster before the reviewed request.
+the cluster before the reviewed request. All raise LookupFailed when a view that must answer does not know.
 
-NamespaceLifecycle refuses requests into a namespace that does not exist before the API server calls any webhook
-(k8s.io/apiserver v1.36 pkg/admission/plugin/namespace/lifecycle). So a namespace that no file has is assumed, with only
-the label that every namespace has.
+NamespaceLifecycle refuses requests into a missing namespace before any webhook is called (k8s.io/apiserver v1.36
+pkg/admission/plugin/namespace/lifecycle). So a namespace that no file has is assumed, with only its standard label.
 
 Before a request, a created object does not exist yet, and an updated or deleted object is still the `oldObject`. A
-view shows another state if it contains the reviewed files, or if its watch is ahead or behind. Group and kind
-identify a kind, as in every view.
+view differs if it contains the reviewed files, or if its watch is ahead or behind. A kind is its group and kind.
 """
 
 from __future__ import annotations
@@ -23,28 +21,19 @@ from webhook.errors import LookupFailed
 
 
 class LayeredCluster:
-    """Looks up an object in the first view, then in the second. An object of the first view hides the object with the
-    same name in the second view.
-    """
+    """Looks up an object in the first view, then in the second; an object hides the same name in the second view."""
 
     def __init__(self, first: Cluster, then: Cluster) -> None:
         self._first = first
         self._then = then
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of the first view, or else of the second view.
-
-        Raises: LookupFailed: the view that has to answer does not know.
-        """
+        """Return the object of the first view, or else of the second view."""
         obj = self._first.get(gvk, namespace, name)
         return self._then.get(gvk, namespace, name) if obj is None else obj
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of both views, by namespace and name.
-
-        Raises:
-            LookupFailed: one of the views cannot say.
-        """
+        """Return the objects of both views, by namespace and name."""
         below, above = self._then.list(gvk, namespace, labels), self._first.list(gvk, namespace, labels)
         if not below or not above:  # usually one list is empty
             return above or below
@@ -52,11 +41,7 @@ class LayeredCluster:
         return [obj for _, obj in sorted(merged.items(), key=lambda item: item[0])]
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of both views that an index has under a key.
-
-        Raises:
-            LookupFailed: one of the views cannot say.
-        """
+        """Return the objects of both views that an index has under a key."""
         below = self._then.list_indexed(gvk, namespace, index, key)
         above = self._first.list_indexed(gvk, namespace, index, key)
         hidden = {namespace_and_name(obj) for obj in self._first.list(gvk, namespace)} if below else None
@@ -64,11 +49,7 @@ class LayeredCluster:
         return (*above, *kept) if above else kept
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return whether objects of a kind have namespaces in either view; None if neither knows.
-
-        Raises:
-            LookupFailed: one of the views cannot say.
-        """
+        """Return whether objects of a kind have namespaces in either view; None if neither knows."""
         known = self._then.is_namespaced(gvk), self._first.is_namespaced(gvk)
         return None if known == (None, None) else True in known
 
@@ -103,10 +84,7 @@ class AssumedNamespace(dict[str, JSON]):
 
 
 class ClusterWithAssumedNamespaces:
-    """A view of the cluster that has a Namespace for every name, and the objects of another view.
-
-    `known`: Namespaces by their names; they replace the Namespaces of the view.
-    """
+    """A view with a Namespace for every name; Namespaces in `known` replace those of the view."""
 
     def __init__(self, view: Cluster, known: Mapping[str, JSON] | None = None) -> None:
         self._view = view
@@ -136,14 +114,14 @@ _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DE
 
 
 def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
-    """Return the view as it was before a request. If the view does not show the change, return the view itself."""
+    """Return the view as it was before a request; the view itself if it does not show the change."""
     if attributes.operation not in _OPERATIONS:
         return cluster
     kind, name = attributes.kind, attributes.name
     namespace = "" if kind == NAMESPACE else attributes.namespace
     try:
         held = cluster.get(kind, namespace, name)
-    except LookupFailed:  # the view has no objects of this kind, or none yet
+    except LookupFailed:  # the view has no objects of this kind yet
         return cluster
     old = None if attributes.operation is Operation.CREATE else attributes.old_object
     if (held is None and old is None) or _is_part_of_object(held, old):
@@ -157,9 +135,7 @@ class ClusterBeforeChange:
     def __init__(
         self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], held: JSON | None, old: JSON | None
     ) -> None:
-        """Args: the view; group and kind of the object; its namespace and name; the object in the view; the object
-        before the request.
-        """
+        """Args: `held` is the object in the view, `old` the object before the request."""
         self._view = view
         self._kind = kind
         self._place = place
@@ -167,32 +143,20 @@ class ClusterBeforeChange:
         self._old = old
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object before the request, or another object of the view.
-
-        Raises:
-            LookupFailed: the view cannot say.
-        """
+        """Return the object before the request, or another object of the view."""
         if (gvk.group, gvk.kind) == self._kind and (namespace, name) == self._place:
             return self._old
         return self._view.get(gvk, namespace, name)
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of the view, with the changed object as it was before the request.
-
-        Raises:
-            LookupFailed: the view cannot say.
-        """
+        """Return the objects of the view, with the changed object as before the request."""
         listed = self._view.list(gvk, namespace, labels)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return listed
         return replace_object(listed, self._place, self._held, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key, with the changed object as it was before the request.
-
-        Raises:
-            LookupFailed: the view cannot say.
-        """
+        """Return the objects of an index key, with the changed object as before the request."""
         matching = self._view.list_indexed(gvk, namespace, index, key)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return matching
@@ -200,11 +164,7 @@ class ClusterBeforeChange:
         return replace_object(matching, self._place, self._held, self._old if has_key else None)
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return the view's answer.
-
-        Raises:
-            LookupFailed: the view cannot say.
-        """
+        """Return the view's answer."""
         return self._view.is_namespaced(gvk)
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
@@ -224,16 +184,12 @@ class ClusterBeforeChange:
         return self._view.file_of_object(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the revision of the other view; for the kind of the changed object, this view itself, which never
-        changes.
-        """
+        """Return the view's revision; for the kind of the changed object this view, which never changes."""
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
 
 
 def _is_part_of_object(held: JSON | None, old: JSON | None) -> bool:
-    """Return whether all fields of an object in the view equal the fields of the old object. A view keeps only fields
-    that are read.
-    """
+    # a view keeps only fields that are read
     if held is None or old is None:
         return held is old
     if isinstance(held, dict) and isinstance(old, dict):

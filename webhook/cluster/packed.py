@@ -1,13 +1,10 @@
-"""Reduces the objects of a view to the fields that are read. Larger objects are held as JSON text, which needs a
-quarter of the memory of decoded values.
+"""Reduces the objects of a view to the fields that are read, and keeps larger objects as JSON text.
 
-Rules read little of an object: only the name of a Pod of 10 KB, only the number of active pods of a JobSet. Decoded
-objects share one copy of each field name (`with_shared_keys`); otherwise each object would have its own copy.
+Text needs a quarter of the memory of decoded values. Decoded objects share one copy of each field name.
 
-A user may write a few objects of 1.5 MB each second. With decoded values, sharing keys, counting bytes and comparing
-took 0.1 s for each megabyte, and the event loop waited. With texts, these steps are short calls. Forked processes
-share the memory of a text, but each process that reads decoded values copies their pages. A lookup decodes the text,
-which has at most LARGEST_HELD bytes.
+A user may write a few objects of 1.5 MB each second. With decoded values, sharing names, counting bytes and comparing
+took 0.1 s for each megabyte, and the event loop waited; with texts, these are short calls. Forked processes share the
+memory of a text, and copy the pages of decoded values that they read. A lookup decodes the text.
 """
 
 from __future__ import annotations
@@ -29,27 +26,26 @@ from webhook.cluster.view_memory import PLACE_BYTES, SharedKeys
 from webhook.deadline import Deadline
 
 Tree: TypeAlias = Mapping[str, "Tree"]
-"""The kept fields by their names. A field with an empty tree is kept whole."""
+"""The kept fields by name. A field with an empty tree is kept whole."""
 _Share: TypeAlias = Callable[[str], str]
 
 _ALWAYS: Final = frozenset(("apiVersion", "kind", "metadata.name", "metadata.namespace"))
 _UNREAD: Final = "managedFields"
-"""The field that is never kept: it is half of an object's size, and no rule reads it."""
+"""Never kept: half of an object's size, and no rule reads it."""
 
 
 class TooDeepObject(ValueError):
-    """The error for an object if a field that is read is nested deeper than DEEPEST."""
+    """A field that is read is nested deeper than DEEPEST."""
 
     def __init__(self) -> None:
         super().__init__(f"is nested deeper than {DEEPEST} levels and cannot be read")
 
 
 def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
-    """Return a function that reduces an object to name, namespace and these fields; None means all fields but
-    managedFields.
+    """Return a function that reduces an object to name, namespace and these fields; None keeps all but managedFields.
 
-    The function raises TooDeepObject if one of these fields is too deep. It does not check values below these fields
-    (see `with_shared_keys`, `is_too_deep`). Fields that are removed may have any depth.
+    The function raises TooDeepObject if one of the fields is too deep. `with_shared_keys` and `is_too_deep` check the
+    values below them. Removed fields may have any depth.
     """
     if fields is None:
         return _without_managed_fields
@@ -59,7 +55,7 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
 
 def _tree_of_fields(fields: frozenset[str]) -> Tree:
     tree: dict[str, Any] = {}
-    for path in sorted(fields, key=len, reverse=True):  # a shorter path replaces the longer ones
+    for path in sorted(fields, key=len, reverse=True):  # a shorter path replaces longer ones
         *above, last = map(str, parse_path(path))
         place = tree
         for name in above:
@@ -85,7 +81,7 @@ def _without_managed_fields(obj: JSON) -> JSON:
 
 
 def with_shared_keys(obj: JSON, keys: SharedKeys) -> JSON:
-    """Return an object with shared copies of its keys, so that each key takes memory once for a view.
+    """Return an object with shared copies of its keys.
 
     Raises:
         TooDeepObject: it is nested deeper than DEEPEST.
@@ -108,14 +104,14 @@ def _with_shared_keys(value: JSON, share: _Share, depth: int) -> JSON:
 
 
 SMALL: Final = 8 << 10
-"""The most bytes of JSON of an object that is held as decoded values. Nearly all objects that people write are
-smaller. Caches find these objects by identity (docs/caches.md)."""
+"""The most bytes of JSON of an object that is kept decoded: nearly all objects that people write. Caches find these
+objects by identity (docs/caches.md)."""
 LARGEST_HELD: Final = 128 << 10
-"""The most bytes of JSON of an object that is held, for a kind that is watched in all namespaces. Without this limit,
-a user with larger objects could fill the memory of the server, and block the event loop with each lookup. Objects
-that people write have some KB; etcd accepts 1.5 MB."""
+"""The most bytes of JSON of a kept object of a kind that is watched in all namespaces. Otherwise a user's objects could
+fill the memory of the server, and block the event loop with each lookup. Objects of people have some KB; etcd accepts
+1.5 MB."""
 WORK_BYTES: Final = 100
-"""Bytes of JSON for one unit of work of a deadline."""
+"""Bytes of JSON for one step of a deadline."""
 
 
 class PackedObject(Struct, frozen=True):
@@ -127,12 +123,12 @@ class PackedObject(Struct, frozen=True):
 
     @property
     def memory_bytes(self) -> int:
-        """Return how many bytes of the view's memory the object needs."""
+        """Return the bytes of the view's memory for the object."""
         return PLACE_BYTES + getsizeof(self) + getsizeof(self.text)
 
     def read(self) -> JSON:
         """Return the object, decoded on each call."""
-        return json.loads(self.text)  # not msgspec, which is hundreds of times slower for numbers such as 1e308
+        return json.loads(self.text)  # msgspec is hundreds of times slower for numbers such as 1e308
 
 
 def encode_kept(value: JSON) -> bytes:
@@ -152,9 +148,7 @@ def _refuse(_value: object) -> JSON:
 
 
 class PackedList(Sequence[JSON]):
-    """A list of objects in which packed objects are decoded on each access. `held` has the objects in the form of the
-    view.
-    """
+    """A list that decodes packed objects on each access; `held` has them in the form of the view."""
 
     __slots__ = ("held",)
 
@@ -176,12 +170,12 @@ class PackedList(Sequence[JSON]):
 
 
 def readable_list(held: tuple[JSON | PackedObject, ...]) -> Sequence[JSON]:
-    """Return objects of a view as a sequence of plain JSON; the given tuple if no object is packed."""
-    return PackedList(held) if PackedObject in map(type, held) else held  # runs no Python code for each
+    """Return objects of a view as plain JSON; the given tuple if none is packed."""
+    return PackedList(held) if PackedObject in map(type, held) else held  # no Python code for each object
 
 
 def charge_for_objects(objects: Sequence[JSON], deadline: Deadline) -> Iterable[JSON]:
-    """Return the objects of a view's list, and charge the deadline for decoding them."""
+    """Return the objects of a list, and charge the deadline for decoding them."""
     if not isinstance(objects, PackedList):
         return deadline.charge_for_items(objects)
     return _charged_objects(objects, deadline)
@@ -194,14 +188,14 @@ def _charged_objects(objects: PackedList, deadline: Deadline) -> Iterator[JSON]:
 
 
 def places_of_objects(objects: Sequence[JSON]) -> Iterator[tuple[str, str]]:
-    """Yield namespace and name of each object of a view's list, without decoding the objects."""
+    """Yield namespace and name of each object of a list, without decoding objects."""
     return map(_place_of_object, _held_objects(objects))
 
 
 def replace_object(
     objects: Sequence[JSON], place: tuple[str, str], held: JSON | None, new: JSON | None
 ) -> Sequence[JSON]:
-    """Return a view's list, sorted by namespace and name, with `new` in the place of `held`; None means no object."""
+    """Return a view's list, sorted, with `new` in the place of `held`; None means no object."""
     kept = [obj for obj in _held_objects(objects) if obj is not held and not _is_packed_at(place, obj)]
     if new is not None:
         kept = sorted((*kept, new), key=_place_of_object)
@@ -220,7 +214,7 @@ def _place_of_object(held: JSON | PackedObject) -> tuple[str, str]:
     if isinstance(held, PackedObject):
         return held.namespace, held.name
     namespace, name = namespace_and_name(held)
-    return str(namespace), str(name)  # namespace and name of a recorded review may have another type
+    return str(namespace), str(name)  # a recorded review may have another type here
 
 
 def _read(held: JSON | PackedObject) -> JSON:

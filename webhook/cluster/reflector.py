@@ -1,9 +1,8 @@
 """One watch: a thread that lists the objects of an interest and follows their changes.
 
-It works like the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last
-resourceVersion, list again on 410, back off on errors. Each object is reduced to the fields that are read right after
-it is decoded. If an object cannot be read, its name is noted and the watch continues, so that no user can end the
-watch with one object.
+It works as the reflector of client-go (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last
+resourceVersion, list again on 410, back off on errors. Each object is reduced to the fields that are read. The name of
+an unreadable object is noted and the watch continues: no user can end the watch with one object.
 """
 
 from __future__ import annotations
@@ -31,22 +30,21 @@ from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 
 PAGE: Final = "500"
-"""The number of objects in one page of a list, as in client-go."""
+"""The objects of one page of a list, as in client-go."""
 
 
 NOT_INSTALLED: Final = "not installed"
-"""The cause for kinds that the API server does not serve. This is common: no cluster has all controllers."""
+"""The cause of kinds that the API server does not serve; no cluster has all controllers."""
 SERVER_AWAY: Final = "server away"
 UNAUTHORIZED: Final = f"code {HTTPStatus.UNAUTHORIZED}"
 CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
-"""Causes that affect all kinds, so messages name no kind."""
+"""Causes of all kinds: messages name no kind."""
 
 
 def cause_of_error(error: LookupFailed) -> str:
-    """Return the cause of a failure, equal for all kinds with this cause. The text of a refusal names a kind, so its
-    code is used.
+    """Return the cause of a failure, which is equal for all kinds; of a refusal, its code.
 
-    A broken stream has no cause: it happens often, and means a fault only if the next attempt also fails.
+    A broken stream has no cause: it happens often, and is a fault only if the next attempt also fails.
     """
     if isinstance(error, StreamBroken):
         return ""
@@ -61,11 +59,13 @@ def cause_of_error(error: LookupFailed) -> str:
 class Reflector:
     """The objects of one interest, and the thread that keeps them up to date.
 
-    `failure` says why the last try failed, and `cause` is the cause of this failure (`cause_of_error`). `before` is
-    the reflector of an earlier interest in the same objects: it answers lookups until the first list of this
-    reflector is complete. `heard_at` is the time of the last message from the API server about the objects, on the
-    monotonic clock; `listed_at` is the beginning of the last list. `memory` bounds the objects of all watches of the
-    view.
+    Attributes:
+        failure, cause: of the last attempt (`cause_of_error`).
+        before: the reflector of an earlier interest in the same objects, which answers until the first list is
+            complete.
+        heard_at: the last message from the API server about the objects, on the monotonic clock.
+        listed_at: when the last list began.
+        memory: bounds the objects of all watches of the view.
     """
 
     interest: Interest
@@ -95,11 +95,11 @@ class Reflector:
         self._store = ObjectStore(self.memory, self.interest.indexes, are_namespaces=are_namespaces)
 
     def start(self) -> None:
-        """Start the thread that lists the objects and watches them."""
+        """Start the thread."""
         threading.Thread(target=self._list_and_watch, name=f"watch-{self.interest.gvk.kind}", daemon=True).start()
 
     def stop(self) -> None:
-        """Make the thread end, and close its stream."""
+        """End the thread and its stream."""
         self._stopped.set()
         self.settled.set()
         if (lines := self._lines) is not None:
@@ -111,19 +111,17 @@ class Reflector:
 
     @property
     def is_synced(self) -> bool:
-        """Return whether the objects were listed, so that lookups are answered."""
+        """Return whether lookups are answered."""
         return self._answering_reflector._store.is_listed  # noqa: SLF001 - of the same class
 
     @property
     def was_never_installed(self) -> bool:
-        """Return whether the API server has never served the kind since the start."""
+        """Return whether the API server never served the kind since the start."""
         return bool(self.failure) and self.cause == NOT_INSTALLED and not self.heard_at
 
     @property
     def age_s(self) -> float:
-        """Return the seconds since the last message from the API server about the objects; 0 before the first
-        list.
-        """
+        """Return the seconds since the last message about the objects; 0 before the first list."""
         return monotonic() - self._answering_reflector.heard_at if self.is_synced else 0.0
 
     @property
@@ -138,15 +136,13 @@ class Reflector:
         return self._store.changes + (before.change_count if before is not None else self._earlier)
 
     def version(self) -> object:
-        """Return a value that stays equal while lookups have the same answers. The caller holds the lock of the
-        memory.
-        """
+        """Return a value that stays equal while lookups have the same answers; the caller holds the memory's lock."""
         before = self.before
-        failure = "" if self._store.is_listed else self.failure  # after the first list, a failure changes no answer
+        failure = "" if self._store.is_listed else self.failure  # no answer depends on a later failure
         return self, self.change_count, failure, self.resource, before.version() if before is not None else None
 
     def get(self, namespace: str, name: str) -> JSON | None:
-        """Return the object, or None if it does not exist. Raises LookupFailed."""
+        """Return the object, or None if it does not exist; raises LookupFailed."""
         answering = self._answering_reflector
         if not answering._store.is_listed:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
@@ -159,9 +155,7 @@ class Reflector:
         return held.read() if isinstance(held, PackedObject) else held
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace; None means all. Raises LookupFailed, also if one of the objects cannot
-        be read.
-        """
+        """Return the objects of a namespace (None: of all); raises LookupFailed, also if one of them is unreadable."""
         answering = self._answering_reflector
         where = namespace if answering.is_namespaced else None
         listed = answering._store.list(where)  # noqa: SLF001 - of the same class
@@ -169,7 +163,7 @@ class Reflector:
         return listed
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key, in a namespace or in all, unsorted. Raises as `list`."""
+        """Return the objects of an index key in a namespace (None: in all), unsorted; raises as `list`."""
         answering = self._answering_reflector
         if index != BY_NAME and index not in answering.interest.indexes:
             raise LookupFailed(f"{self.interest.gvk.kind} list: not indexed by {index.name}")
@@ -180,20 +174,19 @@ class Reflector:
 
     @property
     def dropped_namespaces(self) -> frozenset[str]:
-        """Return the namespaces that lost their objects in the view; "" means objects without a namespace."""
+        """Return the namespaces without objects in the view; "" means cluster-scoped objects."""
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
     def unreadable_objects(self, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return some existing objects that are not in the view because they cannot be read or are too large."""
+        """Return some existing objects that are too large or unreadable for the view."""
         return self._answering_reflector._store.unreadable_objects(None, most)  # noqa: SLF001 - of the same class
 
     @property
     def unreadable_count(self) -> int:
-        """Return how many existing objects are not held because they cannot be read or are too large."""
+        """Return the number of existing objects that are too large or unreadable."""
         return self._answering_reflector._store.unreadable_count  # noqa: SLF001 - of the same class
 
     def _require_complete_list(self, namespace: str | None) -> None:
-        """Raise LookupFailed if the view may lack an object of the namespace (None: of any namespace)."""
         if not self._store.is_listed:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         self._require_complete_namespace(namespace)
@@ -201,7 +194,6 @@ class Reflector:
             raise self._unreadable_object_error(place, unreadable)
 
     def _require_complete_namespace(self, namespace: str | None) -> None:
-        """Raise LookupFailed if the namespace (None: any namespace) lost its objects in the view."""
         missing = self._store.not_held
         if missing and (namespace is None or namespace in missing):
             most = f"{(self.memory.most_bytes or 0) >> 20}Mi"
@@ -217,11 +209,11 @@ class Reflector:
 
     @property
     def is_namespaced(self) -> bool:
-        """Return whether objects of the kind have namespaces; True before the API server has answered."""
+        """Return whether objects have namespaces; True before the API server has answered."""
         return self.resource is None or self.resource.is_namespaced
 
     def _list_and_watch(self) -> None:
-        """List and watch until the reflector is stopped. After each failure, wait and try again."""
+        # after each failure, wait and try again
         while not self._stopped.is_set():
             try:
                 self.resource = self.discovery.find_resource(self.interest.gvk)
@@ -230,7 +222,7 @@ class Reflector:
                 self._watch_from_version(self.resource, version)
             except LookupFailed as error:
                 self._note_failure_and_wait(error)
-            except Exception as error:  # noqa: BLE001 - if this thread ends, nothing updates the view any more
+            except Exception as error:  # noqa: BLE001 - without this thread, nothing updates the view
                 self._note_failure_and_wait(
                     LookupFailed(f"the API server sent an answer that cannot be read: {error!r}")
                 )
@@ -241,13 +233,13 @@ class Reflector:
             self._wait_before_next_try()
 
     def _wait_before_next_try(self) -> None:
-        """Wait before the next try, twice as long after each further failure."""
+        # twice as long after each further failure
         first, longest = self.backoff_s
         self._wait_s = min(self._wait_s * 2, longest) or first
         self._stopped.wait(self._wait_s * random.uniform(1, 2))  # noqa: S311 - spreads load, hides nothing
 
     def _note_failure(self, error: LookupFailed) -> None:
-        """Note a failure. If the API server does not serve the kind, or refuses, a start need not wait for it."""
+        # a start does not wait for a kind that is not served, or that the API server refuses
         cause = cause_of_error(error)
         is_same = self.cause == cause if isinstance(error, ServerRefused) else self.failure == str(error)
         is_new = not (self.failure and is_same)  # a lost role fails a watch, then a list
@@ -255,14 +247,14 @@ class Reflector:
         if isinstance(error, KindNotServed):
             self._store.clear()
             self._drop_previous_reflector()
-        else:  # a kind that is not installed does not count as a failure: it is requested every half minute
+        else:  # a kind that is not installed is no failure: it is requested every half minute
             self.failed += 1
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()
         self.failure_log.note_failure(self, self.interest.gvk, error, is_new=is_new)
 
     def _log_watch_too_old(self, error: ServerRefused) -> None:
-        """Log that all objects will be listed again, and the error of the API server."""
+        # all objects will be listed again
         gvk = self.interest.gvk
         with suppress(OSError, ValueError):  # a failure to write the log must not end this thread
             self.log.info("watch too old", group=gvk.group, kind=gvk.kind, code=error.code, error=str(error))
@@ -273,21 +265,20 @@ class Reflector:
         self.failure_log.note_success(self, self.interest.gvk)
 
     def _drop_previous_reflector(self) -> None:
-        """Drop the previous reflector, because this reflector now answers lookups itself."""
+        # this reflector now answers lookups
         before = self.before
         if before is not None:
-            self._earlier = before.change_count  # first, so that another thread never counts less
+            self._earlier = before.change_count  # first: no other thread may count less
             self.before = None
             before.stop()
 
     def _query_of_scope(self) -> dict[str, str]:
-        """Return the query by which the API server sends only the objects of the scope."""
         scope = self.interest.scope
         by_name = {"fieldSelector": f"metadata.name={scope.name}"} if scope.name else {}
         return by_name | ({"labelSelector": scope.labels} if scope.labels else {})
 
     def _list_and_replace(self, resource: ServedResource) -> str:
-        """List all objects in pages, replace the stored objects, and return the resourceVersion for the watch."""
+        # returns the resourceVersion for the watch
         self.listed_at = monotonic()
         self._store.begin_list()
         path, selectors = resource.path(self.interest.scope.namespace), {**self._query_of_scope(), "limit": PAGE}
@@ -315,12 +306,9 @@ class Reflector:
         return not self.interest.only or self.interest.includes(*place)
 
     def _watch_from_version(self, resource: ServedResource, version: str) -> None:
-        """Watch from a resourceVersion on, and resume a broken stream. Return if the version is too old (410), or if
-        it is time to list again objects that did not fit into the view.
-
-        Failures are reset only after a watch has begun. With the right to list but not to watch, claimgate would
-        otherwise list everything each second.
-        """
+        # a broken stream is resumed; the end is 410, or time to list objects that did not fit into the view
+        # failures are reset only after a watch has begun: with the right to list but not to watch, claimgate would
+        # otherwise list everything each second
         is_first = True
         while not self._stopped.is_set() and not self._should_retry_dropped_objects():
             try:
@@ -344,7 +332,6 @@ class Reflector:
         return self._store.has_dropped_objects and monotonic() - self.listed_at > self.times.retry_s
 
     def _open_watch(self, resource: ServedResource, version: str) -> tuple[LineStream, int]:
-        """Open a watch; return the stream and the requested duration in seconds."""
         query = {
             **self._query_of_scope(),
             "watch": "true",
@@ -370,7 +357,7 @@ class Reflector:
             self._lines = None
         self.heard_at = monotonic()
         if count < 0 and monotonic() - begun < lasting_s / 2:
-            self._wait_before_next_try()  # otherwise a server that ends every watch at once would get endless requests
+            self._wait_before_next_try()  # otherwise a server that ends every watch at once gets endless requests
 
     def _apply_event(self, event: Event) -> None:
         if event.type in CHANGES and self._is_in_scope(event.place):

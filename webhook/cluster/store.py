@@ -1,9 +1,9 @@
 """The objects of one watch. The thread of the watch writes them, any thread reads them.
 
 Readers never wait: every step is one assignment or one change of a dict or a list. So a process that is forked at any
-moment, from any thread, has a readable view. If the kept fields of an object do not change, the Python object and the
-list of its namespace stay the same, so a change costs readers of other namespaces nothing. If the view is full,
-threads of other watches also write here (view_memory.py); writers use a lock.
+moment has a readable view. If the kept fields of an object do not change, its Python object and the list of its
+namespace stay the same. Writers use a lock: if the view is full, threads of other watches also write here
+(view_memory.py).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Place: TypeAlias = tuple[str, str]
 
 _Key: TypeAlias = tuple[Index, str]
 _KEY_BYTES: Final = 500
-"""Bytes that one key of an object takes in an index, without the text of the key: a dict and one entry."""
+"""Bytes of one key of an object in an index, without the key's text: a dict and one entry."""
 
 
 class UnreadableObject(Struct, frozen=True):
-    """Stands for an object that exists, but is not in the view. `why` completes the sentence "it …"."""
+    """An object that exists, but is not in the view. `why` completes the sentence "it …"."""
 
     why: str
 
@@ -42,10 +42,10 @@ _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 
 
 class _NamespaceObjects:
-    """The objects of one namespace. The lists are sorted by name and change in place.
+    """The objects of one namespace, in lists that are sorted by name and change in place.
 
-    Readers use only `by_name`, `objects`, `by_key` and `unreadable`: each is consistent in itself at any moment. Only
-    the writer may use two lists together. `unreadable` has the objects of `by_name` that are UnreadableObjects.
+    Readers use only `by_name`, `objects`, `by_key` and `unreadable`, one at a time: each is consistent at any moment.
+    `unreadable` has the UnreadableObjects of `by_name`.
     """
 
     __slots__ = ("_listed", "by_key", "by_name", "changes", "names", "objects", "sizes", "unreadable")
@@ -61,13 +61,13 @@ class _NamespaceObjects:
         self._listed: tuple[int, Sequence[JSON]] | None = None
 
     def put(self, name: str, obj: HeldObject, size: int, keys: Iterable[_Key] = ()) -> int:
-        """Add or replace an object, and return the number of additional bytes."""
+        """Add or replace an object; return the additional bytes."""
         place, before = self._place_of_name(name), 0
         for key in keys:
             self.by_key.setdefault(key, {})[name] = obj
         is_held = place < len(self.names) and self.names[place] == name
         if isinstance(obj, UnreadableObject):
-            self.unreadable[name] = obj  # first, so that no reader misses the object without a note
+            self.unreadable[name] = obj  # first: a reader that misses the object must see the note
         self.by_name[name] = obj
         if is_held:
             before = self.sizes[place]
@@ -82,7 +82,7 @@ class _NamespaceObjects:
         return size - before
 
     def drop_keys(self, name: str, keys: Iterable[_Key]) -> None:
-        """Remove an object from the indexes under some keys."""
+        """Remove an object from some keys of indexes."""
         for key in keys:
             held = self.by_key.get(key, {})
             held.pop(name, None)
@@ -90,7 +90,7 @@ class _NamespaceObjects:
                 self.by_key.pop(key, None)
 
     def drop(self, name: str) -> int:
-        """Remove an object, and return the bytes that it took."""
+        """Remove an object; return its bytes."""
         if name not in self.by_name:
             return 0
         place = self._place_of_name(name)
@@ -103,26 +103,26 @@ class _NamespaceObjects:
 
     def _note_change(self) -> None:
         self.changes += 1
-        self._listed = None  # otherwise a deleted object would stay in memory until the next list is requested
+        self._listed = None  # otherwise a deleted object would stay in memory until the next list
 
     def _place_of_name(self, name: str) -> int:
         names = self.names
         return len(names) if not names or names[-1] < name else bisect_left(names, name)
 
     def size_of_name(self, name: str) -> int:
-        """Return the bytes of a held object."""
+        """Return the bytes of a stored object."""
         return self.sizes[self._place_of_name(name)]
 
     def list_indexed(self, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key."""
+        """Return the objects of an index key."""
         if index == BY_NAME:
             obj = self.by_name.get(key)
             return () if obj is None else readable_list((obj,))
         return readable_list(tuple(self.by_key.get((index, key), {}).values()))
 
     def list(self) -> Sequence[JSON]:
-        """Return the objects, sorted by name; the same tuple until the next change."""
-        version, listed = self.changes, self._listed  # first, so that a change meanwhile is not missed
+        """Return the objects by name; the same tuple until the next change."""
+        version, listed = self.changes, self._listed  # first, to notice a change meanwhile
         if listed is None or listed[0] != version:
             listed = self._listed = version, readable_list(tuple(self.objects))
         return listed[1]
@@ -132,14 +132,13 @@ _NONE: Final = _NamespaceObjects()
 
 
 class ObjectStore:
-    """Objects by place. `changes` counts the changes.
+    """Objects by place.
 
     Attributes:
-        is_listed: whether the first list is complete, so that a missing object does not exist.
-        unreadable_count: the number of existing objects that are not in the view because they cannot be read or are
-            too large.
-        not_held: the namespaces that lost their objects because the view was full; "" means objects without a
-            namespace.
+        changes: the number of changes.
+        is_listed: the first list is complete, so a missing object does not exist.
+        unreadable_count: existing objects that are too large or unreadable for the view.
+        not_held: the namespaces without objects because the view was full; "" means cluster-scoped objects.
     """
 
     __slots__ = (
@@ -154,9 +153,8 @@ class ObjectStore:
 
         Args:
             memory: counts the bytes of all watches of the view.
-            indexes: the indexes by which objects are found, in addition to their names.
-            are_namespaces: whether the objects are Namespaces. The bytes of a Namespace count for the namespace of
-                its name.
+            indexes: in addition to names.
+            are_namespaces: the objects are Namespaces, and their bytes count for the namespace of their name.
         """
         self.not_held: frozenset[str] = frozenset()
         self.changes = 0
@@ -183,9 +181,7 @@ class ObjectStore:
         return None if held is None else held.by_name.get(place[1])
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace (None: of all), sorted by namespace and name; the same tuple until the
-        next change.
-        """
+        """Return the sorted objects of a namespace (None: of all); the same tuple until the next change."""
         namespaces = self._namespaces or {}
         if namespace is not None:
             return namespaces.get(namespace, _NONE).list()
@@ -196,7 +192,7 @@ class ObjectStore:
         return listed[1]
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key, in a namespace or in all, unsorted."""
+        """Return the objects of an index key in a namespace (None: in all), unsorted."""
         namespaces = self._namespaces or {}
         if namespace is not None:
             return namespaces.get(namespace, _NONE).list_indexed(index, key)
@@ -205,7 +201,7 @@ class ObjectStore:
     def unreadable_objects(self, namespace: str | None, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
         """Return at most `most` UnreadableObjects of a namespace (None: of all).
 
-        Users may create any number of them, and probes call this on the event loop.
+        Bounded, because users may create any number, and probes call this on the event loop.
         """
         namespaces, chosen = self._namespaces or {}, list[tuple[Place, UnreadableObject]]()
         names = () if not self.unreadable_count else tuple(namespaces) if namespace is None else (namespace,)
@@ -218,7 +214,7 @@ class ObjectStore:
     # ---- a new list of all objects
 
     def begin_list(self) -> None:
-        """Begin a list that will replace all objects. Lookups use the present objects until `end_list`."""
+        """Begin a list that replaces all objects at `end_list`."""
         with self._memory.lock:
             self._forget_listing()
             self._listing, self._listing_not_held = {}, set()
@@ -232,7 +228,7 @@ class ObjectStore:
         kept, keys, size = self._measure(place, obj)
         with self._memory.lock:
             held = self._listing.setdefault(namespace, _NamespaceObjects())
-            is_new = kept is not self.get(place)  # otherwise its bytes are already counted
+            is_new = kept is not self.get(place)  # otherwise its bytes are counted already
             was_new = name in held.by_name and held.by_name[name] is not self.get(place)  # a page was read twice
             before = held.size_of_name(name) if was_new else 0
             held.drop_keys(name, self._keys(held.by_name.get(name)))
@@ -244,14 +240,14 @@ class ObjectStore:
         assert self._listing is not None
         with self._memory.lock:
             missing = frozenset(self._listing_not_held)
-            self.not_held |= missing  # first, so that no lookup reports a dropped object as absent
+            self.not_held |= missing  # first: no lookup may report a dropped object as absent
             before, listed = self._namespaces or {}, self._listing
             for namespace, held in before.items():
                 now = listed.get(namespace)
                 if now is not None and now.names == held.names and all(map(is_, now.objects, held.objects)):
-                    listed[namespace] = held  # so that lookups return the same tuple as before
+                    listed[namespace] = held  # lookups return the same tuple as before
             unreadable = sum(len(held.unreadable) for held in listed.values())
-            self.unreadable_count = max(self.unreadable_count, unreadable)  # first, so that a reader never misses one
+            self.unreadable_count = max(self.unreadable_count, unreadable)  # first: a reader must not miss one
             self._namespaces, self._listing, self._listing_bytes = listed, None, {}
             self.unreadable_count, self.not_held = unreadable, missing
             self._note_change()
@@ -270,14 +266,13 @@ class ObjectStore:
             self._memory.add_bytes(self, owner, -size)
 
     def _count_listed(self, owner: str, size: int) -> None:
-        """Count bytes of the new list; the caller holds the lock. If the view is full, this may drop a namespace,
-        also the namespace of these bytes.
-        """
+        # the caller holds the lock
+        # a full view may drop a namespace here, also `owner`
         self._listing_bytes[owner] = self._listing_bytes.get(owner, 0) + size
         self._memory.add_bytes(self, owner, size)
 
     def _forget_listing(self) -> None:
-        """Subtract the bytes of an unfinished list; the caller holds the lock."""
+        # the caller holds the lock
         sizes, self._listing_bytes = self._listing_bytes, {}
         for owner, size in sizes.items():
             self._memory.add_bytes(self, owner, -size)
@@ -323,7 +318,7 @@ class ObjectStore:
             self._memory.add_bytes(self, self._owner(place), -size)
 
     def _measure(self, place: Place, obj: HeldObject) -> tuple[HeldObject, Sequence[_Key], int]:
-        """Return the object to store, its keys in indexes, and its bytes. An equal stored object is kept."""
+        # an equal stored object is kept
         kept = self.reuse_equal_object(place, obj)
         try:
             keys = self._keys(kept)
@@ -339,12 +334,12 @@ class ObjectStore:
         return [(index, key) for index in self._indexes for key in index.keys(obj)]
 
     def reuse_equal_object(self, place: Place, obj: HeldObject) -> HeldObject:
-        """Return the stored object if it equals the given object, otherwise the given object."""
+        """Return the stored object if it equals `obj`, else `obj`."""
         held = self.get(place)
         return held if held is not None and _is_same_json(held, obj) else obj
 
     def clear(self) -> None:
-        """Remove all objects. After this, an object that is missing may exist."""
+        """Remove all objects; afterwards a missing object may exist."""
         with self._memory.lock:
             self._memory.forget_all(self)
             self._namespaces, self.not_held, self._listing_bytes = None, frozenset(), {}
@@ -352,9 +347,7 @@ class ObjectStore:
             self._note_change()
 
     def stop_counting_memory(self) -> None:
-        """Subtract the bytes of the objects from the view's memory after the watch has ended. Reviews may still read
-        the objects.
-        """
+        """Subtract the objects from the view's memory after the watch has ended; reviews may still read them."""
         with self._memory.lock:
             self._memory.forget_all(self)
             self._listing_bytes = {}
@@ -368,14 +361,14 @@ class ObjectStore:
             if self._listing is not None:
                 self._listing_not_held.add(namespace)
                 self._listing.pop(namespace, None)
-            self.not_held |= {namespace}  # first, so that no lookup reports a dropped object as absent
+            self.not_held |= {namespace}  # first: no lookup may report a dropped object as absent
             if self._namespaces is not None and (held := self._namespaces.pop(namespace, None)) is not None:
                 self.unreadable_count -= len(held.unreadable)
         self._listing_bytes.pop(namespace, None)
         self._note_change()
 
     def _drop_namespace_object(self, name: str) -> None:
-        """Replace a Namespace by a note that it exists."""
+        # the Namespace is replaced by a note that it exists
         for namespaces in (self._listing, self._namespaces):
             held = (namespaces or {}).get("")
             if held is not None and name in held.by_name:
@@ -385,24 +378,22 @@ class ObjectStore:
 
     def _note_change(self) -> None:
         self.changes += 1
-        self._listed = None  # otherwise a deleted object would stay in memory until the next list is requested
+        self._listed = None  # otherwise a deleted object would stay in memory until the next list
 
     @property
     def has_dropped_objects(self) -> bool:
-        """Return whether objects were dropped because the view was full, so that they may fit after another list."""
+        """Return whether objects were dropped for lack of room; another list may have room for them."""
         names = (self._namespaces or {}).get("", _NONE).unreadable if self._are_namespaces else {}
         return bool(self.not_held) or any(obj is _TOO_LARGE for obj in tuple(names.values()))
 
     def _owner(self, place: Place) -> str:
-        """Return the namespace for which the bytes of an object count."""
+        # the namespace that the bytes of an object count for
         return place[1] if self._are_namespaces else place[0]
 
 
 def _is_same_json(held: JSON, obj: JSON) -> bool:
-    """Return whether two objects have the same values. CEL distinguishes 1, 1.0 and true, which are equal in Python.
-
-    Values are compared one by one, because a single call of C, such as `json.dumps`, would block the event loop.
-    """
+    # CEL distinguishes 1, 1.0 and true, which are equal in Python
+    # one by one, because a single call of C, such as `json.dumps`, would block the event loop
     if type(held) is not type(obj):
         return False
     if isinstance(held, PackedObject):

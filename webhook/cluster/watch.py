@@ -1,7 +1,7 @@
 """A live view with watches of only the objects that are looked up.
 
-After the first list, lookups are answered from memory, also while the API server is away. A lookup of a kind that is
-not watched, not served or not yet listed raises LookupFailed, because the objects may exist.
+After the first list, lookups are answered from memory, also while the API server is away. A lookup raises LookupFailed
+if the kind is not watched, not served or not listed yet, because the objects may exist.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 
 BACKOFF_S: Final = (0.8, 30.0)
-"""The first and the longest wait after an error, as in client-go's reflector. The wait doubles after each error."""
+"""The first and the longest wait after an error; the wait doubles, as in client-go's reflector."""
 _SHOWN: Final = 5
 _LOOK_S: Final = 0.05
 _STALE: Final = "stale"
@@ -41,9 +41,7 @@ _UNWATCHED: Final = "not watched: no loaded policy looks it up"
 
 
 class WatchCluster:
-    """The watches of all interests. start() starts the threads, wait_until_synced() waits for the first lists,
-    close() ends the threads.
-    """
+    """The watches of all interests."""
 
     def __init__(
         self,
@@ -61,13 +59,11 @@ class WatchCluster:
         Args:
             connection: the API server.
             interests: what is looked up.
-            log: the log for failures.
+            log: for failures.
             backoff_s: the first and the longest wait after an error.
             times: how long a watch lasts.
-            most_bytes: the bound for all kept objects, because users may create any number; None, for a command,
-                means no bound.
-            failure_log: a log that several views share, so that an outage is logged once; None creates one for this
-                view.
+            most_bytes: of all kept objects, because users may create any number; None for a command: no bound.
+            failure_log: shared by several views, so that an outage is logged once; None creates one.
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection
@@ -83,13 +79,13 @@ class WatchCluster:
         self.watch(interests)
 
     def start(self) -> None:
-        """Start a thread for each kind, which lists and watches its objects."""
+        """Start the threads, one for each kind, which list and watch its objects."""
         self._started = True
         for reflector in self._reflectors.values():
             reflector.start()
 
     def watch(self, interests: Iterable[Interest]) -> None:
-        """Watch only these interests from now on. A replaced watch answers until the new watch is ready."""
+        """Replace the watched interests; a replaced watch answers until the new one is ready."""
         old = self._reflectors
         made = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
@@ -122,12 +118,12 @@ class WatchCluster:
         )
 
     def wait_until_synced(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
-        """Wait until each kind is listed, refused or known not to be served; return False if the time ends before."""
+        """Wait until each kind is listed, refused or not served; False if the time ends first."""
         end = clock() + timeout_s
         return all(each.settled.wait(max(0.0, end - clock())) for each in self._reflectors.values())
 
     def wait_for_first_lists(self, timeout_s: float) -> bool:
-        """Wait as `wait_until_synced`; return False as soon as the API server is known to be unreachable."""
+        """Wait as `wait_until_synced`, but return False once the API server is known to be unreachable."""
         end = time.monotonic() + timeout_s
         while not self.wait_until_synced(_LOOK_S):
             if self._failure_log.is_unreachable or time.monotonic() >= end:
@@ -135,7 +131,7 @@ class WatchCluster:
         return True
 
     def failures(self) -> Mapping[GroupVersionKind, str]:
-        """Return for each kind that is not listed, or stale, the reason, for readiness and logs."""
+        """Return the reason for each kind that is not listed, or stale."""
         failures: dict[GroupVersionKind, dict[str, None]] = {}
         for each in self._reflectors.values():
             if not each.is_synced:
@@ -145,9 +141,7 @@ class WatchCluster:
         return {gvk: "; ".join(reasons) for gvk, reasons in failures.items()}
 
     def describe_failures(self) -> Sequence[str]:
-        """Return a line for each cause of kinds that are not listed or stale, with the names of some of these
-        kinds.
-        """
+        """Return a line for each reason, with some of the kinds that are not listed or stale."""
         failures: dict[str, _Failure] = {}
         for each in self._reflectors.values():
             is_failing = not each.is_synced or bool(each.failure and each.cause)
@@ -156,24 +150,22 @@ class WatchCluster:
                 cause, text = (each.cause or each.failure, each.failure) if is_failing else (_STALE, "")
                 failure = failures.setdefault(cause, _Failure(cause, text))
                 failure.kinds.add(each.interest.gvk.kind)
-                # the first watch that fails may have no objects, while other watches do
+                # the first failing watch may have no objects, while others do
                 failure.age_s = self.age_s if cause in CAUSES_OF_ALL_KINDS else max(failure.age_s, each.age_s)
         return [each.line for each in failures.values()]
 
     def describe_missing_kinds(self) -> str:
-        """Return the names of some kinds that the API server has never served since the start, "" if it served
-        all.
-        """
+        """Return the names of some kinds that the API server never served since the start; "" if it served all."""
         missing = {each.interest.gvk.kind for each in self._reflectors.values() if each.was_never_installed}
         return _some_of(missing, len(missing))
 
     def why_never_listed(self, gvk: GroupVersionKind) -> str:
-        """Return why a watched kind was never listed; "" if it was listed."""
+        """Return why a watched kind was never listed; "" if it was."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
 
     def describe_dropped_objects(self) -> Sequence[str]:
-        """Return a line for each reason why objects are not in the view: no room, or too large or unreadable."""
+        """Return a line for each reason why objects are missing: no room, or too large or unreadable."""
         dropped = {
             f"{each.interest.gvk.kind} of {f'`{name}`' if name else 'the cluster'}"
             for each in self._reflectors.values()
@@ -192,21 +184,21 @@ class WatchCluster:
 
     @property
     def unreadable_count(self) -> int:
-        """Return how many existing objects are not in the view because they cannot be read or are too large."""
+        """Return the number of existing objects that are too large or unreadable for the view."""
         return sum(each.unreadable_count for each in self._reflectors.values())
 
     @property
     def age_s(self) -> float:
-        """Return the age of the oldest view of a watch, in seconds since its last message from the API server."""
+        """Return the seconds since the last message of the watch that has waited longest."""
         return max((each.age_s for each in self._reflectors.values()), default=0.0)
 
     @property
     def failure_count(self) -> int:
-        """Return how many lists and watches have failed since the start."""
+        """Return the number of failed lists and watches since the start."""
         return self._failed + sum(each.failed for each in self._reflectors.values())
 
     def close(self) -> None:
-        """End the threads of all watches."""
+        """End the threads."""
         for reflector in self._reflectors.values():
             reflector.stop()
 
@@ -214,7 +206,7 @@ class WatchCluster:
         """Return the object, or None if it does not exist.
 
         Raises:
-            LookupFailed: the object is not watched, its kind is not served, or not synced yet.
+            LookupFailed: the object is not watched, or its kind is not served or not synced yet.
         """
         reflectors = self._reflectors_of_kind(gvk)
         for each in reflectors:
@@ -226,11 +218,10 @@ class WatchCluster:
         raise LookupFailed(f"{describe_lookup(gvk, namespace, name)}: {_UNWATCHED}")
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of a kind, sorted by namespace and name. With a selector, more objects may be returned
-        than it selects.
+        """Return the objects of a kind, sorted by namespace and name; maybe more than the selector selects.
 
         Raises:
-            LookupFailed: not all of the objects are watched, or the kind is not served or not synced yet.
+            LookupFailed: not all objects are watched, or the kind is not served or not synced yet.
         """
         reflectors = self._reflectors_of_kind(gvk)
         for wanted in (labels, ""):
@@ -243,10 +234,10 @@ class WatchCluster:
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key, in a namespace or in all, unsorted.
+        """Return the objects of an index key in a namespace (None: in all), unsorted.
 
         Raises:
-            LookupFailed: not all objects are watched, the kind is not served, or not synced yet.
+            LookupFailed: as for `list`.
         """
         for each in self._reflectors_of_kind(gvk):
             scope = each.interest.scope
@@ -258,7 +249,7 @@ class WatchCluster:
         """Return whether objects of a kind have namespaces.
 
         Raises:
-            LookupFailed: the kind is not watched, not served, or not yet synced.
+            LookupFailed: the kind is not watched, not served or not synced yet.
         """
         reflectors = self._reflectors_of_kind(gvk)
         known = next((each.resource for each in reflectors if each.resource is not None), None)
@@ -267,19 +258,17 @@ class WatchCluster:
         return known.is_namespaced
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether the objects of this kind were listed, so that lookups are answered."""
+        """Return whether lookups of a kind are answered."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return bool(reflectors) and all(each.is_synced for each in reflectors)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the watches of the kind with their numbers of changes."""
+        """Return the watches of the kind and their number of changes."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return reflectors, sum([each.change_count for each in reflectors])
 
     def version(self) -> object | None:
-        """Return a value that stays equal while all lookups have the same answers; None if an object is changing at
-        this moment.
-        """
+        """Return a value that stays equal while all lookups have the same answers; None while an object is changing."""
         if not self.memory.lock.acquire(blocking=False):
             return None
         try:
@@ -288,17 +277,15 @@ class WatchCluster:
             self.memory.lock.release()
 
     def is_whole(self) -> bool:
-        """Return True: a watched object that is missing does not exist, and lookups of objects that are not watched
-        fail.
-        """
+        """Return True: a missing watched object does not exist, and lookups outside of the watches fail."""
         return True
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
-        """Return nothing: this is the only view."""
+        """Return nothing."""
         return ()
 
     def file_of_object(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
-        """Return "": objects of a live cluster come from no file."""
+        """Return ""."""
         return ""
 
     def _reflectors_of_kind(self, gvk: GroupVersionKind) -> Sequence[Reflector]:
@@ -310,9 +297,9 @@ class WatchCluster:
 
 @dataclass
 class _Failure:
-    """One cause of kinds that are not listed or stale: its text, the kinds, and the age of their objects.
+    """One reason why kinds are not listed or stale: its text, the kinds, the age of their objects.
 
-    `text` is "" if the API server was only silent for long. `age_s` is 0 if there are no objects.
+    `text` is "" if the API server was only silent for long. `age_s` is 0 without objects.
     """
 
     cause: str
@@ -333,13 +320,12 @@ class _Failure:
 
 
 def _some_of(texts: Collection[str], count: int) -> str:
-    """Return the first texts in alphabetical order, and how many more there are of `count`."""
+    # in alphabetical order
     first = nsmallest(_SHOWN, texts)
     return ", ".join(first) + (f" and {count - _SHOWN} more" if count > _SHOWN else "")
 
 
 def _covers_interest(known: Interest, wanted: Interest) -> bool:
-    """Return whether a watch of the known interest can answer lookups of the wanted interest."""
     same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
     return same and includes_all_fields(known.fields, wanted.fields) and known.indexes >= wanted.indexes
 
@@ -347,9 +333,7 @@ def _covers_interest(known: Interest, wanted: Interest) -> bool:
 def _add_objects_watched_by_name(
     listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
 ) -> Sequence[JSON]:
-    """Return the listed objects and the objects that are watched by name, because each of these replaces an object of
-    files (layered.py).
-    """
+    # an object that is watched by name replaces an object of files (layered.py)
     named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:
         return listed
@@ -358,7 +342,7 @@ def _add_objects_watched_by_name(
 
 
 WAIT_S: Final = 10.0
-"""Seconds that a start waits for the first lists. After this time, /readyz fails until the lists are complete."""
+"""Seconds that a start waits for the first lists; then /readyz fails until they are complete."""
 
 
 class WatchedCluster(Struct, frozen=True):
@@ -378,12 +362,11 @@ class WatchedCluster(Struct, frozen=True):
         """Watch, and wait for the first lists.
 
         Args:
-            connection: the connection to the cluster.
-            interests: the objects that are looked up.
-            log: the log for failures.
-            most_bytes: the bound of kept objects; None means no bound.
-            failure_log: the log of a server; a server stops waiting if the API server is unreachable. None for a
-                command.
+            connection: to the cluster.
+            interests: what is looked up.
+            log: for failures.
+            most_bytes: of kept objects; None means no bound.
+            failure_log: of a server, which stops waiting if the API server is unreachable; None for a command.
         """
         cluster = WatchCluster(connection, interests, log, most_bytes=most_bytes, failure_log=failure_log)
         cluster.start()
@@ -393,22 +376,19 @@ class WatchedCluster(Struct, frozen=True):
         return cls(cluster)
 
     def replace_interests(self, interests: Iterable[Interest]) -> None:
-        """Watch only these objects from now on."""
+        """Replace the watched interests."""
         self.cluster.watch(interests)
 
     def why_not_ready(self) -> str:
-        """Return why reviews cannot be answered yet; "" if they can.
+        """Return why reviews cannot be answered yet, or "".
 
-        Bindings select namespaces, so a server that never read namespaces would deny every request for policies that
-        fail closed. Without the right to read namespaces, it must get no reviews, so that the failurePolicy of the
-        webhook configuration decides.
+        A server that never read namespaces would deny every request for policies that fail closed, because bindings
+        select namespaces. Without reviews, the failurePolicy of the webhook configuration decides.
         """
         return (
             self.cluster.why_never_listed(NAMESPACE) if self.cluster.wait_until_synced(0) else self.describe_failures()
         )
 
     def describe_failures(self) -> str:
-        """Return a line for each reason why kinds cannot be looked up. Policies that need these kinds are not
-        evaluated.
-        """
+        """Return a line for each reason why kinds cannot be looked up; policies that need them are not evaluated."""
         return "\n".join((*self.cluster.describe_failures(), *self.cluster.describe_dropped_objects()))

@@ -1,8 +1,8 @@
 """Asks the API server what a user may do, for policies that use `authorizer`; no answer is cached.
 
-Knows SubjectAccessReviews (authorization.k8s.io/v1), and the user of each question. A question without an answer in
-time is an evaluation error of the policy that asks. Source of the names: k8s.io/apiserver v0.36
-pkg/cel/library/authz.go, pkg/authentication/serviceaccount/util.go.
+A question (SubjectAccessReview, authorization.k8s.io/v1) without an answer in time is an evaluation error of the policy
+that asks. Source of the names: k8s.io/apiserver v0.36 pkg/cel/library/authz.go,
+pkg/authentication/serviceaccount/util.go.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from webhook.server.usage import Tenant, Usage
 from webhook.text.wording import named
 
 MOST_QUESTIONS: Final = 8
-"""How many questions one review may ask: each is a call, after which the review is evaluated again from the start."""
+"""The most questions of a review; after each, the review is evaluated again from the start."""
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _AT_A_TIME: Final = 8
-"""How many calls to the API server run at the same time; others wait in a fair queue."""
+"""The most calls to the API server at a time; others wait in a fair queue."""
 _TURN_S: Final = 0.001
-"""Seconds that a call is charged before its duration is known."""
+"""Seconds that a call is charged at its start."""
 _MOST_DEBT_S: Final = 0.03
-"""When a namespace begins to wait, earlier calls place it behind others by at most these seconds. They are the time
-of three ordinary calls, because a slow API server is not the fault of the namespace.
-"""
+"""The most seconds by which earlier calls place a namespace behind others when it begins to wait: three ordinary calls,
+because a slow API server is not the fault of the namespace."""
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _LATE: Final = "the API server did not answer in time"
 _FORBIDDEN: Final = 403
@@ -40,7 +39,7 @@ _RIGHT: Final = "apply what `claimgate webhook-config --rbac --authorizer` print
 
 
 class AccessReviews:
-    """Sends SubjectAccessReviews to one API server. Used on one event loop only."""
+    """Sends SubjectAccessReviews to one API server; one event loop only."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -58,7 +57,7 @@ class AccessReviews:
             question: the question of a policy.
             user: the sender of the reviewed request.
             tenant: the tenant of the request.
-            until: the end of the wait for the answer, on the monotonic clock.
+            until: when the wait ends, on the monotonic clock.
         """
         try:
             await self._wait_for_slot(tenant, until)
@@ -66,7 +65,7 @@ class AccessReviews:
             return _LATE
         call = self._start_call(subject_access_review(question, user), tenant, until)
         done, _ = await asyncio.wait({call}, timeout=max(0.0, until - monotonic()))
-        if not done:  # the call keeps its place until the connection times out, which is about now
+        if not done:  # the call keeps its slot until the connection times out, which is about now
             return _LATE
         try:
             return decision(call.result())
@@ -90,9 +89,7 @@ class AccessReviews:
             following[1].set_result(None)
 
     def _start_call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
-        """Start one call in a thread. When the call ends, the next call starts, even if no review waits for the answer
-        any more.
-        """
+        # the end of the call starts the next one, even if no review waits for the answer any more
         begun = monotonic()
         post = partial(self._connection.post, _PATH, asked, max(0.001, until - begun))
         call: asyncio.Future[JSON] = asyncio.get_running_loop().run_in_executor(self._threads, post)
@@ -110,7 +107,7 @@ class AccessReviews:
 
 
 def subject_access_review(question: AuthorizationQuestion, user: UserInfo) -> JSON:
-    """Return the SubjectAccessReview for a question, about the user or about the service account that it names."""
+    """Return the SubjectAccessReview about the user, or about the service account that the question names."""
     spec: dict[str, Any] = _user_of_question(question, user)
     if question.path:
         spec["nonResourceAttributes"] = {"path": question.path, "verb": question.verb}
@@ -133,7 +130,7 @@ def _user_of_question(question: AuthorizationQuestion, user: UserInfo) -> dict[s
 
 
 def decision(answered: JSON) -> AuthorizationDecision | str:
-    """Read the API server's answer to a SubjectAccessReview as a decision of the authorizer."""
+    """Return the decision in the API server's answer."""
     status = answered.get("status") if isinstance(answered, dict) else None
     if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):
         return "the API server answered something else than a SubjectAccessReview"
@@ -146,7 +143,7 @@ def decision(answered: JSON) -> AuthorizationDecision | str:
 
 
 def check_authorizer_enabled(policies: PolicySet, *, may_ask: bool) -> PolicySet:
-    """Return the policies after checking that none uses `authorizer` without --authorizer.
+    """Return the policies, if none uses `authorizer` without --authorizer.
 
     Raises:
         ConfigurationError: a policy uses `authorizer`, and the server has none.

@@ -1,7 +1,4 @@
-"""Puts one serving process together: the endpoint of reviews, the other pages, and their counters.
-
-Knows which part needs which other part; creates no policy, no cluster view and no socket.
-"""
+"""Puts one serving process together: the endpoint of reviews, the other pages, and their counters."""
 
 from __future__ import annotations
 
@@ -32,11 +29,11 @@ from webhook.text.caches import bytes_of_all_caches
 
 
 class LazyPages:
-    """Answers everything but reviews: probes, and the pages of a FastAPI application that is created later.
+    """Answers everything except reviews: probes, and the pages of a FastAPI application that is created later.
 
-    To import FastAPI and create the application takes a tenth of the start, and neither reviews nor probes need it.
-    So this happens in a thread that `load` starts, or in the first call for a page. If it fails, all waiting calls
-    raise the error, and the next call tries again.
+    FastAPI takes a tenth of the start, and neither reviews nor probes need it. A thread creates the application after
+    `load` or the first call for a page. If this fails, all waiting calls raise the error, and the next call tries
+    again.
     """
 
     def __init__(
@@ -47,7 +44,7 @@ class LazyPages:
         Args:
             create: returns the FastAPI application.
             scheduler: gives each request its turn.
-            probes: the applications that answer without FastAPI, by path.
+            probes: the applications without FastAPI, by path.
         """
         self._create = create
         self._probes = probes
@@ -55,7 +52,7 @@ class LazyPages:
         self._loading: asyncio.Future[AsgiApp] | None = None
 
     async def load(self) -> AsgiApp:
-        """Return the application; the first call creates it, and other calls wait for the first call."""
+        """Return the application; the first call creates it."""
         if self._loading is None:
             self._loading = asyncio.ensure_future(asyncio.to_thread(self._create))
         loading = self._loading
@@ -67,11 +64,11 @@ class LazyPages:
             raise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one ASGI request after the scheduler gave its path and address a turn."""
+        """Answer one ASGI request in a turn of its path and address."""
         application = self._probes.get(scope["path"]) or await self.load()
         visit = _PageRequestTurns(self._scheduler, page_tenant(scope["path"], client_address(scope)))
         await visit.begin_turn()
-        scope[PAUSE] = visit.yield_turn  # not in `extensions`: a connection empties its own dictionary when it ends
+        scope[PAUSE] = visit.yield_turn  # not in `extensions`: a connection empties its dictionary when it ends
         try:
             await application(scope, receive, send)
         finally:
@@ -79,7 +76,7 @@ class LazyPages:
 
 
 class _PageRequestTurns:
-    """The turns of one request for a page, and the time of the event loop that it is charged for."""
+    """The turns of one request for a page."""
 
     __slots__ = ("_begun", "_scheduler", "_tenant")
 
@@ -89,25 +86,23 @@ class _PageRequestTurns:
         self._begun: float | None = None
 
     async def begin_turn(self) -> None:
-        """Wait for a turn."""
         await self._scheduler.wait_for_turn(self._tenant)
         self._begun = thread_time()
 
     def charge_turn(self) -> None:
-        """Charge for the time since the turn began; nothing if no turn has begun."""
+        # nothing if no turn has begun
         if self._begun is not None:
             self._scheduler.worked(self._tenant, thread_time() - self._begun)
             self._begun = None
 
     async def yield_turn(self) -> None:
-        """End the turn, and wait for another turn."""
         self.charge_turn()
         await self.begin_turn()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """The ASGI applications of one process: `endpoint` of the port of reviews, and `pages` of the port of probes."""
+    """`endpoint` answers the port of reviews, and `pages` the port of probes."""
 
     endpoint: ReviewEndpoint
     pages: LazyPages
@@ -118,14 +113,14 @@ class ReviewEndpointOptions:
     """How reviews are answered.
 
     Attributes:
-        limits: the limits of one call.
+        limits: of one call.
         workers: the number of processes for long reviews, and their memory.
-        authority: answers questions of policies to `authorizer`.
-        logs_denials: whether the log line of a refused review has the message.
+        authority: answers what policies ask `authorizer`.
+        logs_denials: the log line of a refused review has the message.
         observer: gets the log line of each review.
         events: writes Events about warnings; None if they are off.
-        view: returns the view of the cluster in which reviews wait for their namespace; None if reviews do not wait.
-        why_not_started: returns why reviews cannot be judged yet; "" once they could.
+        view: the view of the cluster in which reviews wait for their namespace; None if they do not wait.
+        why_not_started: returns why reviews cannot be judged yet, or "".
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -140,7 +135,7 @@ class ReviewEndpointOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContents:
-    """The contents of the pages other than counters.
+    """What the pages show in addition to counters.
 
     Attributes:
         gauges: more figures for /metrics.
@@ -156,7 +151,7 @@ class PageContents:
 def create_application(
     reviewer: Reviewer, parts: ServerParts, settings: ReviewEndpointOptions, contents: PageContents
 ) -> Application:
-    """Create the review endpoint and the other pages of one process; `reviewer` is the core with its policies."""
+    """Create the review endpoint and the other pages of one process."""
     scheduler, counters = parts.scheduler, parts.counters
     evaluation = ReviewEvaluation(
         reviewer, logs_denials=settings.logs_denials, notes_warnings=settings.events is not None
@@ -168,7 +163,7 @@ def create_application(
         from webhook.server.pages import create as create_pages
 
         gauges = contents.gauges
-        asyncio.run(Exposition(Counters(), gauges, version="").text())  # the imports for the first text take 80 ms
+        asyncio.run(Exposition(Counters(), gauges, version="").text())  # imports for the first text: 80 ms
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         metrics = Exposition(counters, shown, version=__version__).text
         return create_pages(metrics, version, contents.policies)

@@ -1,8 +1,7 @@
 """Runs coroutines in the background, and starts a coroutine again after it fails.
 
-Knows nothing of the work of the coroutines. asyncio does not report a task that fails: if the watch of policy files
-ended, changed policies would never be served, although the server stays ready. The log has the type and place of a
-failure, and never its text, which may quote an object.
+asyncio does not report a failed task: if the watch of policy files ended, the server would stay ready and never serve
+changed policies. The log has the type and place of a failure, without its text, which may quote an object.
 """
 
 from __future__ import annotations
@@ -20,20 +19,16 @@ from webhook.logs.structured import Log
 from webhook.server.counters import Counters
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""Creates the coroutine that does the work; it is called again for each new attempt."""
+"""Creates the coroutine of one attempt."""
 
 BACKOFF_S: Final = (1.0, 30.0)
-"""First and longest wait before a new attempt, doubled in between: a fault that lasts costs two lines a minute."""
+"""The first and the longest wait before a new attempt; the wait doubles. A lasting fault costs two lines a minute."""
 REMEMBERED_S: Final = 600.0
-"""How long a failure is reported: a task that has run for ten minutes since then counts as healthy."""
+"""How long a failure is reported; a task without a failure in this time is healthy."""
 
 
 @dataclass(slots=True)
 class _Failures:
-    """The failures of one background task: the last fault, when it happened, and how often the task was started
-    again.
-    """
-
     fault: str
     at: float
     restarts: int = 0
@@ -41,7 +36,7 @@ class _Failures:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Runs the background tasks of one server and starts them again after failures. Used only on its event loop."""
+    """Runs the background tasks of one server and restarts them after failures; its event loop only."""
 
     counters: Counters
     log: Log
@@ -51,9 +46,7 @@ class Supervisor:
     _failed: dict[str, _Failures] = field(default_factory=dict)
 
     def restart_after_failures(self, name: str, work: Work) -> Work:
-        """Return a coroutine function that runs `work`, and runs it again after each failure until it ends or is
-        cancelled.
-        """
+        """Return a coroutine function that restarts `work` after each failure until it ends or is cancelled."""
 
         async def supervised() -> None:
             wait_s, longest_s = self.backoff_s
@@ -74,7 +67,7 @@ class Supervisor:
         return supervised
 
     def describe_recent_failures(self) -> str:
-        """Return which tasks failed within the last ten minutes and why, as one text; empty if no task failed."""
+        """Return which tasks failed in the last ten minutes and why; "" if none failed."""
         oldest = self.clock() - REMEMBERED_S
         return "; ".join(
             f"{name}: {failed.fault}, restarted {_number_of_times(failed.restarts)}"

@@ -1,7 +1,7 @@
 """The clock of one client: how long it may take for each part of a request.
 
-A connection is in one state at each moment, each state has one timeout, and no clock runs while the client waits for
-the server. `connection_limit.py` looks at all clocks five times a second.
+A connection has one state, and each state has one timeout. No clock runs while the client waits for the server.
+`connection_limit.py` checks all clocks five times a second.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 State: TypeAlias = Literal["handshake", "first_byte", "headers", "body", "serving", "idle", "goodbye"]
-"""What the server waits for. `serving` means nothing, because the client waits for the answer."""
+"""What the server waits for; with `serving`, the client waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +22,11 @@ class ConnectionTimeouts:
         handshake_s: for the TLS handshake.
         first_byte_s: from the handshake to the first byte of a request.
         headers_s, body_s: for all headers, for the whole body.
-        held_s, held_bytes_per_s: memory is reserved for a large body, so after `held_s` the body must arrive at this
-            pace. 20 MiB may take 7 s, so that the next call in the queue still has time for its own body.
+        held_s, held_bytes_per_s: a large body has reserved memory, so after `held_s` it must arrive at this pace. 20
+            MiB may take 7 s, so the next call in the queue has time for its own body.
         answer_s: to read the answer.
-        goodbye_s: to close the client's side of the connection.
-        idle_s: between requests; an API server reuses idle connections for 90 s, and does not retry a POST if the
+        goodbye_s: to close the client's side.
+        idle_s: between requests. An API server reuses idle connections for 90 s, and does not repeat a POST if the
             connection was just closed.
     """
 
@@ -42,14 +42,14 @@ class ConnectionTimeouts:
 
 
 CLOCK: Final = "claimgate.client_clock"
-"""The name in a scope's `extensions` under which an application finds the connection's clock."""
+"""The key of the clock in the `extensions` of a scope."""
 
 
 class ClientClock:
     """The clock of one client.
 
     Attributes:
-        loop: the event loop with the clock.
+        loop: the event loop.
         state, since: what the server waits for, and since when on the loop's clock.
     """
 
@@ -60,30 +60,30 @@ class ClientClock:
     _large_body_bytes: int | None = None
 
     def enter(self, state: State) -> None:
-        """Wait for another event from now on."""
+        """Wait for what `state` names from now on."""
         self.state = state
         self.since = self.loop.time()
         self._paused_at = self._large_body_bytes = None
 
     def pause_clock(self) -> None:
-        """Stop the client's clock: from now on the client waits for the server."""
+        """Stop the clock: the client waits for the server."""
         if self._paused_at is None:
             self._paused_at = self.loop.time()
 
     def resume_clock(self) -> None:
-        """Start the client's clock again without the time since `pause_clock`."""
+        """Start the clock again, without the time since `pause_clock`."""
         if self._paused_at is not None:
             self.since += self.loop.time() - self._paused_at
             self._paused_at = None
 
     def require_large_body_pace(self) -> None:
-        """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
+        """Require the pace of large bodies, because memory is reserved for this body."""
         if self.state == "body":
             self.enter("body")
             self._large_body_bytes = 0
 
     def count_large_body(self, size: int) -> None:
-        """Count received bytes, if a minimum speed is required."""
+        """Count received bytes, if a pace is required."""
         if self._large_body_bytes is not None:
             self._large_body_bytes += size
 

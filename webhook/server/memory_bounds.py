@@ -1,8 +1,7 @@
-"""Adds up the most memory that the server may take, with any requests.
+"""Adds up the most memory that the server may use, with any requests.
 
-Knows the bound of each part, and the bytes of one unit, such as a connection, measured over TLS. No setting bounds
-the first part: the process with its policies. Pages of program files do not count: the system frees them when memory
-is short.
+The bytes of one unit, such as a connection, were measured over TLS. No setting bounds the first part: the process with
+its policies. Pages of program files do not count, because the system frees them when memory is short.
 """
 
 from __future__ import annotations
@@ -20,35 +19,33 @@ from webhook.server.request_body import MAX_WAITING
 from webhook.settings.serving import ServerSettings
 
 MAX_PROBE_CONNECTIONS: Final = 64
-"""A kubelet opens a connection for each probe, and Prometheus keeps a connection."""
+"""A kubelet opens a connection for each probe, and Prometheus keeps one."""
 WARM_BYTES: Final = 14_000_000
-"""Bytes that the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
+"""Bytes that the first reviews and pages add to a process with its policies: compiled expressions, FastAPI."""
 CONNECTION_BYTES: Final = 33_000
-"""Bytes of one idle connection after an answer: 500 of them took 16.4 MB, two thirds of it in OpenSSL."""
+"""Bytes of an idle connection after an answer: 500 took 16.4 MB, two thirds in OpenSSL."""
 HELD_FACTOR: Final = 1.5
-"""Bytes of memory for each byte that a connection holds, because bytes are copied to build a body."""
+"""Bytes of memory for each held byte of a connection, because building a body copies bytes."""
 WAITING_BYTES: Final = 400_000
-"""Bytes that a body takes while it waits for its turn: the encrypted and the decrypted bytes that are read before the
-server stops reading from the connection.
-"""
+"""Bytes of a body that waits for its turn: encrypted and decrypted bytes, read before the server stops reading."""
 COPIED_BYTES: Final = 3_000_000
-"""Bytes of shared pages that a worker changes: 3.2 MB, including an ordinary review of 140 KB."""
+"""Bytes of shared pages that a worker changes: 3.2 MB with an ordinary review of 140 KB."""
 FORK_SERVER_BYTES: Final = 20_000_000
-"""Bytes of pages that the server changes while the process that forks its workers still has the old pages. Under
-attacks, half of the measurements found at most 14 MB, and one in twenty more than 20 MB."""
+"""Bytes of pages that the server changes while the fork server still has the old pages. Under attacks, half of the
+measurements were at most 14 MB, and one in twenty more than 20 MB."""
 USER_CACHE_BYTES: Final = 44_200_000
-"""Bytes of all caches of texts that users write (docs/caches.md)."""
+"""Bytes of all caches of users' texts (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
-"""Bytes of the records of the scheduler and the workers' queue about 4,096 namespaces, users and addresses with names
-of 79 characters, which is the most that usage.py keeps."""
+"""Bytes of the records about 4,096 namespaces, users and addresses with names of 79 characters, the most that usage.py
+keeps for the scheduler and the workers' queue."""
 EVENTS_BYTES: Final = 1000 * 3_000 + 4096 * 700
-"""Bytes of the waiting Events, with names of the greatest length, and of the records of the last hour."""
+"""Bytes of the waiting Events with the longest names, and of the records of the last hour."""
 SPANS_BYTES: Final = 2048 * 5_000
-"""Bytes of the spans that wait for a collector: 2,000 of them with twenty rules each took 9 MB."""
+"""Bytes of the spans that wait for a collector: 2,000 spans with twenty rules each took 9 MB."""
 
 
 class MemoryPartBound(NamedTuple):
-    """The most bytes of one part, and the setting that lowers them; "" if no setting does."""
+    """The most bytes of one part, and the setting that lowers them, or ""."""
 
     name: str
     bytes: int
@@ -62,7 +59,7 @@ class MemoryBounds:
     Attributes:
         settings: the settings of the server.
         held_bytes: the process with its policies and its view of the cluster.
-        view_bytes: the part of `held_bytes` for objects of the cluster, which have a separate bound.
+        view_bytes: the objects of the cluster in `held_bytes`, which have a separate bound.
     """
 
     settings: ServerSettings
@@ -70,7 +67,7 @@ class MemoryBounds:
     view_bytes: int = 0
 
     def parts(self) -> Iterator[MemoryPartBound]:
-        """Yield the name, the bytes and the setting of every part."""
+        """Yield every part."""
         chosen = self.settings
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         held_bytes = max(0, self.held_bytes - self.view_bytes)
@@ -100,11 +97,11 @@ class MemoryBounds:
 
     @property
     def total(self) -> int:
-        """Return the sum of all parts in bytes."""
+        """Return the bytes of all parts."""
         return sum(part.bytes for part in self.parts())
 
     def check(self, limit: int | None) -> None:
-        """Refuse settings with parts that add up to more than `limit`; without a limit (None), accept all settings.
+        """Refuse settings with parts that add up to more than `limit`; None accepts all.
 
         Raises:
             ConfigurationError: the message lists the memory of each part, and the setting that reduces it.
@@ -122,8 +119,9 @@ class MemoryBounds:
 
 
 def memory_bounds_of_process(settings: ServerSettings, view_bytes: int = 0) -> MemoryBounds:
-    """Return the bounds of this process after it loaded its policies and its view, which has `view_bytes` of objects;
-    the size of the process counts as 0 if the system cannot tell.
+    """Return the bounds of this process after it loaded its policies and its view.
+
+    The size of the process counts as 0 if the system does not tell it.
     """
     return MemoryBounds(settings, operating_system.unreclaimable_bytes(), view_bytes)
 

@@ -1,7 +1,7 @@
-"""Renders counters and the gauges of the view in the Prometheus format. Imports prometheus_client on the first request.
+"""Renders counters and the gauges of the view in the Prometheus format; imports prometheus_client when first used.
 
-Names and labels are the API server's own for its webhooks and admission policies (kube-apiserver v1.36,
-admission/metrics/metrics.go and plugin/policy/*/metrics), with the prefix `claimgate` in place of `apiserver`.
+Names and labels are those of the API server for webhooks and admission policies (kube-apiserver v1.36,
+admission/metrics/metrics.go and plugin/policy/*/metrics), with the prefix `claimgate` for `apiserver`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 _PAUSE: Final = 9
-"""The text is reused for this many times its rendering time, so that scrapes take at most a tenth of the loop.
-"""
+"""The text is reused for this many times its rendering time: scrapes take at most a tenth of the loop."""
 _LINES: Final = 64
-"""How many lines are rendered between two pauses, in 2 ms: a hundred policies have 2,000 lines."""
+"""The lines between two pauses, rendered in 2 ms; a hundred policies have 2,000 lines."""
 _REQUEST: Final = ("type", "operation", "code", "rejected")
 _DURATION: Final = ("type", "operation", "rejected")
 _MUTATING: Final = ("policy", "policy_binding", "error_type")
@@ -30,10 +29,10 @@ _VALIDATING: Final = (*_MUTATING, "enforcement_action")
 Pause = Callable[[], Awaitable[None]]
 """Lets other work use the event loop."""
 PAUSE: Final = "claimgate.pause"
-"""The key of a scope under which a long page finds its Pause."""
+"""The key of a scope for its Pause."""
 Value = TypeVar("Value")
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]
-"""The documentation and the reader of each gauge by its name. A name that ends in `_total` becomes a counter."""
+"""Each gauge's documentation and reader, by name. A name that ends in `_total` becomes a counter."""
 
 
 class Exposition:
@@ -57,8 +56,8 @@ class Exposition:
         self._is_rendering = False
 
     async def text(self, pause: Pause | None = None) -> tuple[bytes, str]:
-        """Return the metrics text and its media type; the text may be some milliseconds old, or as old as another
-        call needs to render a new text.
+        """Return the metrics text and its media type; the text may be as old as one rendering takes.
+
 
         Args:
             pause: is awaited after each piece of work.
@@ -89,7 +88,7 @@ class Exposition:
         self._made_until = self._clock() + _PAUSE * took_s
 
     def collect(self) -> Iterable[Metric]:
-        """Yield all metrics; prometheus_client calls this when it renders the text."""
+        """Yield all metrics, for prometheus_client."""
         counters = self._counters
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
@@ -164,7 +163,6 @@ def _gauge_metric(name: str, documentation: str, labels: Labels, values: Mapping
 def _histograms(
     name: str, documentation: str, labels: Labels, distributions: Mapping[Labels, Distribution]
 ) -> Iterable[Metric]:
-    """Yield one histogram in pieces of the same name."""
     from prometheus_client.metrics_core import HistogramMetricFamily
     from prometheus_client.utils import floatToGoString
 
@@ -179,14 +177,14 @@ def _histograms(
 
 
 def _batches(entries: Mapping[Labels, Value], most: int) -> Iterator[dict[Labels, Value]]:
-    """Yield the current entries as maps of at most `most` entries; one empty map if there are no entries."""
+    # one empty map if there are no entries
     now = list(entries.items())
     for start in range(0, len(now) or 1, most):
         yield dict(now[start : start + most])
 
 
 def _rendered_metrics(metrics: Iterable[Metric]) -> Iterator[bytes]:
-    """Yield the text of each metric, without the two header lines if the previous metric had the same name."""
+    # without the two header lines if the previous metric had the same name
     from prometheus_client import CollectorRegistry, generate_latest
 
     last = ""
@@ -199,7 +197,7 @@ def _rendered_metrics(metrics: Iterable[Metric]) -> Iterator[bytes]:
 
 
 class _SingleMetricCollector:
-    """A collector of one metric, as prometheus_client asks for it."""
+    """A collector for prometheus_client."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
@@ -209,7 +207,7 @@ class _SingleMetricCollector:
 
 
 def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
-    """Return the figures by name; each is 0 without a live cluster."""
+    """Return the figures by name; 0 without a live cluster."""
     cluster = watched.cluster if watched else None
     return {
         "cluster_view_age_seconds": (

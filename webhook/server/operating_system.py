@@ -1,6 +1,6 @@
 """Asks the operating system to take memory back and to allow enough open files, and reads memory limits.
 
-Knows glibc and POSIX, nothing of the server. Elsewhere (musl, Windows) it does nothing.
+Does nothing without glibc (musl, Windows).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 256 * 1024
-"""Blocks of at least this size are allocated from the system and returned to it. uvloop keeps a buffer of exactly 256
-KB for each TLS connection and uses few of its bytes. On a heap with pages of earlier work, the whole buffer would be
-resident. By default, glibc raises this size from 128 KB to the largest block that was freed, up to 32 MB: one small
-object above such blocks on the heap then keeps them from being given back, and 24 bodies of 20 MB left the process at
-530 MB for good."""
+"""The least bytes of blocks that come from the system and return to it.
+
+uvloop keeps a buffer of exactly 256 KB for each TLS connection and uses few of its bytes. On a heap, the whole buffer
+would be resident. By default, glibc raises this size from 128 KB to the largest freed block, up to 32 MB. Then one
+small object above such blocks keeps them: 24 bodies of 20 MB left the process at 530 MB."""
 _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024
@@ -30,15 +30,14 @@ _MAX_PAUSE: Final = 4
 
 @cache
 def _c_library() -> ctypes.CDLL:
-    """Return the C library of this process. Each CDLL creates a class in a reference cycle, which waits for the garbage
-    collector. A new CDLL for each look at the heap would use megabytes in a few hours.
-    """
+    # each CDLL creates a class in a reference cycle: one for each look would be megabytes in a few hours
     return ctypes.CDLL(None)
 
 
 def tune_glibc_allocator() -> bool:
-    """Tell glibc to return large freed blocks to the system, and to keep one heap for all threads; return whether it
-    accepted that. Threads rarely allocate at the same time, but each thread would leave holes in its own heap.
+    """Tell glibc to return large freed blocks, and to keep one heap for all threads; return whether it accepted.
+
+    Threads rarely allocate at the same time, and each heap would have holes of its own.
     """
     try:
         mallopt = _c_library().mallopt
@@ -49,7 +48,7 @@ def tune_glibc_allocator() -> bool:
 
 
 def trim_heap() -> bool:
-    """Return the free pages of the heap to the system, and return whether that was possible."""
+    """Return the free pages of the heap to the system; return whether that was possible."""
     try:
         _c_library().malloc_trim(0)
     except (AttributeError, OSError, TypeError):
@@ -58,11 +57,10 @@ def trim_heap() -> bool:
 
 
 class MemoryTrimmer:
-    """Returns free heap memory to the system when the process has grown; call `trim_if_grown` every few seconds.
+    """Returns free heap memory to the system when the process has grown; call `trim_if_grown` regularly.
 
-    Many connections with half a body each leave pages that are free but not at the end of the heap. Returning them
-    takes a few milliseconds, so they are returned only if the process has grown. If that frees little, the memory is
-    in use, and the next attempt comes later.
+    Many half-read bodies leave free pages in the middle of the heap. Returning them takes some milliseconds. If this
+    frees little, the memory is in use, and the next attempt comes later.
     """
 
     def __init__(self) -> None:
@@ -85,7 +83,7 @@ class MemoryTrimmer:
 
 
 def unsent_bytes(connected: Any) -> int:
-    """Return how many sent bytes of a socket the other end has not accepted yet; 0 if the system cannot tell."""
+    """Return the sent bytes of a socket that the other end has not accepted; 0 if the system does not tell."""
     try:
         import fcntl
         import termios
@@ -104,21 +102,18 @@ def is_readable(connected: Any) -> bool:
 
 
 def resident_bytes() -> int:
-    """Return the bytes of memory that this process has resident; 0 if /proc is missing."""
+    """Return the resident bytes of this process; 0 without /proc."""
     resident, _ = _resident_and_of_files()
     return resident
 
 
 def unreclaimable_bytes() -> int:
-    """Return the resident bytes that no file backs, so that the system cannot reclaim them when memory is short;
-    0 if /proc is missing.
-    """
+    """Return the resident bytes that no file backs, which the system cannot reclaim; 0 without /proc."""
     resident, of_files = _resident_and_of_files()
     return resident - of_files
 
 
 def _resident_and_of_files() -> tuple[int, int]:
-    """Return the resident bytes of this process, and those among them that are of files."""
     try:
         _, resident, of_files = Path("/proc/self/statm").read_text(encoding="ascii").split()[:3]
     except OSError:
@@ -128,9 +123,9 @@ def _resident_and_of_files() -> tuple[int, int]:
 
 
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
-    """Return the bytes that the container may use; None if it has no limit, or the system cannot tell.
+    """Return the bytes that the container may use; None without a limit, or if the system does not tell.
 
-    A container sees its own control group at the root: `memory.max` of version 2, `memory.limit_in_bytes` of version 1,
+    A container's own control group is the root: `memory.max` of version 2, or `memory.limit_in_bytes` of version 1,
     which is nearly 2**63 without a limit.
     """
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
@@ -143,7 +138,7 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
 
 
 def raise_open_file_limit(count: int) -> None:
-    """Raise the soft limit of open files to `count`, as far as the hard limit allows; never lower it."""
+    """Raise the soft limit of open files to `count`, up to the hard limit; never lower it."""
     try:
         import resource
     except ImportError:

@@ -1,8 +1,8 @@
 """The FastAPI application for people and Prometheus: metrics, version, policies, documentation.
 
-Reviews and probes are not handled here: review_endpoint.py and probes.py answer them. Their paths are still in the
-OpenAPI document. Errors are metav1.Status, so that every path of the server fails in one form. /docs is HTML without
-scripts, fonts or styles of other hosts, because the pages of FastAPI stay blank without a content delivery network.
+review_endpoint.py and probes.py answer reviews and probes; the OpenAPI document also has their paths. Errors are
+metav1.Status, as on every path of the server. /docs is HTML without scripts, fonts or styles of other hosts: the pages
+of FastAPI stay blank without a content delivery network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STYLE: Final = (
 
 
 def page(document: Mapping[str, Any], source: str) -> str:
-    """Return the HTML page of an OpenAPI document; `source` is the address of that document."""
+    """Return the HTML page of an OpenAPI document; `source` is its address."""
     info = document["info"]
     return "".join(
         (
@@ -64,7 +64,6 @@ def _html_of_answer(answer: Mapping[str, Any]) -> str:
 
 
 def _html_of_media_types(holder: Mapping[str, Any]) -> str:
-    """Return the media types of a request body or an answer, each with its schema, as HTML."""
     return ", ".join(
         f"{escape(media)}: {_html_of_type(content['schema'])}" if content.get("schema") else escape(media)
         for media, content in holder.get("content", {}).items()
@@ -217,7 +216,7 @@ OPERATIONS: Final[dict[str, Any]] = {
 }
 
 Metrics = Callable[[Pause | None], Awaitable[tuple[bytes, str]]]
-"""Returns the metrics text and its media type; awaits the argument between two pieces of work."""
+"""Returns the metrics text and its media type; awaits its argument between two pieces of work."""
 PoliciesInService = Callable[[], Iterable[Policy]]
 """Returns the policies in the order of evaluation."""
 
@@ -234,7 +233,7 @@ def create(metrics: Metrics, version: Mapping[str, str], policies: PoliciesInSer
         title="claimgate",
         version=version["version"],
         description="Admission webhook for AI and GPU workloads.",
-        docs_url=None,  # FastAPI's pages load scripts of other hosts, which a cluster without internet cannot reach
+        docs_url=None,  # scripts of other hosts, which a cluster without internet cannot reach
         redoc_url=None,
     )
 
@@ -271,7 +270,7 @@ async def _error_as_status(request: Request, error: Exception) -> Response:
 
 
 def _openapi_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Return a function that gives FastAPI's OpenAPI document with the paths of reviews and probes added."""
+    # FastAPI's document with the paths of reviews and probes
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -285,9 +284,7 @@ def _openapi_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
 
 def policy_row(policy: Policy) -> dict[str, Any]:
-    """Return a policy as /debug/policies lists it: only names, kinds and settings, no expression, no parameter, and
-    nothing of any object.
-    """
+    """Return a policy as /debug/policies lists it: names, kinds and settings; no expression, parameter or object."""
     return {
         "name": policy.name,
         "kind": policy.kind,

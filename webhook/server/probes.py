@@ -1,4 +1,4 @@
-"""Answers /healthz and /readyz, which a rollout waits for, without FastAPI: its import takes a twentieth of a start.
+"""Answers /healthz and /readyz without FastAPI, whose import takes a twentieth of a start.
 
 The OpenAPI document describes both paths too (pages.py).
 """
@@ -20,7 +20,7 @@ _Answer: TypeAlias = Callable[[bytes], tuple[int, str]]
 
 
 def create_probes(readiness: Readiness) -> dict[str, AsgiApp]:
-    """Return the ASGI application of each probe by its path; `readiness` has the checks behind /readyz."""
+    """Return the ASGI application of each probe by its path."""
 
     def readyz(query: bytes) -> tuple[int, str]:
         is_ready, report = readiness.report()
@@ -46,7 +46,7 @@ def _probe(answer: _Answer) -> AsgiApp:
 
 
 def encode_page_error(code: int, path: str) -> bytes:
-    """Return the metav1.Status for a page that fails with an HTTP code."""
+    """Return the metav1.Status of a page that fails with an HTTP code."""
     phrase = HTTPStatus(code).phrase
     message = f"{path}: {phrase.lower()}; see /docs for what is served"
     return encode_failure_status(DenialStatus(code=code, reason=phrase.replace(" ", ""), message=message))

@@ -1,7 +1,7 @@
 """Values that are built from files and built again when the files change, such as the policies of a running server.
 
-Knows files and when they are quiet; the caller builds the values. A value is built while the last one serves, and
-replaced as a whole. If files cannot be used, the last good value stays in service, and `error` says why.
+A value is built while the last one serves, and replaced as a whole. If files cannot be used, the last good value stays
+in service, and `error` says why.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Value = TypeVar("Value")
 
 
 class ReloadableValue(Generic[Value]):
-    """A value and the files it is built from. `current` may be read from any thread; one thread reloads.
+    """A value and its files. Any thread may read `current`; one thread reloads.
 
     Attributes:
         current: the last value that could be made.
         error: why the current files cannot be used, or "".
-        reloads, failures: how often files were loaded, and how often loading failed.
+        reloads, failures: how often loading succeeded and failed.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class ReloadableValue(Generic[Value]):
 
         Args:
             make: reads the files.
-            mark: the current state of the files, without reading them.
-            prepare: the preparation of a value before it replaces another, so that no caller waits for it.
+            mark: returns the state of the files without reading them.
+            prepare: called with a value before it replaces another, so that no caller waits.
 
         Raises:
-            ClaimgateError: it cannot be made: refuse to start.
+            ClaimgateError: the first value cannot be made.
         """
         self._make = make
         self._mark = mark
@@ -51,11 +51,10 @@ class ReloadableValue(Generic[Value]):
         self.reloads = self.failures = 0
 
     def poll(self) -> bool:
-        """Build a new value once two polls in a row saw the same changed files, so that half-written files are not
-        tried.
+        """Build a new value after two polls have seen the same change, so half-written files are not tried.
 
         Returns:
-            Whether a new value was tried, or an error is new or gone; `error` has the result.
+            Whether a new value was tried, or an error is new or gone.
         """
         try:
             mark = self._mark()
@@ -63,7 +62,7 @@ class ReloadableValue(Generic[Value]):
             return self._record_error(error, is_new=_text(error) != self.error)  # a missing folder is logged once
         try:
             return self._rebuild_if_changed(mark)
-        except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; its text is shown in /readyz
+        except Exception as error:  # noqa: BLE001 - the watch must outlive any file; /readyz shows the text
             return self._record_error(error, is_new=True)
 
     def _record_error(self, error: Exception, *, is_new: bool) -> bool:
@@ -73,7 +72,7 @@ class ReloadableValue(Generic[Value]):
 
     def _rebuild_if_changed(self, mark: Hashable) -> bool:
         quiet, self._seen = mark == self._seen, mark
-        if self.error and mark == self._served:  # the folder, which was away or broken, is back as it was
+        if self.error and mark == self._served:  # the folder was away or broken, and is back as before
             self._taken, self.error = mark, ""
             return True
         if mark == self._taken or not quiet:
@@ -96,7 +95,7 @@ def _text(error: Exception) -> str:
 async def watch(
     reloaded: ReloadableValue[Value], period_s: float, tell: Callable[[ReloadableValue[Value]], None]
 ) -> None:
-    """Poll for ever in a thread, and call `tell` on the event loop after each attempt."""
+    """Poll for ever in a thread; call `tell` on the event loop after each attempt."""
     while True:
         await asyncio.sleep(period_s)
         if await asyncio.to_thread(_poll_and_free, reloaded):
@@ -104,9 +103,8 @@ async def watch(
 
 
 def _poll_and_free(reloaded: ReloadableValue[Value]) -> bool:
-    """Poll, and free what was replaced: policies refer to themselves, and a server collects garbage so rarely that
-    twenty replaced sets would wait for it. It takes 2 to 6 ms.
-    """
+    # replaced policies refer to themselves, and a server collects garbage so rarely that twenty sets would wait (2 to 6
+    # ms)
     tried = reloaded.poll()
     if tried:
         gc.collect()
@@ -114,10 +112,10 @@ def _poll_and_free(reloaded: ReloadableValue[Value]) -> bool:
 
 
 def create_file_state_function(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
-    """Return a function that gives modification time, size and inode of all files that `files` lists, behind links.
+    """Return a function that gives modification time, size and inode of all files, behind links.
 
-    A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that is deleted between listing
-    and reading is left out; the next poll sees the folder without it.
+    A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that is deleted after `files`
+    lists it is left out; the next poll sees the folder without it.
     """
 
     def mark() -> Hashable:

@@ -1,7 +1,7 @@
-"""The log line of each review, of refused calls and of faults of our own, and the counts that belong to them.
+"""The log line of each review, of refused calls and of our own faults, and the counts that belong to them.
 
-The fields of a line are never objects, params, patches or the text of an exception, which may quote them. The message
-of a denial quotes values of the object: a line has it only if the operator of the server asked for it.
+A line has no objects, params, patches or texts of exceptions, which may quote them. The message of a denial quotes
+values of the object: a line has it only if the operator wants it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class ReviewObserver(Protocol):
     """Receives the log fields of each review."""
 
     def reviewed(self, fields: dict[str, object]) -> None:
-        """Receive the log fields of the review that the current task answered."""
+        """Receive the log fields of the review of the current task."""
         ...
 
 
 class ReviewLog:
-    """Writes the lines of one server. `observer` and `events` get the fields of each review, if there are any."""
+    """Writes the lines of one server; `observer` and `events` get the fields of each review."""
 
     def __init__(self, parts: ServerParts, observer: ReviewObserver | None, events: WarningEvents | None) -> None:
         self._log = parts.log
@@ -39,7 +39,7 @@ class ReviewLog:
         self._refusals = LimitedLog(self._write, "call refused")
 
     def write_review(self, level: Level, message: str, fields: dict[str, object]) -> None:
-        """Write the log line of a review, and one line for each policy that failed by a fault of our own."""
+        """Write the line of a review, and a line for each policy with a fault of ours."""
         faults = fields.pop(FAULTS, ())
         for policy_fault in faults if isinstance(faults, list | tuple) else ():
             self._counters.policy_faults[policy_fault["policy"], policy_fault["checks"], policy_fault["error"]] += 1
@@ -57,7 +57,7 @@ class ReviewLog:
         self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
 
     def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
-        """Log and count an unexpected error by its type and place, without its text."""
+        """Log and count the type and place of an unexpected error, without its text."""
         fields = error.fields if isinstance(error, WorkerFault) else describe_fault(error)
         name = str(fields["error"])
         self._counters.refused(phase, 500)
@@ -67,7 +67,7 @@ class ReviewLog:
         return DenialStatus(code=500, reason="InternalError", message=message)
 
     def _write(self, level: Level, message: str, fields: dict[str, object]) -> None:
-        """Write a log line; a line that cannot be written is counted and does not stop the answer."""
+        # a line that cannot be written is counted and does not stop the answer
         try:
             self._log.write(level, message, fields)
         except OSError as error:
@@ -75,28 +75,26 @@ class ReviewLog:
 
 
 _MOST_RULES: Final = 20
-"""The most rule ids of a line. If an object breaks more rules, the line has the first ones."""
+"""The most rule ids of a line."""
 _LONGEST: Final = 512
-"""How many characters of a name that a user chose are logged. A name here may have 3 MB, which takes 300 ms to escape.
-"""
+"""The most logged characters of a name that a user chose: a name of 3 MB takes 300 ms to escape."""
 _LONGEST_DENIAL: Final = 4096
-"""How many characters of a denial are logged: enough for the first eight problems."""
+"""The most logged characters of a denial: the first eight problems."""
 FAULTS: Final = "faults"
-"""The log field with policies that failed by a fault of our own; each becomes a separate line."""
+"""The log field with the policies with a fault of ours; each becomes a line."""
 
 
 def log_fields_of_review(
     attributes: Attributes, phase: Phase, verdict: Verdict, elapsed_s: float, *, with_denial: bool = False
 ) -> dict[str, object]:
-    """Return the log fields of a review: its user and operation, the verdict, the policies with a decision, the
-    duration.
+    """Return the log fields of a review: user, operation, verdict, policies with a decision, duration.
 
     Args:
         attributes: the request.
         phase: in which it was reviewed.
         verdict: the answer.
-        elapsed_s: seconds of the evaluation.
-        with_denial: whether to add the message of a denial, as `denial`.
+        elapsed_s: of the evaluation.
+        with_denial: add the message of a denial, as `denial`.
     """
     spoke = dict.fromkeys(
         [
@@ -144,7 +142,7 @@ def log_fields_of_review(
 
 
 def _broken_rule_ids(verdict: Verdict) -> list[str]:
-    """Return the ids of the rules that were broken, in the order of the messages and without advice."""
+    # in order of the messages, without advice
     broken: dict[str, None] = {}
     for decision in verdict.decisions:
         if decision.action == "deny" and not decision.is_advice:
@@ -153,18 +151,16 @@ def _broken_rule_ids(verdict: Verdict) -> list[str]:
 
 
 def _excepted_rule_ids(verdict: Verdict) -> list[str]:
-    """Return the ids of the rules that an exception let the object break."""
     ids = (rule for each in verdict.decisions if each.is_excepted and not each.is_advice for rule in each.broken_rules)
     return list(dict.fromkeys(ids))[:_MOST_RULES]
 
 
 def _withheld_rule_ids(verdict: Verdict, withheld: str) -> list[str]:
-    """Return the ids of the rules that would deny or warn if the installation did not limit actions."""
+    # of rules that would deny or warn if the installation did not limit actions
     ids = (rule for each in verdict.decisions if each.withheld == withheld for rule in each.broken_rules)
     return list(dict.fromkeys(ids))[:_MOST_RULES]
 
 
 def _name_of_owner(attributes: Attributes) -> str | None:
-    """Return kind and name of the controller that owns the object; None if it has none."""
     owner = controller_name(attributes.object)
     return shorten_text(owner, _LONGEST) if owner else None

@@ -1,6 +1,6 @@
 """The shared parts of one serving process: its log, its counters, its readiness and its scheduler.
 
-Readiness knows named checks, and not their contents; the text follows the API server's /readyz?verbose.
+The text of readiness follows the API server's /readyz?verbose.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from webhook.server.scheduler import Scheduler
 from webhook.text.wording import counted
 
 Check: TypeAlias = Callable[[], str]
-"""Returns what is wrong, a line for each cause, or "" when all is well. Must be quick: probes call it."""
+"""Returns what is wrong, a line for each cause, or "". Probes call it, so it must be quick."""
 _LONGEST_LINE: Final = 600
 _SHUTDOWN: Final = "shutdown"
 
@@ -27,10 +27,10 @@ class Readiness:
     """The readiness checks of one process.
 
     Attributes:
-        checks: what must hold for reviews to be answered.
-        phases: states in which reviews are not answered, such as the start; they are not faults.
-        remarks: faults for the verbose text, such as a failed reload, although reviews are answered.
-        notes: information for the verbose text, without a fault.
+        checks: all must pass before reviews are answered.
+        phases: states without answers that are not faults, such as the start.
+        remarks: faults for the verbose text that do not stop reviews, such as a failed reload.
+        notes: information for the verbose text.
         draining: set once, before the process stops, so that no new connections come.
     """
 
@@ -41,17 +41,16 @@ class Readiness:
     draining: bool = False
 
     def failing(self) -> dict[str, str]:
-        """Return the failing checks by name, with their reasons."""
+        """Return the reasons of the failing checks by name."""
         reasons = {name: check() for name, check in (*self.checks.items(), *self.phases.items())}
         if self.draining:
             reasons[_SHUTDOWN] = "the process is stopping"
         return {name: reason for name, reason in reasons.items() if reason}
 
     def report(self) -> tuple[bool, str]:
-        """Return whether all checks pass, and the text of /readyz?verbose, with the marks that an API server uses.
+        """Return whether all checks pass, and the text of /readyz?verbose in the API server's form.
 
-        Failing checks come first, then warnings, then whether reviews are answered. Each name has the mark of its
-        worst line.
+        Failing checks come first, then warnings, then the outcome. Each name has the mark of its worst line.
         """
         failing = {name: _short_lines(reason) for name, reason in self.failing().items()}
         remarks = {name: _short_lines(remark()) for name, remark in self.remarks.items()}
@@ -67,18 +66,18 @@ class Readiness:
         return not failing, "\n".join((*lines, _outcome(is_ready=not failing, warnings=len(warnings)))) + "\n"
 
     def _unmet(self, name: str) -> str:
-        """Return the name of a check with `failed`, as an API server writes it, or the name of a phase alone."""
+        # a phase has no `failed`
         return name if name == _SHUTDOWN or name in self.phases else f"{name} failed"
 
 
 def _outcome(*, is_ready: bool, warnings: int) -> str:
-    """Return the last line, which begins as that of an API server."""
+    # begins as the last line of an API server
     counted_warnings = f", with {counted(warnings, 'warning')}" if warnings else ""
     return f"readyz check {'passed' if is_ready else 'failed'}{counted_warnings}"
 
 
 def _short_lines(text: str) -> list[str]:
-    """Return the causes that a check names, each on a line. A long line is cut between two words."""
+    # a line for each cause
     return [_shortened_line(line) for line in text.splitlines()]
 
 
@@ -93,10 +92,10 @@ class ServerParts:
     """The shared parts.
 
     Attributes:
-        log: where lines of reviews and faults go.
-        counters: the counts that /metrics shows.
+        log: for lines of reviews and faults.
+        counters: for /metrics.
         readiness: its checks; the listener sets `draining`.
-        scheduler: decides which review may use the event loop now.
+        scheduler: gives turns on the event loop.
     """
 
     log: Log = field(default_factory=Log)

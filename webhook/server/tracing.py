@@ -1,11 +1,11 @@
 """OpenTelemetry spans: one for each review, with the ids of the rules that it broke and nothing of the object.
 
-Needs the extra `otel`, and is imported only with `--traces`. The SDK reads the address of the collector, the sampling
-and the service name from the variables OTEL_* of the specification. A `traceparent` of the call is the span's parent:
-API servers send one when their own tracing is configured.
+Needs the extra `otel`, and is imported only with `--traces`. The SDK reads the variables OTEL_* of the specification:
+the collector's address, the sampling, the service name. A `traceparent` of the call is the span's parent; API servers
+with tracing send one.
 
-The SDK's BatchSpanProcessor is not used: it starts a thread in each forked child, and a worker is forked for each slow
-review. Spans wait in a bounded queue here, and a background task of the server sends them.
+The SDK's BatchSpanProcessor would start a thread in each forked worker. Here, spans wait in a bounded queue, and a
+background task of the server sends them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
 MAX_QUEUED: Final = 2048
-"""The most spans that wait for the collector, as in the SDK. If there are more, the oldest is dropped and counted."""
+"""The most waiting spans, as in the SDK. Above it, the oldest is dropped and counted."""
 _PERIOD_S: Final = 1.0
 _BATCH: Final = 512
 _LIMITS: Final = SpanLimits(max_attribute_length=256)
@@ -51,12 +51,11 @@ _FIELDS: Final = {
     "lane": "claimgate.review.lane",
     "reason": "claimgate.review.not_evaluated",
 }
-"""The attribute of each field of a review's log line that a span has. Names of objects and users are only in the log.
-"""
+"""The attribute of a span for each field of a review's log line. Names of objects and users are only in the log."""
 
 
 class SpanQueue(SpanProcessor):
-    """Keeps ended spans until they are sent."""
+    """Keeps ended spans until the server sends them."""
 
     def __init__(self, counters: Counters) -> None:
         self._spans: deque[ReadableSpan] = deque(maxlen=MAX_QUEUED)
@@ -69,7 +68,7 @@ class SpanQueue(SpanProcessor):
         self._spans.append(span)
 
     def take(self) -> Sequence[ReadableSpan]:
-        """Return the next spans to send, and forget them."""
+        """Remove and return the next spans to send."""
         return [self._spans.popleft() for _ in range(min(_BATCH, len(self._spans)))]
 
 
@@ -77,7 +76,7 @@ class Tracing:
     """The spans of one server."""
 
     def __init__(self, exporter: SpanExporter, counters: Counters) -> None:
-        """Create spans that go to `exporter`, which logs if it cannot send them."""
+        """Create spans for `exporter`, which logs if it cannot send them."""
         self._queue = SpanQueue(counters)
         self._exporter = exporter
         self._counters = counters
@@ -115,7 +114,7 @@ class Tracing:
         return answer
 
     def reviewed(self, fields: dict[str, object]) -> None:
-        """Add the fields of the log line of a review to the span of the current request."""
+        """Add the log fields of a review to the span of the current request."""
         span = get_current_span()
         if span.is_recording():
             for key, name in _FIELDS.items():
@@ -123,16 +122,16 @@ class Tracing:
                     span.set_attribute(name, cast("AttributeValue", value))
 
     async def send_periodically(self) -> None:
-        """Send what waits, a batch at a time, for as long as the server runs."""
+        """Send waiting spans for ever, a batch at a time."""
         while True:
             await asyncio.sleep(_PERIOD_S)
             while spans := self._queue.take():
                 await asyncio.to_thread(self._export, spans)
 
     def flush(self) -> None:
-        """Send what is left when the server stops."""
+        """Send what is left at the stop."""
         while (spans := self._queue.take()) and self._export(spans):
-            pass  # the first batch that fails is the last: each takes ten seconds, and the kubelet waits
+            pass  # the first failed batch is the last: each takes ten seconds, and the kubelet waits
         self._exporter.shutdown()
 
     def _export(self, spans: Sequence[ReadableSpan]) -> bool:
@@ -142,13 +141,12 @@ class Tracing:
 
 
 def _trace_context_headers(scope: Scope) -> dict[str, str]:
-    """Return the headers of W3C Trace Context that the call has."""
     wanted = (b"traceparent", b"tracestate", b"baggage")
     return {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in wanted}
 
 
 def _resource() -> Resource:
-    """Return what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say of the service, with defaults of our own."""
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, with defaults of our own
     resource = Resource.create({"service.version": __version__})
     if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
         return resource.merge(Resource({"service.name": "claimgate"}))
@@ -156,7 +154,7 @@ def _resource() -> Resource:
 
 
 def tracing_to_collector(counters: Counters) -> Tracing:
-    """Return spans that go to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, by OTLP over HTTP."""
+    """Return spans for the collector of OTEL_EXPORTER_OTLP_ENDPOINT (OTLP over HTTP)."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     return Tracing(OTLPSpanExporter(), counters)

@@ -1,13 +1,12 @@
 """Writes an Event on the top owner of an object that breaks a rule and passes with a warning.
 
-Users of controllers, GitOps and pipelines do not see warnings. An Event names the rule, its title and the field, and no
-message of a policy: a message may name objects of other namespaces, and more people read Events than the object.
+Users of controllers, GitOps and pipelines do not see warnings. An Event names the rule, its title and the field. It has
+no message of a policy: a message may name objects of other namespaces, and more people read Events than the object.
 
 Reviews do not wait for Events: an Event is appended to a bounded queue, or dropped. A background task writes a few
-Events a second; namespaces take turns. A namespace with more than its share of a full queue loses its newest Event,
-so that it does not displace Events of other namespaces. Each replica remembers its Events for an hour, as long as API
-servers keep Events. The name of an Event is computed from its object and its rule, so the API server refuses the same
-Event from a second replica.
+Events a second, and namespaces take turns. If the queue is full, the namespace with the most Events loses its newest.
+A replica remembers its Events for an hour, as long as API servers keep Events. The name of an Event is computed from
+its object and its rule, so the API server refuses the same Event from a second replica.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ from webhook.text.terminal import one_line
 WARNED: Final = "warned"
 """The log field with the warnings of a review; it becomes Events and is not logged."""
 MOST_WAITING: Final = 1000
-"""How many Events wait to be written."""
+"""The most waiting Events."""
 PERIOD_S: Final = 0.2
 """Seconds between two Events."""
 AGAIN_S: Final = 3600.0
-"""Seconds until the same warning is written again for an object: --event-ttl of kube-apiserver v1.36."""
+"""Seconds until a warning about an object is repeated: --event-ttl of kube-apiserver v1.36."""
 _MOST_RULES: Final = 5
 _MOST_OWNERS: Final = 5
 _LONGEST_NAME: Final = 253
@@ -59,11 +58,11 @@ OWNED: Final[Mapping[tuple[str, str], str]] = {
     ("jobset.x-k8s.io", "JobSet"): "jobsets",
     ("ray.io", "RayCluster"): "rayclusters",
 }
-"""Resources of the kinds that a controller makes for another object, and that own Pods."""
+"""Plurals of the kinds that own Pods, and that a controller makes for another object."""
 
 
 class ObjectReference(Struct, frozen=True):
-    """The object that an Event is about; `kubectl describe` finds Events by all these fields."""
+    """What an Event is about; `kubectl describe` finds Events by all these fields."""
 
     api_version: str
     kind: str
@@ -73,7 +72,7 @@ class ObjectReference(Struct, frozen=True):
 
 
 class EventConnection(Protocol):
-    """A connection that reads owners and creates Events."""
+    """Reads owners and creates Events."""
 
     def get_metadata(self, path: str) -> JSON:
         """Return an object with only its metadata; raise LookupFailed."""
@@ -85,9 +84,7 @@ class EventConnection(Protocol):
 
 
 def describe_warned_review(attributes: Attributes, verdict: Verdict) -> dict[str, Any] | None:
-    """Return the nearest owner of an object, and the rules that only warned about it, as JSON; None without
-    warnings.
-    """
+    """Return the nearest owner and the rules that only warned, as JSON; None without warnings."""
     if not verdict.allowed or attributes.dry_run or attributes.sub_resource or not attributes.namespace:
         return None
     if attributes.operation not in (Operation.CREATE, Operation.UPDATE):
@@ -108,7 +105,7 @@ def _fields_of_reference(reference: ObjectReference) -> tuple[str, str, str, str
 
 
 def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
-    """Return the controller of an object, or the object; None if neither has a uid yet."""
+    # None if neither the controller nor the object has a uid yet
     if owner := controller_of(attributes.object, attributes.namespace):
         return owner
     kind = attributes.kind
@@ -125,7 +122,7 @@ def _nearest_owner(attributes: Attributes) -> ObjectReference | None:
 
 
 def controller_of(obj: JSON, namespace: str) -> ObjectReference | None:
-    """Return the controller of an object; None if it has no controller, or if the reference cannot be read."""
+    """Return the controller of an object; None without a readable reference to one."""
     owners = get(obj, ("metadata", "ownerReferences"), None)
     for each in owners if isinstance(owners, list) else ():
         if isinstance(each, dict) and each.get("controller") is True:
@@ -148,21 +145,19 @@ class _WaitingEvent(Struct, frozen=True):
 
 
 def _key_of_event(about: ObjectReference, rule: str) -> tuple[str, str, str]:
-    """Return the key by which an Event is remembered. A user may write any uid, so the key has the namespace."""
+    # with the namespace, because a user may write any uid
     return about.namespace, about.uid, rule
 
 
 class _WaitingEvents:
-    """The Events that wait to be written, by namespace; the first namespace is the next to be served."""
+    """The Events that wait, by namespace; the first namespace is next."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, deque[_WaitingEvent]] = {}
         self._count = 0
 
     def add(self, event: _WaitingEvent) -> _WaitingEvent | None:
-        """Add an Event. If too many Events wait, drop and return the newest Event of the namespace with the most
-        Events.
-        """
+        # above the bound, the newest Event of the namespace with the most Events is dropped and returned
         own = self._by_namespace.setdefault(event.about.namespace, deque())
         own.append(event)
         self._count += 1
@@ -176,7 +171,7 @@ class _WaitingEvents:
         return dropped
 
     def pop_next(self) -> _WaitingEvent | None:
-        """Return the oldest Event of the next namespace, which then waits for its turn again; None if none waits."""
+        # the namespace goes to the end
         namespace = next(iter(self._by_namespace), None)
         if namespace is None:
             return None
@@ -189,7 +184,7 @@ class _WaitingEvents:
 
 
 class WarningEvents:
-    """The Events of one server. Everything except the requests runs on its event loop."""
+    """The Events of one server. Only the requests run outside of its event loop."""
 
     def __init__(
         self,
@@ -200,7 +195,7 @@ class WarningEvents:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Write over `connection`; `title_of_rule` returns "" for a rule that has no title."""
+        """Write over `connection`; `title_of_rule` returns "" for a rule without a title."""
         self._connection = connection
         self._title_of_rule = title_of_rule
         self._counters = counters
@@ -211,9 +206,7 @@ class WarningEvents:
         self._error = ""
 
     def offer(self, warned: Any) -> None:
-        """Append the result of `describe_warned_review` to the queue, unless the queue is full or the warning was
-        already written.
-        """
+        """Queue the result of `describe_warned_review`, except warnings that were already written."""
         about = ObjectReference(*warned["about"])
         for rule, path in warned["rules"]:
             if not self._is_first(about, rule):
@@ -222,20 +215,20 @@ class WarningEvents:
             dropped = self._waiting.add(_WaitingEvent(about, rule, path))
             if dropped is not None:
                 self._counters.events["dropped",] += 1
-                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # so that it can be written later
+                self._told.discard(_key_of_event(dropped.about, dropped.rule))  # it can be written later
 
     def describe_error(self) -> str:
         """Return why the last Event could not be written; "" if it was."""
         return self._error
 
     async def write_periodically(self) -> None:
-        """Write the waiting Events, one after the other, as long as the server runs."""
+        """Write the waiting Events for ever."""
         while True:
             await asyncio.sleep(PERIOD_S)
             await self.write_next()
 
     async def write_next(self) -> None:
-        """Write the next Event that waits."""
+        """Write the next waiting Event."""
         event = self._waiting.pop_next()
         if event is None:
             return
@@ -257,7 +250,7 @@ class WarningEvents:
             self._counters.events["written",] += 1
 
     def _is_first(self, about: ObjectReference, rule: str) -> bool:
-        """Return whether this warning about the object was not written in the last hour, and remember it."""
+        # and remembers the warning
         key, now = _key_of_event(about, rule), self._clock()
         told = self._told.get(key)
         if told is not None and now - told < AGAIN_S:
@@ -272,7 +265,7 @@ class WarningEvents:
         self._error = error
 
     def _top_owner(self, nearest: ObjectReference) -> ObjectReference:
-        """Return the last owner that can be read."""
+        # the last one that can be read
         top = nearest
         for _ in range(_MOST_OWNERS):
             group = top.api_version.rpartition("/")[0]
