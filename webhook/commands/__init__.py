@@ -1,1 +1,1 @@
-"""The verbs, one module each: a command reads its input, calls the folders below and writes the result."""
+"""The verbs, one module each. A verb reads its input, calls the folders below, and writes the result."""

@@ -1,8 +1,8 @@
-"""Checks that claimgate answers API servers in time, by creating one Pod with a GPU as a dry run.
+"""Checks that claimgate answers API servers in time. The check creates one Pod with a GPU, as a dry run.
 
-API servers call every webhook for a dry run, and store nothing. With `failurePolicy: Ignore`, API servers do not
-report a failed call. But then the Pod still has the resource `gpu`, and kube-apiserver v1.36 refuses this name in
-every Pod (ValidatePodCreate).
+For a dry run, API servers call every webhook and store nothing. With `failurePolicy: Ignore`, an API server does not
+report a failed call. The check recognizes a failed call by the resource `gpu`, which claimgate translates. Without
+the translation, kube-apiserver v1.36 refuses the Pod because of this name (ValidatePodCreate).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from webhook.manifests.webhook_configurations import Webhook, WebhookConfigurati
 from webhook.policy.policy_set import PolicySet
 
 _LONGEST_S: Final = 60.0
-"""Seconds to wait. A dry run has two phases, and API servers wait at most 30 seconds for a webhook in each."""
+"""Seconds to wait. A dry run has two phases, and an API server waits at most 30 seconds for each phase."""
 _UNCHANGED: Final = "[gpu]: Invalid value"
 
 

@@ -224,7 +224,7 @@ def _checked_out_commit(named: Sequence[str]) -> str:
 
 
 def _review_options(assembled: assembly.ReviewAssembly, *, is_stored: bool) -> ReviewOptions:
-    """Return the options of a review by an administrator. The report selects rules and adds links, not the review."""
+    """The report selects rules and adds links, so the review does neither."""
     return replace(assembled.options, is_stored=is_stored, sees_all_namespaces=True, rules=(), skip=(), docs_address="")
 
 
@@ -255,7 +255,7 @@ class AuditSource(Protocol):
 
 
 class AuditReport:
-    """Writes the report of an audit to the chosen outputs, and a baseline if one is wanted."""
+    """Writes the report of an audit to the chosen outputs, and on request a baseline."""
 
     def __init__(
         self,
@@ -267,9 +267,10 @@ class AuditReport:
         is_verbose: bool,
         statistics: bool = False,
     ) -> None:
-        """Args: the outputs; the file of the baseline to write; results that get rows in addition to findings; the
-        texts of rendered folders, None for a cluster; whether the output is verbose; whether a report counts rules
-        and lists no findings.
+        """Args:
+        shown: results that get rows in addition to findings.
+        rendered: texts of rendered folders; None for a cluster.
+        statistics: whether reports count rules instead of listing findings.
         """
         self._shown = shown
         self._writers: Mapping[str, Callable[[], Writer[Finding]]] = (
@@ -288,9 +289,7 @@ class AuditReport:
         return formats.contents_required_by_formats({each.format for each in self._outputs}, self._shown)
 
     def encoder(self, filters: Filters) -> FindingLineEncoder | None:
-        """Return the encoder with which worker processes write findings; None if an output or a baseline needs the
-        findings in the main process.
-        """
+        """Return the encoder for worker processes; None if the main process needs the findings itself."""
         names = {each.format for each in self._outputs}
         is_possible = names <= formats.LINE_FORMATS and not filters.baseline
         return FindingLineEncoder(tuple(sorted(names)), filters, self._shown) if is_possible else None
@@ -302,7 +301,7 @@ class AuditReport:
         about: RunDescription,
         publisher: ReportPublisher | None = None,
     ) -> int:
-        """Audit, report, publish, and return the exit code. `about` describes the run."""
+        """Audit, report, publish, and return the exit code."""
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
         told = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
         with Interrupts() as interrupts, told as report:

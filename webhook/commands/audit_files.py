@@ -23,7 +23,7 @@ from webhook.text.wording import counted
 Index: TypeAlias = Callable[[Indexer], AuditIndex]
 """Runs an indexer on all files."""
 Results: TypeAlias = Callable[[StopSignal], Iterable[tuple[PartResult, Iterable[Finding]]]]
-"""Audits all parts of the files. Yields each part with its findings, which must be read before the next part."""
+"""Audits all parts of the files. The findings of a part must be read before the next part."""
 
 
 def create_process_auditor(audit: PartAudit, stream: DocumentStream, jobs: int) -> Results:
@@ -55,9 +55,6 @@ class FilesAudit:
         settings: Settings,
         results: Results,
     ) -> None:
-        """Args: the audit of a part; the policies; the stream of the files; the files and folders of the command
-        line; the settings; the function that audits all parts.
-        """
         self._audit = audit
         self._assembled = assembled
         self._stream = stream
@@ -76,7 +73,7 @@ class FilesAudit:
         return self._stream.size_bytes()
 
     def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Yield each part of the input with its findings. The caller must read the findings before the next part."""
+        """Yield each part with its findings. The caller must read the findings before the next part."""
         for result, findings in self._results(stop):
             yield result, findings
             self._assembled.files.add_differences(result.differing, result.recorded)
@@ -88,7 +85,7 @@ class FilesAudit:
         return queue_trees(FilesCluster(self._assembled.files.objects()), demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
-        """Report notes about the files."""
+        """Report notes that are known only after the last part."""
         if not is_interrupted:
             totals.report_lack_of_objects(self._named, _reason_for_no_document(self._stream))
             stream = self._stream

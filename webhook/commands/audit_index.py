@@ -1,10 +1,12 @@
-"""Finds the objects in audited files that policies look up, without decoding all other objects.
+"""Finds the objects in audited files that policies look up. Other objects are not decoded.
 
-A first walk searches the text of the files for the kinds that policies look up, and decodes only the parts that may
-have such an object. So memory grows only with the objects of these kinds. A CustomResourceDefinition is long, and is
-decoded only if it may serve a version that current releases no longer serve. Charts, and most Deployments, are
-decoded only if they may state the release of a controller. Of Deployments and StatefulSets that name a device, only
-the fields that rules compare with budgets and autoscalers are kept.
+A first walk searches each text for the kinds that policies look up, and decodes only documents that may have such a
+kind. Memory grows only with the objects of these kinds. Long or frequent kinds are decoded only if needed:
+
+- A CustomResourceDefinition, if it may serve a version that current releases no longer serve.
+- Charts and most Deployments, if they may state the release of a controller.
+- Deployments and StatefulSets that name a device. The index keeps only the fields that rules compare with budgets and
+  autoscalers.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from webhook.input.document_stream import SourcePart
 from webhook.yamltext import yamlfile
 
 _SCALED: Final = frozenset((("apps", "Deployment"), ("apps", "StatefulSet")))
-"""Objects of these kinds are reduced to a few fields, because a tree of files can have thousands of these objects."""
+"""Kinds of which a tree of files can have thousands of objects. The index keeps only a few fields of these objects."""
 _KEPT: Final = projection_of_fields(
     frozenset(
         (
@@ -47,18 +49,17 @@ _KEPT: Final = projection_of_fields(
 )
 _IS_SCALED: Final = re.compile(r"""kind["']?\s*:\s*["']?(?:Deployment|StatefulSet)\b""")
 _DEVICE: Final = re.compile("gpu|tpu|neuron|gaudi|[Aa]scend|mlu|dcu|gcu|xpu|iluvatar|vastai|claims")
-"""Matches the name of a device, or the claims of a container."""
+"""Matches the name of a device, or `claims` of a container."""
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
-"""Matches a letter of `kind` that is written as an escape, and `kind` as an explicit key (`? kind`). The other
-patterns miss both."""
+"""Matches `kind` as an explicit key (`? kind`) or with a letter as an escape, which the other patterns miss."""
 
 
 class AuditIndex(Struct):
     """The objects of the kinds that policies look up, with their files.
 
     Args:
-        objects: each object with its file, in the order of the files, including kustomizations.
-        files: the files with objects; files with only recorded reviews are left out.
+        objects: each object with its file, in the order of the files. Kustomizations are included.
+        files: the files with objects. Files with only recorded reviews are left out.
         is_complete: whether all decoded texts could be read.
     """
 
@@ -74,12 +75,12 @@ class AuditIndex(Struct):
 
 
 class Indexer(Struct, frozen=True):
-    """Finds the objects that policies look up in parts of files. An Indexer can be sent to another process.
+    """Finds the objects that policies look up in parts of files. Can be sent to another process.
 
     Args:
         kinds: the groups and kinds that policies look up.
-        is_whole: whether the files have all objects of the cluster. Then all files are decoded, because an unreadable
-            file may hide an object.
+        is_whole: whether the files have all objects of the cluster. If so, all files are decoded, because an
+            unreadable file may hide an object.
     """
 
     kinds: frozenset[tuple[str, str]]
@@ -121,9 +122,7 @@ def indexer_of(looked_up: frozenset[tuple[str, str]], *, is_whole: bool) -> Inde
 
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
-    """Return the documents of a text that may have an object to keep; the whole text if only a parser can separate
-    documents.
-    """
+    """Return the documents that may have an object to keep; the whole text if only a parser can separate them."""
     if not _may_have_object(text, looks):
         return ""
     documents = yamlfile.documents_of(text)
@@ -131,7 +130,6 @@ def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
 
 
 def _may_have_object(text: str, looks: re.Pattern[str]) -> bool:
-    """Return whether a text may have an object to keep, or a recorded review."""
     return (
         "operation" in text
         or looks.search(text) is not None
@@ -145,10 +143,9 @@ def _group_kind_or_empty(value: JSON) -> tuple[str, str]:
 
 
 def _pattern_for_kinds(kinds: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern for texts with an object of these kinds, a list of such objects, or a recorded review.
+    """Return a pattern for objects of these kinds, lists of these kinds, and recorded reviews.
 
-    A `kind` that does not begin with a letter also matches, because an alias, a tag or an escape can stand for any
-    kind.
+    A `kind` that does not begin with a letter also matches. An alias, a tag or an escape can mean any kind.
     """
     names = "|".join(map(re.escape, sorted((*kinds, "AdmissionReview"))))
     kind = rf"(?:{names})(?:List)?\b|[A-Za-z]*\\|[^\s\"'A-Za-z]"

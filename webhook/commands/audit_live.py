@@ -1,7 +1,7 @@
-"""Audits a live cluster: lists the objects of every kind that policies apply to, without keeping them in memory.
+"""Audits a live cluster. Lists the objects of every kind that policies apply to, and does not keep them in memory.
 
-Objects that policies look up are watched, as in `claimgate serve`. If a kind cannot be listed, the other kinds are
-still audited.
+Objects that policies look up are watched, as in `claimgate serve`. A kind that cannot be listed does not stop the
+audit of other kinds.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from webhook.report.rule import Rules, RulesOfPolicies
 from webhook.yamltext.source_line import Place
 
 CLUSTER: Final = "the cluster"
-"""Problems about a cluster have this text instead of the name of a file."""
+"""The name of the file in problems about a cluster."""
 _SHARD: Final = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 
 
 class Shard(Struct, frozen=True):
-    """A part of the objects of a cluster. The UID of an object decides its part, so all runs divide a cluster in the
-    same way.
+    """A part of the objects of a cluster. An object belongs to the part of its UID, so all runs divide a cluster in
+    the same way.
     """
 
     index: int = 0
@@ -60,10 +60,10 @@ class Shard(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Return the part for a text: `2/5` is the third of five parts; "" is the whole cluster.
+        """Return the part of a text. `2/5` is the third of five parts, and "" is the whole cluster.
 
         Raises:
-            ConfigurationError: the text is not of this form, or the part does not exist.
+            ConfigurationError: the text has another form, or the part does not exist.
         """
         match = _SHARD.fullmatch(text) if text else None
         shard = cls(int(match[1]), int(match[2])) if match else cls()
@@ -78,9 +78,7 @@ class Shard(Struct, frozen=True):
 
 
 class LiveScope(Struct, frozen=True, kw_only=True):
-    """The objects to audit: those of `namespaces` (empty for all) that match the label selector and are in the part
-    `shard`.
-    """
+    """The objects to audit: in these namespaces (all if empty), with these labels, in the part `shard`."""
 
     namespaces: Sequence[str] = ()
     selector: str = ""
@@ -88,16 +86,14 @@ class LiveScope(Struct, frozen=True, kw_only=True):
 
 
 class LiveCluster(Struct, frozen=True):
-    """A cluster: the connection for listing the audited objects, and the view in which policies look up other
-    objects.
-    """
+    """A cluster. `connection` lists the audited objects, and policies look up other objects in `view`."""
 
     connection: Connection
     view: Cluster
 
 
 class LiveAudit:
-    """Audits the objects of a cluster. `read` has the group and name of each kind whose objects were all read."""
+    """Audits the objects of a cluster. `read` has group and name of each kind that was read completely."""
 
     size_bytes: Final = 0
 
@@ -123,9 +119,7 @@ class LiveAudit:
         self._is_list_cut = False
 
     def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        """Yield groups of objects of one kind with their findings. The caller must read the findings before the next
-        group.
-        """
+        """Yield groups of objects of one kind with their findings, which must be read before the next group."""
         phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
         wanted = {pair for phase in phases for pair in _resources_of_policies(self._audit.policies, phase)}
         try:
@@ -167,9 +161,7 @@ class LiveAudit:
                 return
 
     def _list_objects_in_scope(self, kind: ServedKind) -> Iterator[JSON]:
-        """Yield the objects of a kind in the scope. If the scope names namespaces, cluster-scoped kinds have no
-        objects in it.
-        """
+        """If the scope names namespaces, it has no cluster-scoped objects."""
         scope = self._scope
         if scope.namespaces and not kind.resource.is_namespaced:
             return
@@ -227,14 +219,13 @@ def _problem_of_unreadable_kind(kind: ServedKind, why: str) -> InputProblem:
 
 
 def _resources_of_policies(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:
-    """Yield the resources that the policies of a phase apply to, without sub-resources."""
+    """Sub-resources are left out."""
     for _, wish in matched_resources_of_policies(policies, phase):
         if "/" not in wish.resource:
             yield wish.group, wish.resource
 
 
 def _request_for_object(obj: JSON, kind: ServedKind) -> Attributes:
-    """Return a request for an object that the API server has just sent."""
     made = fixtures.attributes_of_object(obj)
     namespace = obj["metadata"].get("namespace") or (made.name if kind.kind == NAMESPACE else "")
     return replace(made, resource=kind.gvr, request_resource=kind.gvr, namespace=namespace)

@@ -1,7 +1,7 @@
-"""Audits one part of the input: returns the findings and all other messages about the part.
+"""Audits one part of the input, and returns its findings and messages.
 
-Each object is reviewed as if a user submitted it. Parts are audited in this process or in several processes, and the
-results are joined in the order of the input. No part needs results of another part.
+Each object is reviewed as if a user submitted it. A part needs no results of other parts, so several processes can
+audit parts. The results are joined in the order of the input.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
-"""The phases of a review: created objects are mutated first. Stored objects are only validated."""
+"""Created objects are mutated, then validated. Stored objects are only validated."""
 _LONGEST_NAME: Final = 120
 _UNKNOWN_FIELD: Final = "manifest-shape/unknown-field"
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
@@ -60,17 +60,24 @@ _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 class PartResult(Struct):
     """The result of a part. Messages and counts are complete only after all findings were read.
 
-    size_bytes: the size of the part. entries: the number of audited objects. unchanged: the number of objects that do
-    not differ from the revision of --changed-since. skipped: documents that are not objects. unasked: the number of
-    objects without a policy, by kind. pods_not_read: the number of objects with pods that are not read, by kind;
-    passes of these objects are not reported. warnings: lines about mistakes that are not findings. notes: lines that
-    are printed once for a run, each with the first place that it is about. exceptions: the used exceptions, with the
-    number of uses. ignored: the number of objects that the configuration ignores. hidden: the number of findings that
-    the configuration hides. demands: the demands of jobs by queue, if a report draws queues. not_compared: files that
-    could not be compared with a revision, with the reasons. differing: objects that files define differently, with
-    the files. recorded: objects of recorded reviews. params: objects of the part that are params of policies and set
-    levels of rules. texts: the findings as lines of each format, if a worker process wrote them; then `counts` has
-    their numbers, and `findings` is empty.
+    Attributes:
+        entries: the number of audited objects.
+        unchanged: the number of objects that do not differ from the revision of --changed-since.
+        skipped: documents that are not objects.
+        unasked: the number of objects without a policy, by kind.
+        pods_not_read: the number of objects with unread pods, by kind. They are not reported as passes.
+        warnings: lines about mistakes that are not findings.
+        notes: lines that a run prints once, each with the first place.
+        exceptions: the used exceptions, with the number of uses.
+        ignored: the number of objects that the configuration ignores.
+        hidden: the number of findings that the configuration hides.
+        demands: the demands of jobs by queue, if a report draws queues.
+        not_compared: files that could not be compared with a revision, with the reasons.
+        differing: objects that files define differently, with the files.
+        recorded: objects of recorded reviews.
+        params: objects of the part that are params of policies and set levels of rules.
+        texts: the findings as lines of each format, if a worker process wrote them. Then `findings` is empty, and
+            `counts` has the numbers.
     """
 
     findings: Sequence[Finding] = ()
@@ -98,11 +105,11 @@ class PartResult(Struct):
 
 
 class StopSignal(Protocol):
-    """Says whether the audit has to stop, for example after Ctrl-C."""
+    """Says whether to stop the audit, for example after Ctrl-C."""
 
     @property
     def is_set(self) -> bool:
-        """Return whether to stop after the object that is audited now."""
+        """Return whether to stop after the current object."""
         ...
 
 
@@ -110,8 +117,8 @@ class FindingLineEncoder(Struct, frozen=True):
     """Writes findings as lines in the worker process, so that the main process only copies text.
 
     Args:
-        formats: the formats of the report. Each format writes a finding without knowing other findings.
-        filters: selects the reported findings. It has no baseline, because a baseline needs all findings of a run.
+        formats: the formats of the report, which write each finding alone.
+        filters: selects the reported findings. Has no baseline, because a baseline needs all findings of a run.
         shown: results that get rows in addition to findings.
     """
 
@@ -159,7 +166,7 @@ class PartAudit:
     def __init__(
         self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: GitChanges | None = None
     ) -> None:
-        """Args: the policies; how objects are reviewed; the objects that changed, None for all objects."""
+        """`changes` has the objects that changed; None means all objects."""
         self.rules: Rules = RulesOfPolicies(assembled.policies, options.address, (RULE,))
         self._table = assembled.table
         self._row = assembled.table.row
@@ -174,9 +181,7 @@ class PartAudit:
         self._encoder = options.encoder
 
     def audit_part(self, part: SourcePart) -> PartResult:
-        """Audit one part of the input. The result has all findings of the part, or their lines if there is an
-        encoder.
-        """
+        """Audit one part. The result has all findings, or their lines if there is an encoder."""
         result = PartResult()
         result.findings = tuple(self.findings(part, result))
         if self._encoder is not None:
@@ -205,7 +210,6 @@ class PartAudit:
         result.differing, result.recorded = self._files.pop_new_differences()
 
     def _add_messages(self, inputs: documents.InputDocuments, keys: RepeatedKeys, result: PartResult) -> None:
-        """Add the messages about the documents of a part that need no evaluation."""
         result.files = inputs.files
         result.templates = inputs.templates
         checker = ParamRuleChecker(
@@ -229,8 +233,8 @@ class PartAudit:
     ) -> Iterator[Finding]:
         """Evaluate an object once and yield its findings.
 
-        not_applied: why the object is never applied, "" if it may be. Such an object is skipped, but repeated keys of
-        an assertion are reported.
+        `not_applied` says why the object is never applied; "" if it may be. An object that is never applied is
+        skipped, but its repeated keys are reported.
         """
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
@@ -297,20 +301,17 @@ class PartAudit:
 
 
 def _is_of_other_object(finding: Finding) -> bool:
-    """Return whether a finding is about a field at the top of an object, which belongs to the object before it in the
-    same document.
-    """
+    """A field at the top of an object belongs to the object before it in the same document."""
     return finding.rule.id == _UNKNOWN_FIELD and "." not in finding.path
 
 
 def _short_name(obj: JSON) -> str:
-    """Return kind, namespace and name of an object as one line of at most 120 characters."""
+    """Return kind, namespace and name on one line of at most 120 characters."""
     name = "/".join(filter(None, namespace_and_name(obj)))
     return one_line(f"{obj['kind']} {name}")[:_LONGEST_NAME]
 
 
 def _skipped_document_of_problem(problem: InputProblem) -> SkippedDocument:
-    """Return a skipped document for a file that cannot be read and does not look like a manifest."""
     place = Place(file=problem.file, line=problem.line, column=problem.column)
     return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)
 
@@ -341,17 +342,13 @@ def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
 
 
 def has_unread_pods(attributes: Attributes, table: Table) -> bool:
-    """Return whether an object creates pods that are not read. An object with unread pods may have mistakes although
-    there are no findings.
-    """
+    """Return whether an object has pods that are not read. A lack of findings then does not mean a lack of mistakes."""
     kind = attributes.kind
     return table.row(kind.group, kind.kind) is not None and bool(unread_parts(attributes.object, table, Deadline()))
 
 
 def without_scheduled_node(attributes: Attributes) -> Attributes:
-    """Return a stored Pod without spec.nodeName. The scheduler wrote this field, and rules about it are for users who
-    set it.
-    """
+    """Return a stored Pod without spec.nodeName. The scheduler wrote the field, and rules are for users who set it."""
     spec = attributes.object.get("spec") if isinstance(attributes.object, dict) else None
     if attributes.kind != POD or not isinstance(spec, dict) or "nodeName" not in spec:
         return attributes

@@ -28,10 +28,7 @@ _UNREADABLE = 2
 
 
 class AuditTotals:
-    """The sums of an audit while it runs.
-
-    `entries` are the objects that were audited, and `demands` are the demands of jobs by queue.
-    """
+    """The sums of an audit while it runs. `entries` counts audited objects; `demands` are by queue."""
 
     def __init__(
         self,
@@ -41,9 +38,7 @@ class AuditTotals:
         fail_on: frozenset[FailOn],
         requires_input: bool = False,
     ) -> None:
-        """Args: the filters of findings; the configuration; the results that make the exit code 1 or 3; whether at
-        least one object is required.
-        """
+        """`fail_on` are the results for exit code 1 or 3. `requires_input` requires at least one object."""
         self.entries = 0
         self.demands: dict[QueueKey, Demand] = {}
         self._unchanged = 0
@@ -69,7 +64,7 @@ class AuditTotals:
         self._templates: dict[str, templates.ChartTemplate] = {}
 
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """Yield the findings that are reported, and count them. Call it in the order of the input."""
+        """Yield the findings that are reported, and count them. Call this in the order of the input."""
         for finding in filter(self._filtering.is_reported, findings):
             self._found.add_finding(finding)
             yield finding
@@ -106,9 +101,7 @@ class AuditTotals:
         self._ignored_files += count
 
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
-        """Count and report files and folders that are not read. Files that are not read make the result of the audit
-        undecided.
-        """
+        """Count and report files and folders that are not read. With such a file, the audit is undecided."""
         self._not_read = files
         self._found.is_undecided |= any(not each.is_folder for each in files)
         if files:
@@ -119,9 +112,7 @@ class AuditTotals:
     def report_lack_of_objects(self, named: Sequence[str], otherwise: str) -> None:
         """If no object was audited, report why. With --require-input, this is an error.
 
-        Args:
-            named: the files, folders or cluster to audit.
-            otherwise: the reason if there are no templates and no other documents.
+        `otherwise` is the reason if there are no templates and no other documents.
         """
         if self.entries or self._unchanged or self._problems:
             return
@@ -165,9 +156,6 @@ class AuditTotals:
         return exit_code_of_results(self._fail_on, denied=denied, warned=warned > 0, undecided=self._found.is_undecided)
 
     def _stale_baseline_and_exceptions(self) -> Iterator[str]:
-        """Yield notes about findings of the baseline that no longer occur, and about exceptions that were not
-        used.
-        """
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
             yield f"--baseline: {counted(len(gone), 'known finding')} gone, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
@@ -194,7 +182,6 @@ class AuditTotals:
         )
 
     def _left_out(self) -> LeftOut:
-        """Return what configuration and annotations left out."""
         return left_out_by_configuration(
             self._configuration.value,
             self._exceptions,

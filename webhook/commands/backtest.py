@@ -1,4 +1,4 @@
-"""`claimgate backtest`: decisions of policies about the requests of an API server's audit log, as text and as JSON."""
+"""`claimgate backtest`: counts what policies decide about the requests of an audit log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from webhook.yamltext.input_files import InputFile
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 _MOST: Final = 20
-"""The most namespaces and users in the text; JSON has all."""
+"""The most namespaces and users in the text. The JSON has all of them."""
 _TITLES: Final = {"policies": "these policies", "against": "the policies of --against"}
 FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
@@ -73,12 +73,12 @@ def command(
 ) -> int:
     """Evaluate policies on the requests in the audit log of an API server.
 
-    Counts denials and warnings by rule, namespace and user. The log needs level Request, and level RequestResponse for
-    patches. A log does not have the old object of an update, so rules about changes find nothing. Policies look up
-    other objects in --context, and Namespaces in the log.
+    Counts denials and warnings by rule, namespace and user. Decisions about a request need level Request in the audit
+    log, and decisions about a patch need level RequestResponse. An audit log has no old objects, so rules about changes
+    find nothing. Policies look up Namespaces in the log, and other objects in --context.
 
     Exits with 1 if a request would have been denied, and with 2 if a log or a policy cannot be read. --fail-on changes
-    this.
+    these codes.
     """
     failing = report_options.parse_fail_on(fail_on, "deny")
     outputs = output.parse_outputs(chosen, FORMATS)
@@ -116,9 +116,7 @@ def command(
 
 
 def _policy_sets_to_compare(settings: ReviewSettings, against: Sequence[Path]) -> dict[str, assembly.ReviewAssembly]:
-    """Return the policies and, with --against, the policies to compare them with. Prints the names of both on
-    stderr.
-    """
+    """Return the policies and those of --against. Prints the names of both on stderr."""
     sets = {"policies": assembly.assemble_policies_and_context(settings)}
     options.print_policy_notes(settings, sets["policies"].policies)
     if against:
@@ -136,7 +134,6 @@ def _count_parts(backtest: PartBacktester, files: Sequence[InputFile], jobs: int
 
 
 def _problem_of_nothing_reviewed(files: Sequence[InputFile], total: PartCounts) -> tuple[InputProblem, ...]:
-    """Return the problem of logs without any request to review; empty if there was a request."""
     if total.requests or total.problems or total.broken or not files:
         return ()
     message = "no request with an object was found; expected an audit log of level Request or RequestResponse"

@@ -1,4 +1,4 @@
-"""Counts the decisions of one or two sets of policies about the requests of a part of an audit log."""
+"""Counts the decisions of one or two sets of policies about one part of an audit log."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from webhook.rules.decisions import Decision
 from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
-"""The most namespaces and users that are counted by name. All others are counted under one name, so that memory is
-bounded."""
+"""The most namespaces and users that are counted by name. Further names are counted together, to bound memory."""
 OTHERS: Final = "(others)"
 MOST_BROKEN_LINES: Final = 20
-"""The most broken lines of a log that are reported with their places; further lines are only counted."""
+"""The most broken lines of a log that are reported with their places. Further lines are only counted."""
 _NOTHING: Final[Mapping[str, JSON]] = {}
 Side: TypeAlias = str
 """The name of a set of policies: `policies`, or `against` for the set of --against."""
@@ -37,8 +36,8 @@ Side: TypeAlias = str
 
 @dataclass(slots=True)
 class RuleCount:
-    """The counts of one rule, and an example. The example is the first request that the rule denied, otherwise the
-    first with a warning, otherwise the first that was not decided.
+    """The counts of one rule, and an example: the first denied request, else the first with a warning, else the first
+    that was not decided.
     """
 
     denied: int = 0
@@ -63,8 +62,9 @@ class RuleCount:
 class PolicySetCounts:
     """The counts of one set of policies.
 
-    exceptions: used exceptions of the configuration and of annotations, with the number of uses. ignored: the number
-    of requests that the configuration ignores. configuration: the configuration of this set.
+    Attributes:
+        exceptions: used exceptions of the configuration and of annotations, with the number of uses.
+        ignored: the number of requests that the configuration ignores.
     """
 
     denied: int = 0
@@ -103,9 +103,11 @@ class PolicySetCounts:
 class PartCounts:
     """All counts of a part.
 
-    skipped: the number of events without a request, by reason. broken: the number of lines that are not events;
-    `broken_lines` has the problems of the first ones. changed: requests that only one of the two sets denies, counted
-    by `newly denied: RULE` and `no longer denied: RULE`.
+    Attributes:
+        skipped: the number of events without a request, by reason.
+        broken: the number of lines that are not events.
+        broken_lines: the problems of the first broken lines.
+        changed: requests that only one of the two sets denies, by `newly denied: RULE` and `no longer denied: RULE`.
     """
 
     events: int = 0
@@ -135,7 +137,7 @@ class PartCounts:
 
 
 def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, Mapping[str, JSON]]]:
-    """Yield each part of a log with the Namespaces that earlier parts changed, in the state before this part."""
+    """Yield each part of a log with the Namespaces that earlier parts changed, as they were before this part."""
     namespaces: dict[str, JSON] = {}
     for part in parts:
         yield part, dict(namespaces)
@@ -144,9 +146,7 @@ def with_namespaces_before(parts: Iterable[LogPart]) -> Iterator[tuple[LogPart, 
 
 
 def note_namespace(line: bytes, namespaces: dict[str, JSON]) -> None:
-    """Store the Namespace that a line of a log changes. A Namespace becomes unknown if the line does not have the
-    whole object.
-    """
+    """Store the Namespace that a line changes. If the line lacks the whole object, the Namespace becomes unknown."""
     changed = namespace_of_audit_event(line)
     if changed is None:
         return
@@ -174,7 +174,7 @@ class PartBacktester:
         }
 
     def count_part(self, part: LogPart, namespaces: Mapping[str, JSON] = _NOTHING) -> PartCounts:
-        """Return the counts of a part. `namespaces` has Namespaces in the state before this part."""
+        """Return the counts of a part. `namespaces` has Namespaces as they were before this part."""
         self._namespaces.clear()
         self._namespaces.update(namespaces)
         sides = {side: PolicySetCounts(configuration=each[0].configuration) for side, each in self._sets.items()}
@@ -215,7 +215,7 @@ class PartBacktester:
     def _evaluate_and_count(
         self, side: Side, attributes: Attributes, place: Place, counts: PolicySetCounts
     ) -> Mapping[str, Finding]:
-        """Evaluate one set of policies on a request and count the results. Return the denying findings by rule."""
+        """Evaluate one set of policies, count the results, and return the denying findings by rule."""
         policies, cluster, known, options = self._sets[side]
         outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster, options=options))
         made = _findings_of_decisions(attributes, (*outcome.decisions, *outcome.further), place, known)
@@ -250,7 +250,7 @@ def _findings_of_decisions(
 def _count_differing_denials(
     denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]
 ) -> None:
-    """If only one of the two sets denies a request, count the request under the rules that deny it."""
+    """A request that only one of the two sets denies is counted under the rules that deny it."""
     old, new = denied["policies"], denied["against"]
     if bool(old) == bool(new):
         return

@@ -1,7 +1,7 @@
-"""`claimgate cel`: one expression, a prompt, or a corpus of expressions with known answers.
+"""`claimgate cel`: evaluates one expression, starts a prompt, or runs a corpus of expressions with known answers.
 
-Top-level names of the bindings are variables of type dyn. `Object{…}` and `JSONPatch{…}` are available as in mutating
-policies. Knows nothing of policies.
+Each key of the bindings is a variable of type dyn. `Object{…}` and `JSONPatch{…}` are available as in mutating
+policies.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _prompt_for_expressions(evaluate: Callable[[str], Mapping[str, JSON]]) -> in
 
 
 def _load_prompt_history() -> Callable[[], None]:
-    """Load the history of the prompt if the platform has readline. Return the function that saves the history."""
+    """Load the history if the platform has readline. Return the function that saves the history."""
     try:
         import readline
     except ImportError:

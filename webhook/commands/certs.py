@@ -1,6 +1,4 @@
-"""`claimgate certs`: issue, show, rotate and inject the webhook's certificates. Knows only flags; certs/ does the
-work.
-"""
+"""`claimgate certs`: issues, shows, rotates and injects the webhook's certificates. The folder certs/ does the work."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ KubeContext: TypeAlias = Annotated[
     str | None, typer.Option(metavar="NAME", help="The context of the kubeconfig. Default: the current context.")
 ]
 Cluster: TypeAlias = tuple[str | None, str | None]
-"""A kubeconfig and one of its contexts; None means the default."""
+"""A kubeconfig and one of its contexts. None means the default."""
 Names: TypeAlias = Annotated[
     list[str] | None, typer.Option("--name", metavar="NAME", help="DNS name or IP address to serve; repeatable.")
 ]
@@ -80,7 +78,7 @@ def issue(
 ) -> int:
     """Make a new authority and a serving certificate (ECDSA P-256).
 
-    Without --name and --service the certificate is for localhost, 127.0.0.1 and ::1.
+    Without --name and --service, the certificate is for localhost, 127.0.0.1 and ::1.
     """
     from certs import keep
     from certs.store import CA
@@ -145,11 +143,12 @@ def rotate(
 ) -> int:
     """Renew certificates in the last third of their life.
 
-    Run this command daily or with --every, and with --inject. A new authority is first added to the trusted bundle. A
-    run at least an hour later signs a certificate with the new authority, so that no API server gets a certificate
-    that it does not trust yet. The former authority leaves the bundle an hour after that. If the certificates were
-    deleted, the authorities that --inject finds in the configurations stay trusted for an hour. Without --name and
-    --service the certificate keeps its names.
+    Run this command daily, or with --every, and always with --inject. A new authority is first only added to the
+    trusted bundle. A run at least an hour later signs a certificate with the new authority. By then, all API servers
+    trust the authority. An hour after that, the former authority leaves the bundle.
+
+    If the certificates were deleted, --inject keeps the authorities in the configurations trusted for an hour. Without
+    --name and --service, the certificate keeps its names.
     """
     from certs import keep
     from certs.repeat import repeat
@@ -191,7 +190,7 @@ def inject_bundle(
 ) -> int:
     """Write the CA bundle into webhook configurations.
 
-    The bundle becomes the caBundle of all webhooks in the validating and mutating configurations with these names.
+    All webhooks of the validating and mutating configurations with these names get the bundle as caBundle.
     """
     from certs.store import CA
 
@@ -208,7 +207,7 @@ def inject_bundle(
 
 @contextmanager
 def _errors_as_usage_errors() -> Iterator[None]:
-    """Report errors about certificates as errors of the command line: one line, exit code 2."""
+    """Errors about certificates become one line and exit code 2."""
     try:
         yield
     except CertificateError as error:
@@ -316,8 +315,8 @@ def _facts_as_text(store: Store) -> str:
 
 
 def _fingerprint_of_signer(store: Store) -> str:
-    """Return the fingerprint of the authority that signed the serving certificate. Names and dates do not distinguish
-    authorities.
+    """Return the fingerprint of the authority that signed the serving certificate. Authorities can have equal names
+    and dates.
     """
     from certs.issue import is_signed_by, read
     from certs.keep import split

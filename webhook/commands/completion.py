@@ -1,4 +1,4 @@
-"""`claimgate completion`: the script by which a shell completes verbs, options and rules."""
+"""`claimgate completion`: prints the script with which a shell completes verbs, options and rules."""
 
 from __future__ import annotations
 

@@ -51,8 +51,9 @@ def show(*, settings: Settings) -> int:
 def check(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Default: the file in use.")] = None,
 ) -> int:
-    """Report every mistake of a configuration file, with line and column, and exceptions that end soon or have
-    expired.
+    """Report every mistake of a configuration file, with line and column.
+
+    Also reports exceptions that have expired or end soon.
     """
     settings = read_settings(Settings, {"config": file}, os.environ)
     code = _check_rules_and_exceptions(settings)
@@ -96,9 +97,7 @@ _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole"
 
 
 def _check_rules_and_exceptions(settings: Settings) -> int:
-    """Raise mistakes about rules and params in the file. Print params that no policy has, and exceptions that end
-    soon or have expired.
-    """
+    """Raise mistakes about rules and params. Print params that no policy has, and exceptions that end soon."""
     policies = assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
     ending = assembly.exceptions_at_their_end(settings.configuration, current_day(), notice_days=NOTICE_DAYS)
     unused = unused_params(settings.configuration, policies)

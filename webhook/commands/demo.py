@@ -1,7 +1,7 @@
-"""`claimgate demo`: five scenes, only on this machine: serve, deny, translate, audit, simulate.
+"""`claimgate demo`: shows five scenes on this machine: serve, deny, translate, audit, simulate.
 
-Every scene runs a verb and prints its command line first, so that a user can repeat it. The server is a separate
-process; its log is server.log.
+Each scene prints the command line of a verb, then runs the verb. A user can repeat the command line. The server is a
+separate process with the log server.log.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from webhook.input import shipped
 from webhook.yamltext import input_files
 
 START_S: Final = 30
-"""The most seconds until the server answers; a slow machine needs about one second."""
+"""The most seconds until the server answers. A slow machine needs about one second."""
 _CLAIMGATE: Final = (sys.executable, "-P", "-m", "webhook")
-"""The command line of claimgate as a separate process. With -P, Python imports nothing from the current folder."""
+"""Starts claimgate as a separate process. With -P, Python imports nothing from the current folder."""
 
 
 def command(
@@ -91,7 +91,6 @@ def _server_arguments(directory: Path, port: int) -> list[str]:
 
 
 def _replace_process_by_server(directory: Path, context: Path) -> int:
-    """Replace this process by `claimgate serve`."""
     arguments = [*_server_arguments(directory, 8443), "--context", str(context), "--context-is-whole"]
     _print_command(*arguments)
     trust = f"--server https://localhost:8443 --ca {directory / 'ca.crt'}"
@@ -102,7 +101,7 @@ def _replace_process_by_server(directory: Path, context: Path) -> int:
 
 @contextmanager
 def _serve_until_done(directory: Path) -> Iterator[str]:
-    """Start a server on a free port, yield its address once it answers, and stop it at the end."""
+    """Start a server on a free port, yield its address, and stop the server at the end."""
     arguments = _server_arguments(directory, 0)
     _print_command(*arguments)
     log = directory / "server.log"
@@ -119,7 +118,7 @@ def _serve_until_done(directory: Path) -> Iterator[str]:
 
 
 def _wait_for_port(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
-    """Read the log of the server until it is ready; return its port and the milliseconds of the start.
+    """Read the log until the server is ready. Return its port and the milliseconds of the start.
 
     Raises:
         ConfigurationError: the server ended, or was not ready in time.

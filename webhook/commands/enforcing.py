@@ -1,8 +1,7 @@
-"""Checks whether a cluster is ready for claimgate to fail closed, and explains why Pods behind a Service are not ready.
+"""Checks whether a cluster is ready for claimgate to fail closed, and why Pods behind a Service are not ready.
 
-Reads the webhook configurations, the ClusterRole and its binding, the Secret with the certificate, the Service with
-its endpoints, Pods and Deployment, and nodes. Each line names one thing that is missing or could not be read. The
-status of a Pod is interpreted as kubelet v1.36 and kube-scheduler v1.36 write it; logs and events are not read.
+Each line names one thing that is missing or could not be read. Kubernetes v1.36 defines the meaning of a Pod's status
+(kubelet and kube-scheduler). Events are not read.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ _MOUNTS: Final = frozenset({"ContainerCreating", "CreateContainerConfigError"})
 def describe_unready_pods(pods: Sequence[dict[str, Any]], namespace: str) -> Iterator[str]:
     """Yield a line for each Pod that is not ready and is not terminating, with the reason.
 
-    Args:
-        pods: stored Pod objects.
-        namespace: the namespace of the Pods, for the commands in the lines.
+    `namespace` is the namespace of the Pods, for the commands in the lines.
     """
     if not pods:
         yield f"there are no Pods: `kubectl -n {namespace} describe replicasets` says why none can be created"
@@ -82,14 +79,14 @@ def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, A
 
 
 def _reason_in_log(end_of_log: str) -> str:
-    """Return the first error in the last lines of a log, or the last line."""
+    """Return the first error in the last lines of a log; without an error, the last line."""
     lines = [line.strip() for line in end_of_log.splitlines() if line.strip()]
     errors = [told for line in lines if (told := line if line.startswith("error: ") else _error_of_log_line(line))]
     return shorten_text((errors or lines[-1:] or [""])[0], _LONGEST)
 
 
 def _error_of_log_line(line: str) -> str:
-    """Return the error of a JSON line of a log; "" for other lines, and for a line that the kubelet cut."""
+    """Return the error of a JSON line; "" for other lines, and for a line that the kubelet cut."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -101,7 +98,7 @@ def _error_of_log_line(line: str) -> str:
 
 _SECRET: Final = "claimgate-certificates"  # noqa: S105 - its name
 _VOLUME: Final = "tls"
-"""The name of the Deployment's volume with the certificate."""
+"""The Deployment's volume with the certificate."""
 _REPLICAS: Final = 2
 _MOST_NAMES: Final = 5
 _ANSWERED_BY_ONE: Final = "the ready replica answers all reviews"
@@ -153,7 +150,7 @@ def steps_before_enforcing(
 
 
 def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
-    """Yield each line after the name of the object. If the object cannot be read, yield a line that says so."""
+    """Yield each line after the name of the object. An object that cannot be read gets a line with the reason."""
     try:
         yield from (f"{what}: {each}" for each in lacks)
     except LookupFailed as error:
@@ -161,8 +158,8 @@ def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
 
 
 def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
-    """Return what happens to requests while no replica answers, according to the stored configurations. The webhook
-    for stored policies is not considered, because it always fails open.
+    """Return what happens to requests while no replica answers, as the stored configurations say. The webhook for
+    stored policies is left out, because it always fails open.
     """
     webhooks = [one for each in ours for one in each.webhooks if one.name != STORED_POLICIES]
     match sorted({one.failure_policy for one in webhooks}):
@@ -175,9 +172,8 @@ def requests_without_replica(ours: Sequence[WebhookConfiguration]) -> str:
 
 
 def count_ready_replicas(cluster: ClusterReader, ours: Sequence[WebhookConfiguration]) -> Iterator[str]:
-    """Yield the number of ready replicas behind each Service that our webhooks call; nothing for webhooks with a URL.
-
-    Another line names objects that could not be read.
+    """Yield the number of ready replicas behind each Service of our webhooks, and a line about unreadable objects.
+    Webhooks with a URL have no line.
     """
     services = dict.fromkeys(one.client_config.service for each in ours for one in each.webhooks)
     for service in filter(None, services):
@@ -211,8 +207,7 @@ def _is_ready(endpoint: Mapping[str, Any]) -> bool:
 
 
 def check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
-    """Yield why Pods behind a Service are not ready, then the number of ready replicas and what happens to requests
-    now.
+    """Yield why Pods behind a Service are not ready, the number of ready replicas, and what happens to requests now.
 
     Args:
         cluster: where to look.
@@ -243,7 +238,7 @@ def check_service(cluster: ClusterReader, service: ServiceReference, without_rep
 def _pods_behind_service(
     cluster: ClusterReader, service: Mapping[str, Any], namespace: str
 ) -> list[dict[str, Any]] | None:
-    """Return the Pods that a stored Service selects; None for a Service without a selector."""
+    """Return the Pods that a Service selects; None for a Service without a selector."""
     chosen = (service.get("spec") or {}).get("selector")
     if not chosen:
         return None
@@ -252,7 +247,7 @@ def _pods_behind_service(
 
 
 def _pods_if_readable(cluster: ClusterReader, service: Mapping[str, Any], namespace: str) -> Sequence[dict[str, Any]]:
-    """Return the Pods of a Service; empty if they cannot be read, which `count_ready_replicas` reports."""
+    """Return the Pods of a Service; empty if unreadable, which `count_ready_replicas` reports."""
     with suppress(LookupFailed):
         return _pods_behind_service(cluster, service, namespace) or ()
     return ()
@@ -312,9 +307,7 @@ def check_certificate(
 
 
 def _name_of_secret(cluster: ClusterReader, service: ServiceReference) -> str:
-    """Return the name of the Secret that the Deployment with the name of the Service mounts; otherwise the name in
-    deploy/base.
-    """
+    """Return the Secret that the Deployment with the Service's name mounts; otherwise the name in deploy/base."""
     path = _path_of_deployment(service)
     volumes = get(cluster.get_or_none(path) or {}, ("spec", "template", "spec", "volumes"), None) or ()
     mounted = (one["secret"].get("secretName") for one in volumes if one.get("name") == _VOLUME and one.get("secret"))
@@ -339,9 +332,7 @@ def _check_applied_role(cluster: ClusterReader, role: Mapping[str, Any]) -> Iter
 
 
 def _granted_resources(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
-    """Return group, resource and name of the objects that rules allow to list and watch; name "" means all
-    objects.
-    """
+    """Return group, resource and name of the objects that rules allow to list and watch. Name "" means all objects."""
     return {
         (group, resource, name)
         for rule in rules

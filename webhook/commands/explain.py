@@ -38,9 +38,9 @@ def command(
     ] = None,
     settings: Settings,
 ) -> int:
-    """Explain a rule: what it demands, why, its source, a bad and a good example.
+    """Explain a rule: what it requires, why, its source, a bad and a good example.
 
-    With --policies, also explain your own rules and policies. Their examples are cases of the suites in the folders.
+    With --policies, also explain your own rules and policies. The examples are cases of the suites in the folders.
     """
     if not policies:
         sys.stdout.write(pages.sections_about_rules(rule))

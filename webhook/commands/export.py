@@ -1,7 +1,6 @@
-"""Exports the policies that a cluster can evaluate itself, unchanged or rewritten, and says what is left out.
+"""Exports the policies that a cluster can evaluate without claimgate, and says what is left out.
 
-Used by `claimgate policies export`. A compiled policy knows whether it is portable; export/native.py rewrites
-policies.
+A policy is exported unchanged, or as export/native.py rewrites it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _Key: TypeAlias = tuple[str, str]
 class Export(Struct, frozen=True):
     """The exported manifests, and a line for everything that is left out.
 
-    rewritten: kind and name of each rewritten policy, with the kinds that the rewritten policy does not cover.
+    `rewritten` has kind and name of each rewritten policy, with the kinds that the rewritten policy does not cover.
     """
 
     manifests: tuple[JSON, ...]
@@ -118,9 +117,7 @@ def _kind_and_name(value: JSON) -> _Key:
 
 
 def _bound_params(taken: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
-    """Yield the params in the policies' folders that a binding of the exported policies refers to, by name or by
-    label.
-    """
+    """Yield the params in the policies' folders to which a binding of the exported policies refers."""
     kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in taken if policy.param_kind}
     sources = [binding.param_source for policy in taken for binding in policy.bindings if binding.param_source]
     names = {source.name for source in sources if source.name}

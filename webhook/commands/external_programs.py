@@ -1,8 +1,8 @@
-"""Starts every external program: git, helm, kubectl and unshare, for files of other people.
+"""Starts the external programs git, helm, kubectl and unshare, for files of other people.
 
-A program gets a fixed environment, an empty home that is also its working directory, no standard input, and bounds of
-time, output and memory. Only folders of PATH outside of the audited files are searched for a program.
-docs/untrusted-files.md lists the programs and their callers.
+A program gets a fixed environment, an empty home as its working directory, no standard input, and bounds of time,
+output and memory. A program is never started from an audited folder. docs/untrusted-files.md lists the programs and
+their callers.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ _MAX_STDERR_BYTES: Final = 1 << 14
 _MAX_MESSAGE: Final = 500
 """Characters of a program's standard error that a message quotes."""
 _WARNINGS: Final = ("# Warning: ", "walk.go:")
-"""Warnings of kustomize about deprecated fields, and of helm about links, begin with these texts. A message leaves
-these warnings out, so that it has room for the cause of a failure.
+"""Warnings of kustomize about deprecated fields, and of helm about links, begin with these texts. Messages leave these
+warnings out, to have room for the cause of a failure.
 """
 _LIMITS: Final = {"RLIMIT_DATA": 4 << 30, "RLIMIT_AS": 32 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
-"""The most bytes of memory, of address space, of a written file and of a core dump. Only Linux can limit another
-process.
+"""The most bytes of memory, of address space, of a written file and of a core dump. Only on Linux.
 
-Programs of Go 1.26 reserve 5 GiB of address space when they start; with a smaller limit, some starts fail.
+Programs of Go 1.26 reserve 5 GiB of address space when they start. With a smaller limit, some starts fail.
 """
 _NO_PROXY_LISTENS: Final = "http://127.0.0.1:9"
 _WITHOUT_NETWORK: Final = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NO_PROXY_LISTENS),
     "GIT_ALLOW_PROTOCOL": "none",
 }
-"""Keeps git, and HTTP clients written in Go, from the network on systems without network namespaces."""
+"""Without network namespaces, these variables keep git and HTTP clients in Go from the network."""
 _WITH_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "https"}
-"""Lets git fetch only over https: not from files of this machine, and not with an SSH key."""
+"""Lets git fetch only over https: no files of this machine, no SSH keys."""
 _GIT: Final = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -100,11 +99,7 @@ class Output(Struct, frozen=True, kw_only=True):
 
 
 class ExternalPrograms:
-    """Finds and starts programs outside of audited folders.
-
-    Args:
-        audited: the audited folders. The whole git work tree around an audited folder also counts as audited.
-    """
+    """Finds and starts programs outside of audited folders. An audited folder includes the git work tree around it."""
 
     def __init__(self, audited: Iterable[str | Path]) -> None:
         named = [os.path.realpath(each) for each in audited]
@@ -166,7 +161,7 @@ class ExternalPrograms:
         return Output(code=process.returncode, stdout=stdout, message=message)
 
     def _environment(self, invocation: Invocation, home: str) -> dict[str, str]:
-        """Return all variables of a program. From the environment of this process, only folders of PATH are used."""
+        """Return all variables of a program. This process passes on only the folders of its PATH."""
         variables = {
             "PATH": os.pathsep.join(self._folders),
             "LC_ALL": "C",
@@ -179,9 +174,7 @@ class ExternalPrograms:
         return {name: value for name, value in variables.items() if value is not None}
 
     def _prefix_without_network(self) -> tuple[str, ...]:
-        """Return the command that starts another command in an empty network namespace; () if this machine does not
-        allow it.
-        """
+        """Return the command that starts a program in an empty network namespace; () if this machine forbids that."""
         if self._network_prefix is None:
             self._network_prefix = next(filter(self._is_usable_prefix, self._unshare_commands()), ())
         return self._network_prefix
@@ -200,7 +193,7 @@ class ExternalPrograms:
             return False
 
     def _is_audited(self, path: str) -> bool:
-        """Return whether a path is in an audited folder, or links to a place there."""
+        """Links are followed."""
         real = Path(os.path.realpath(path))
         return any(real.is_relative_to(each) for each in self._audited)
 
@@ -263,7 +256,7 @@ def _read_until_end(process: subprocess.Popen[bytes], invocation: Invocation) ->
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process group of a program, which includes all processes that the program started."""
+    """Kill the process group of a program, with all processes that the program started."""
     with suppress(ProcessLookupError, PermissionError):  # the processes have ended; macOS refuses to signal zombies
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

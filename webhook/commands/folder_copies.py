@@ -1,13 +1,12 @@
-"""Copies folders for programs that follow every link. The copies have no links to places outside of the named
-folders.
+"""Copies folders for helm and kustomize, which follow every link. A copy has no links out of the named folders.
 
-A copy keeps the whole path of its folder, so that `../base` leads from a copy to the copy of the same folder.
+A copy keeps the whole path of its folder, so `../base` leads from one copy to another.
 
-A kustomization is copied with the folders that it uses. A kustomization that uses a file outside of the audited
-folder is refused. kustomize enters each folder that a kustomization names, also outside of the audited folder, and
-clones entries that look like addresses. Like Go's JSON decoder, kustomize ignores the case of keys, and reads the
-last of equal keys. So in the copy, each kustomization is written anew from the value that was checked. Source:
-sigs.k8s.io/kustomize api v0.20 internal/target/kusttarget.go.
+A kustomization is copied with the folders that it uses, and refused if it uses a file outside of the audited folder.
+kustomize would enter any folder that a kustomization names, and clone entries that look like addresses. The copy of a
+kustomization is written from the value that was checked. The original text could mean something else to kustomize,
+which ignores the case of keys and reads the last of equal keys. Source: sigs.k8s.io/kustomize api v0.20
+internal/target/kusttarget.go.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from webhook.yamltext.input_files import PRIVATE_FOLDERS, FoundFile, InputFile, 
 
 _RESOURCES: Final = ("resources", "bases", "components")
 _PLUGINS: Final = ("generators", "transformers", "validators")
-"""Fields for plugins. An entry can be a path, or the text of an object."""
+"""Fields for plugins. An entry is a path, or the text of an object."""
 _FIELDS: Final = {each.casefold(): each for each in (*_RESOURCES, *_PLUGINS)}
 _MAX_BYTES: Final = 512 * 1024 * 1024
 _MAX_FILES: Final = 100_000
@@ -40,12 +39,11 @@ _PIECE_BYTES: Final = 1024 * 1024
 class FolderCopies:
     """Copies of folders that a person named, or of folders below these.
 
-    Attributes:
-        not_read: entries that the copies do not have, because they are not regular files or link to a place outside.
+    `not_read` has the entries that were not copied: they are no regular files, or link to a place outside.
     """
 
     def __init__(self, named: Iterable[str | Path], into: str) -> None:
-        """Args: the folders that a person named; an empty folder for the copies."""
+        """`named` are the folders that a person named. `into` is an empty folder for the copies."""
         self.not_read: list[FoundFile] = []
         self._roots = tuple(os.path.realpath(each) for each in named)
         self._into = Path(into)
@@ -53,8 +51,8 @@ class FolderCopies:
         self._bytes = 0
 
     def root_of(self, path: str) -> str:
-        """Return the named folder that contains a path without links; "" if no named folder does, or the path is in
-        `.git` or a similar folder.
+        """Return the named folder that contains a path without links. Return "" if there is none, or for `.git` and
+        similar folders.
         """
         for root in self._roots:
             if Path(path).is_relative_to(root) and PRIVATE_FOLDERS.isdisjoint(Path(path).relative_to(root).parts):
@@ -62,7 +60,7 @@ class FolderCopies:
         return ""
 
     def copy_path(self, path: str) -> str:
-        """Return the path of the copy for a path without links."""
+        """Return where a path without links is copied to."""
         return str(self._into / Path(path).relative_to("/"))
 
     def add(self, path: str) -> None:
@@ -93,9 +91,7 @@ class FolderCopies:
                 self._copy_file(at)
 
     def _copy_link(self, path: str) -> tuple[str, ...]:
-        """If the target of a link is in a named folder, copy the link and return the target, which the caller must
-        also copy. Otherwise return nothing.
-        """
+        """Copy a link with a target in a named folder. Return the target, which the caller must copy, or nothing."""
         link = InputFile(path, self.root_of(path))
         target = os.path.realpath(path)
         if not self.root_of(target):
@@ -128,7 +124,7 @@ def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) 
     Args:
         copies: the copies to add to.
         folder: the folder of the kustomization, without links.
-        with_remote: entries that are not paths of a named folder are allowed, because kustomize fetches them.
+        with_remote: whether to allow entries that kustomize fetches.
 
     Raises:
         ProgramError: a kustomization cannot be read, or uses a path outside of the named folders.
@@ -195,6 +191,5 @@ def _folders_of_kustomization(
 
 
 def _is_object_text(entry: str) -> bool:
-    """Return whether an entry is the text of an object instead of a path."""
     read = yamlfile.read_parts_of_text(entry)
     return bool(read.documents) and all(isinstance(each.value, dict) for each in read.documents)

@@ -1,9 +1,7 @@
-"""`claimgate webhook-config --live --watch`: updates registration and rights when the policies that a cluster stores
-change.
+"""`claimgate webhook-config --live --watch`: updates registration and rights after changes of stored policies.
 
-Reads the stored policies. Writes the webhook configurations, one ClusterRole and the condition Registered of each
-policy, if these are out of date. Creates and deletes no objects. If the stored policies cannot be read, nothing is
-changed.
+Writes the webhook configurations, one ClusterRole, and the condition Registered of each stored policy, if out of
+date. Creates and deletes no objects. If the stored policies cannot be read, nothing is changed.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ from webhook.text.wording import counted
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
 """A stored policy, and the conditions that its status should have."""
 EVERY_S: Final = 2.0
-"""Seconds between two polls. Replicas poll their files as often by default (--reload)."""
+"""Seconds between two polls, as for the files of replicas (--reload)."""
 MANAGER: Final = "claimgate-registration"
 ROLE: Final = "claimgate-live-lookups"
 """The ClusterRole for the objects that stored policies look up."""
@@ -72,8 +70,8 @@ class PolicyFollower:
         name: the name of both webhook configurations.
         files: the policies of files, which servers load too.
         render: makes configurations of webhooks.
-        any_pod: whether rules about Pods without devices are registered, too (--any-pod).
-        exempt: returns the matchConditions for users that are exempt now; `render` writes them.
+        any_pod: whether rules about Pods without devices are registered (--any-pod).
+        exempt: returns the matchConditions for users that are exempt now. `render` writes them.
     """
 
     name: str
@@ -113,8 +111,7 @@ class PolicyFollower:
         seen = self.stored.revision(), versions, self.exempt()
         if seen != self._seen:
             self._conditions = tuple(self._update_registration_and_rights(current, role))
-            # a new right of this account changes no object that is watched, so every run checks again while a right
-            # is missing
+            # a new right of this account changes no watched object, so each run checks again while a right is missing
             self._seen = None if any(_lacks_rights(each) for _, each in self._conditions) else seen
         self._writer.write((stored, conditions, None) for stored, conditions in self._conditions)
         if self._writer.error:
@@ -123,7 +120,7 @@ class PolicyFollower:
     def _update_registration_and_rights(
         self, current: Sequence[dict[str, Any]], role: Manifest | None
     ) -> Iterator[_StoredConditions]:
-        """Write registration and rights if they differ; yield each stored policy with its condition."""
+        """Yield each stored policy with its condition."""
         live = combine_file_and_stored_policies(self.files, self.compiler.compile(self.stored.list_oldest_first()))
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
@@ -142,7 +139,7 @@ class PolicyFollower:
         return self.render({phase: webhook_registrations(policies, phase, any_pod=self.any_pod) for phase in Phase})
 
     def _current_configurations(self) -> list[dict[str, Any]]:
-        """Return our configurations in the cluster, first the validating configuration."""
+        """Return our configurations in the cluster, the validating configuration first."""
         configurations = []
         for kind in KINDS:
             one = self._get_or_none(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
@@ -159,7 +156,7 @@ class PolicyFollower:
             raise
 
     def _replace_webhooks(self, there: Manifest, made: Manifest) -> None:
-        """Replace the webhooks. If they changed meanwhile, the API server refuses, and the next run replaces them."""
+        """If the webhooks changed meanwhile, the API server refuses, and the next run replaces them."""
         path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
         self.connection.patch(path, _patch_that_replaces(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
         count = counted(len(made["webhooks"]), "webhook")
@@ -168,8 +165,8 @@ class PolicyFollower:
     def _grant_needed_rights(
         self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None
     ) -> frozenset[Grant]:
-        """Allow servers to read the objects that stored policies look up, as far as this account has these rights.
-        Return all grants of servers.
+        """Allow servers to read what stored policies look up. This account can grant only its own rights. Return all
+        grants of servers.
         """
         base = grants_needed_by_policies(self.files, self.files.policies)
         wanted = {each for each in grants_needed_by_policies(live.policies, stored) if not is_grant_covered(each, base)}
@@ -184,7 +181,7 @@ class PolicyFollower:
         return base | may_say
 
     def _may_read(self, grant: Grant) -> bool:
-        """Return whether this account may watch the objects of a grant: an account may grant only its own rights."""
+        """An account may grant only its own rights."""
         group, resource, name = grant
         for verb in ("get", "list", "watch"):
             attributes = {"group": group, "resource": resource, "verb": verb, **({"name": name} if name else {})}
@@ -195,7 +192,7 @@ class PolicyFollower:
         return True
 
     def _report_unregistered_policies(self, refused: Mapping[str, Sequence[Danger]]) -> None:
-        """Print why policies are not registered; a reason that lasts is printed once."""
+        """Print why policies are not registered. A lasting reason is printed once."""
         told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
         for line in sorted(told - self._told):
             _print_line(line)
@@ -208,15 +205,18 @@ def _print_line(line: str) -> None:
 
 
 def _patch_that_replaces(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
-    """Return the JSON Patch that replaces a part of an object, and fails if the object changed meanwhile."""
+    """Return the JSON Patch that replaces a part of an object. The patch fails if the object changed meanwhile."""
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": there["metadata"]["resourceVersion"]}
     return [version, {"op": "add", "path": path, "value": value}]
 
 
 @dataclass(frozen=True, slots=True)
 class _UpdateResult:
-    """The result of one run. `asked` has the places of policies for which API servers call claimgate; `missing` has
-    the kinds of absent configurations.
+    """The result of one run.
+
+    Attributes:
+        asked: the places of policies for which API servers call claimgate.
+        missing: the kinds of absent configurations.
     """
 
     live: LivePolicies
@@ -232,7 +232,6 @@ def _lacks_rights(conditions: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _registered_conditions(outcome: _UpdateResult) -> Iterator[_StoredConditions]:
-    """Yield the condition Registered of each stored policy."""
     for each in outcome.live.objects:
         if each.stored.kind != POLICY_BINDING:
             made = {**_registered_condition(each, outcome), "observedGeneration": each.stored.generation}
@@ -277,7 +276,6 @@ def _sentence_about_lacking_rights(grants_of_policy: Iterable[Grant]) -> str:
 
 
 def _sentence_about_resources(policy: Policy) -> str:
-    """Return a sentence about the resources for which API servers call claimgate because of a policy."""
     named: dict[str, None] = {}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):

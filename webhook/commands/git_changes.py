@@ -1,8 +1,7 @@
 """Finds objects in files that are new or changed since a git revision. Also returns the checked-out commit.
 
-git runs only at the top of the work tree of files that the user named. git must not start other programs, or read a
-configuration that starts programs. So only commands of git that print stored objects are used: `rev-parse`,
-`ls-tree`, `cat-file`.
+git runs only at the top of the work tree of files that the user named. A repository can contain configuration that
+starts programs. So git runs only `rev-parse`, `ls-tree` and `cat-file`, which print stored objects.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from webhook.input import documents
 
 _TIMEOUT_S: Final = 60.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of a file that git prints, and of the list of all files. Files on disk have the same bound."""
+"""The most bytes of a file or of the list of all files, as for files on disk."""
 _OVERRIDES: Final = {
     "safe.bareRepository": "explicit",
     "core.hooksPath": os.devnull,
@@ -47,7 +46,7 @@ _OVERRIDES: Final = {
     "core.packedGitLimit": "512m",
     "core.packedGitWindowSize": "32m",
 }
-"""Safe values for settings with which a repository could start a program, or exceed the bounds of a program."""
+"""Overrides settings with which a repository could start a program, or exceed the bounds of a program."""
 _ENVIRONMENT: Final = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
@@ -57,7 +56,7 @@ _ENVIRONMENT: Final = {
 _OWN_CONFIGURATION: Final = frozenset(
     ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 )
-"""Variables by which git finds the user's own configuration."""
+"""Variables by which git finds the user's configuration."""
 _OBJECT_ID: Final = re.compile(r"[0-9a-f]{40,64}")
 _FILE_OF_TREE: Final = re.compile(rb"100(?:644|755|664) blob ([0-9a-f]+)\t(.+)", re.DOTALL)
 _OWNER: Final = "dubious ownership"
@@ -66,17 +65,17 @@ _NOT_STORED: Final = "git does not have its text at the revision"
 
 
 class _WorkTree(Struct, frozen=True):
-    """A work tree at a revision: the ids of the files by their paths relative to the top."""
+    """A work tree at a revision: the ids of the files by path below the top."""
 
     top: str
     files: Mapping[bytes, str]
 
 
 def checked_out_commit(named: Sequence[str]) -> str:
-    """Return the id of the checked-out commit of the work tree with the named files; "" if unknown.
+    """Return the commit that is checked out in the work tree of the named files; "" if unknown.
 
-    It is unknown for standard input, an object store, several work trees, a work tree of another user, and without
-    git or a commit.
+    Unknown are standard input, object stores, several work trees, work trees of another user, a repository without a
+    commit, and a machine without git.
     """
     folders = [_folder_of_name(each) for each in named if each != "-" and "://" not in each]
     tops = {enclosing_work_tree(os.path.realpath(each)) for each in folders}
@@ -89,14 +88,12 @@ def checked_out_commit(named: Sequence[str]) -> str:
 
 
 class _Git:
-    """Runs git in the work trees around some folders."""
-
     def __init__(self, folders: Sequence[Path]) -> None:
         self._programs = ExternalPrograms(folders)
         self._trusted: Sequence[str] | None = None
 
     def id_of_commit(self, top: str, revision: str) -> tuple[str, Output]:
-        """Return the commit id of a revision, "" if the revision does not exist, and the output of git."""
+        """Return the commit id of a revision ("" if it does not exist), and the output of git."""
         command = ("rev-parse", "--verify", "--quiet")
         asked = self.run(top, command, [f"{revision}^{{commit}}"], "--end-of-options")
         commit = asked.stdout.decode(errors="replace").strip()
@@ -124,7 +121,7 @@ class _Git:
         )
 
     def _trusted_folders(self, top: str) -> Sequence[str]:
-        """Return the user's values of safe.directory, without which git refuses the work tree of another user."""
+        """Return the user's values of safe.directory. Without them, git refuses a work tree of another user."""
         if {os.stat(top).st_uid, os.lstat(f"{top}/.git").st_uid} == {os.geteuid()}:  # noqa: PTH116 - texts
             return ()
         if self._trusted is None:
@@ -187,18 +184,17 @@ class GitChanges:
         return _digest_of_value(each.value) not in self._before[1]
 
     def pop_files_not_compared(self) -> Mapping[str, str]:
-        """Return and clear the files that could not be compared since the last call, with the reasons."""
+        """Return the files that could not be compared since the last call, with the reasons."""
         popped, self._not_compared = self._not_compared, {}
         return popped
 
     def _top_of_folder(self, folder: str) -> str:
-        """Return the top of the work tree around a folder; "" if the folder is in no work tree."""
+        """Return "" if the folder is in no work tree."""
         if folder not in self._tops:
             self._tops[folder] = enclosing_work_tree(folder)
         return self._tops[folder]
 
     def _read_tree(self, top: str, revision: str, paths: Sequence[str]) -> _WorkTree:
-        """Return the work tree with the files below some paths at the revision."""
         commit, asked = self._git.id_of_commit(top, revision)
         if _OWNER in asked.message:
             raise ConfigurationError(
@@ -218,7 +214,7 @@ class GitChanges:
         return _WorkTree(top, {each[2]: each[1].decode() for each in entries})
 
     def _digests_at_revision(self, source: str) -> frozenset[bytes]:
-        """Return the digests of the objects in a file at the revision; empty if the file did not exist."""
+        """Return the digests of a file's objects at the revision; empty if the file did not exist."""
         if not Path(source).is_file():  # the folder of a rendered chart
             return frozenset()
         path = _path_of_file(source)
@@ -246,7 +242,7 @@ def _folder_of_name(name: str) -> Path:
 
 
 def _path_of_file(file: str) -> str:
-    """Return the path of a file without links among the folders above it. The file itself may be a link."""
+    """The path has no links among its folders. The file itself may be a link."""
     return os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))  # noqa: PTH118, PTH119, PTH120
 
 

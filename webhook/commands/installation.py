@@ -1,12 +1,12 @@
 """Finds mistakes in the installation of a cluster, for `claimgate webhook-config --check --live`.
 
 - Mistakes in `claimgate.yaml` of the servers. A running server keeps its last good configuration, but a new Pod does
-  not start. Reads Deployments and the ConfigMaps that they mount, not Helm values or kustomizations.
-- Mistakes in ConfigMaps with parameters, and edits of shipped ConfigMaps that the next upgrade reverts.
-  metadata.managedFields names the manager of each key. A value that the installing tool set is not an edit, even if
-  it differs from the shipped value, because it comes from the site's folder or Helm values.
-- Objects of earlier versions that this version does not install. `kubectl apply` deletes nothing, so they stay active
-  after an upgrade. Helm deletes them.
+  not start. Reads Deployments and their ConfigMaps, not Helm values or kustomizations.
+- Mistakes in ConfigMaps with parameters.
+- Edits of shipped ConfigMaps, which the next upgrade reverts. metadata.managedFields names the manager of each key. A
+  value from the installing tool is no edit: it comes from the site's folder or Helm values.
+- Objects of earlier versions. `kubectl apply` deletes nothing, so these objects stay active after an upgrade. Helm
+  deletes them.
 """
 
 from __future__ import annotations
@@ -42,25 +42,23 @@ if TYPE_CHECKING:
 
 
 _APPLIERS: Final = frozenset(("kubectl-client-side-apply", "kubectl-create", "argocd-controller"))
-"""Field managers of tools that apply whole folders. Server-side apply is recognized by the operation Apply
-instead."""
+"""Field managers of tools that apply whole folders. Server-side apply has the operation Apply instead."""
 _HELM: Final = "helm"
-"""The names of all field managers that install charts contain this: `helm`, `helm-controller`,
-`terraform-provider-helm`."""
+"""Part of the name of every field manager that installs charts, such as `helm-controller`."""
 _VARIABLE: Final = "CLAIMGATE_CONFIG"
 _OWN_POLICIES: Final = ("--policies", "--only", "CLAIMGATE_POLICIES", "CLAIMGATE_ONLY")
 
 
 _MOST_NOTES: Final = 20
-"""The most notes about PolicyExceptions that are printed."""
+"""The most notes about PolicyExceptions."""
 _CONSEQUENCE: Final = "running replicas keep the last good configuration, but a new replica does not start"
 
 
 class MountedConfiguration(Struct, frozen=True):
     """A key of a ConfigMap that a Deployment mounts as its configuration file.
 
-    has_own_policies: whether the server loads policies that this command cannot read. Rules that are unknown here may
-    belong to these policies.
+    `has_own_policies` says that the server loads policies that this command cannot read. A rule that is unknown here
+    may belong to such a policy.
     """
 
     config_map: str
@@ -71,14 +69,9 @@ class MountedConfiguration(Struct, frozen=True):
 def check_served_configurations(
     cluster: ClusterReader, namespace: str, policies: PolicySet, day: dt.date
 ) -> tuple[list[str], list[str]]:
-    """Return the mistakes in the configurations that the Deployments of a namespace mount, and notes about exceptions
-    that end soon.
+    """Return the mistakes in the configurations that Deployments mount, and notes about exceptions that end soon.
 
-    Args:
-        cluster: where to look.
-        namespace: where claimgate runs in this cluster.
-        policies: the policies that define the known rules.
-        day: today.
+    `namespace` is where claimgate runs, and `policies` define the known rules.
     """
     mistakes: list[str] = []
     ends: list[str] = []
@@ -106,7 +99,7 @@ def check_served_configurations(
 def _notes_about_policy_exceptions(
     cluster: ClusterReader, served: Sequence[FileConfiguration], day: dt.date
 ) -> list[str]:
-    """Return notes about PolicyExceptions that have no effect under a configuration of the servers, or end soon."""
+    """Notes are about PolicyExceptions that end soon, or have no effect under a configuration of the servers."""
     try:
         listed = cluster.items(f"/apis/{GROUP}/{VERSION}/policyexceptions")
     except ServerRefused as refused:
@@ -137,8 +130,8 @@ def _notes_about_policy_exception(
 
 
 def _served_texts(cluster: ClusterReader, namespace: str) -> Iterator[tuple[str, str | None, bool]]:
-    """Yield the name and the text of each configuration, and whether its server loads other policies. The text is
-    None if the ConfigMap does not have the key.
+    """Yield name and text of each configuration, and whether its server loads other policies. A missing key has the
+    text None.
     """
     deployments = cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments")
     for each in dict.fromkeys(_mounted_configurations(deployments)):
@@ -168,13 +161,9 @@ def _mounted_configurations(deployments: Iterable[Mapping[str, Any]]) -> Iterato
 
 
 def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
-    """Yield a sentence about each key of a shipped ConfigMap that was edited in the cluster, with the place where the
-    site should set it.
+    """Yield a sentence about each edited key of a shipped ConfigMap, with the place where the site should set it.
 
-    Args:
-        cluster: where to look.
-        loaded: the policies, with the shipped ConfigMaps.
-        namespace: where claimgate runs in this cluster.
+    `loaded` has the shipped ConfigMaps, and `namespace` is where claimgate runs.
 
     Raises:
         LookupFailed: the cluster cannot be read.
@@ -193,13 +182,10 @@ def edited_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> 
 
 
 def mistaken_params(cluster: ClusterReader, loaded: PolicySet, namespace: str) -> Iterator[str]:
-    """Yield a sentence about each unknown key or rule in the ConfigMaps where claimgate runs. A server logs the same
+    """Yield a sentence about each unknown key or rule in the ConfigMaps of a namespace. A server logs the same
     mistakes.
 
-    Args:
-        cluster: where to look.
-        loaded: the policies, with the shipped ConfigMaps.
-        namespace: where claimgate runs in this cluster; the loaded policies may name another namespace.
+    The loaded policies may name another namespace.
 
     Raises:
         LookupFailed: the cluster cannot be read.
@@ -220,7 +206,7 @@ def _fix(name: str, key: str, *, is_chart: bool) -> str:
 
 
 def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]:
-    """Return the keys of a ConfigMap that the installing tool did not set, each with its field manager."""
+    """Return the keys that the installing tool did not set, each with its field manager."""
     edited: dict[str, str] = {}
     for entry in get(stored, ("metadata", "managedFields"), None) or ():
         manager = entry.get("manager") or "an unknown manager"
@@ -233,11 +219,12 @@ def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]
 
 
 class RemovedObject(Struct, frozen=True, kw_only=True):
-    """An object in the namespace of claimgate that earlier versions of deploy/ had. `version` is the last version
-    that had it.
+    """An object in the namespace of claimgate that only earlier versions of deploy/ had.
 
-    api: the path of the API group and version, such as `/apis/batch/v1`. effect: what happens if the object stays, as
-    the end of a sentence.
+    Attributes:
+        api: the path of the API group and version, such as `/apis/batch/v1`.
+        version: the last version with the object.
+        effect: what happens if the object stays, as the end of a sentence.
     """
 
     kind: str
@@ -268,8 +255,7 @@ REMOVED_OBJECTS: Final = (
 
 
 def leftovers(cluster: ClusterReader, namespace: str) -> Iterator[str]:
-    """Yield a sentence about each object of an earlier version in the namespace of claimgate, with the command that
-    deletes it.
+    """Yield a sentence about each object of an earlier version, with the command that deletes the object.
 
     Raises:
         LookupFailed: the cluster cannot be read.

@@ -29,7 +29,7 @@ from webhook.report.finding import subject_of_request
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
 
 _JOB_TIMEOUT_S: Final = 10.0
-"""The most seconds for computing the demand of one job, as for the review of a job."""
+"""The most seconds for the demand of one job, as for its review."""
 _NOTES: Final[Mapping[str, str]] = {
     "never": "can never be admitted",
     "not-now": "cannot be admitted now",
@@ -44,13 +44,12 @@ def add_demand(
     cluster: Cluster,
     policies: PolicySet,
 ) -> None:
-    """Add the demand of an object to its queue if the object is a job in a queue, and its fields have the right
-    types.
+    """Add the demand of an object, if it is a job in a queue and its fields have the right types.
 
     Args:
         demands: the demands of a part of the input, by queue.
         attributes: the submitted object.
-        outcome: the result of the policies. The mutated object is used, or the submitted object if it is denied.
+        outcome: the result of the policies. If it denies the object, the demand is that of the submitted object.
         cluster: where queues are looked up.
         policies: the policies of the review.
     """
@@ -75,9 +74,7 @@ def add_demand(
 
 
 def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
-    """Return the queues of Kueue, then those of Volcano. A project without queues is left out, unless jobs name
-    queues.
-    """
+    """Return the queues of Kueue, then of Volcano. A project without queues is left out, unless jobs name queues."""
     kueue = QueueTrees("Kueue", read_queue_overview(ClusterView(cluster, "")), demands)
     volcano = QueueTrees("Volcano", read_volcano_overview(ClusterView(cluster, "")), demands)
     return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.find_unknown_queues()))
@@ -96,7 +93,7 @@ def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int]
 
 
 def _volcano_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
-    """Yield the resources that the gang of a Volcano Job needs to start."""
+    """Yield what the gang of a Volcano Job needs to start."""
     if about.group_kind != JOB:
         return
     job = about.once(read_job)

@@ -70,7 +70,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
         return self.live or self.kubeconfig is not None or self.kube_context is not None
 
     def contents_with_published(self, reported: RequiredContents) -> RequiredContents:
-        """Return the data that the audit must compute, including those for published reports."""
+        """Return the data that the audit must compute, also for published reports."""
         return replace(reported, passes=reported.passes or (self.publish is not None and not self.fails_only))
 
     def check_flag_combinations(self, path: Sequence[str] | None, settings: Settings) -> None:
@@ -94,8 +94,9 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
             raise ConfigurationError("--fails-only: says which reports are published: add --publish")
 
     def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> ReportPublisher | None:
-        """Return the writer of reports into the cluster; None without --publish. `read` has the kinds of which all
-        objects are read at the end: only their stale reports are removed.
+        """Return the writer of reports into the cluster; None without --publish.
+
+        `read` has the kinds that were read completely at the end. Only their stale reports are removed.
 
         Raises:
             ConfigurationError: the kinds of reports are not served, or cannot be read.
@@ -123,8 +124,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
 def open_live_cluster(
     policies: PolicySet, kubeconfig: Path | None, kube_context: str | None, *, of_audits: bool = False
 ) -> Iterator[LiveCluster]:
-    """Yield a live cluster with a view of the objects that policies look up. For an audit, the view also has the
-    objects that advice needs.
+    """Yield a live cluster with a view of the objects that policies look up; for audits, also those of advice.
 
     Raises:
         ConfigurationError: no server or credentials are configured.

@@ -1,8 +1,8 @@
-"""Computes the registration and the rights for the policies that a cluster stores; follow_policies.py writes them.
+"""Computes the registration and the rights for the policies that a cluster stores. follow_policies.py writes them.
 
-A stored policy is not registered if the webhook could block the cluster because of it. The check is that of
+A stored policy is not registered if the webhook could then block the cluster. The check is that of
 `webhook-config --check`, and assumes that every webhook fails closed. Only rules and matchConditions of a registered
-webhook change: address, caBundle, failurePolicy and selectors belong to the administrator.
+webhook change. The administrator sets the address, caBundle, failurePolicy and selectors.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from webhook.policy.policy_set import PolicySet
 
 Manifest: TypeAlias = Mapping[str, Any]
 Grant: TypeAlias = tuple[str, str, str]
-"""Group, resource and name of objects that may be read; name "" means all objects."""
+"""Group, resource and name of objects that may be read. Name "" means all objects."""
 Render: TypeAlias = Callable[[Mapping[Phase, WebhooksOfPhase]], Sequence[Manifest]]
 """Returns the configurations for some webhooks, as `webhook-config` prints them."""
 DOMAIN: Final = ".claimgate.dev"
-"""The end of the names of our webhooks. Other webhooks in the same configuration are not changed."""
+"""The end of the names of our webhooks. Other webhooks of a configuration are not changed."""
 STORED_POLICIES: Final = f"policies.validate{DOMAIN}"
-"""The webhook for the stored policies themselves: it always fails open."""
+"""The webhook for the stored policies themselves. It always fails open."""
 
 
 def split_registrable_policies(
     policies: PolicySet, stored: Iterable[Policy], current: Sequence[Manifest], render: Render, *, any_pod: bool
 ) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
-    """Return the policies that may be registered. For each other policy, return its dangers by the place of the
-    stored object.
+    """Return the policies that may be registered, and the dangers of the others by the place of the stored object.
 
     Args:
         policies: all policies that are evaluated.
@@ -46,7 +45,6 @@ def split_registrable_policies(
     """
 
     def dangers_of(kept: PolicySet) -> dict[str, Danger]:
-        """Return the dangers of the configurations for some policies, by their effect."""
         wanted = render({phase: webhook_registrations(kept, phase, any_pod=any_pod) for phase in Phase})
         every = (
             danger
@@ -86,8 +84,8 @@ def _with_failure_policy_fail(configuration: Manifest) -> dict[str, Any]:
 def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict[str, Any]]:
     """Return the configurations of the cluster with the wanted rules and matchConditions.
 
-    A missing configuration is not created. A new webhook gets the address, caBundle and selectors of our first
-    webhook in its configuration.
+    A missing configuration is not created. A new webhook copies address, caBundle and selectors from our first webhook
+    in the configuration.
     """
     by_kind = {one["kind"]: one for one in wanted}
     return [
@@ -98,16 +96,12 @@ def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]
 
 
 def with_idle_webhooks(wanted: Sequence[Manifest], of_files: Sequence[Manifest]) -> list[Manifest]:
-    """Return the wanted configurations. Each webhook of `of_files` that the wanted configurations lack is added
-    without rules.
+    """Return the wanted configurations with the webhooks of `of_files` that they lack, without rules.
 
-    If a stored policy is about any Pod, the wanted configurations have no separate webhook for the Pods that policies
-    of files are about. This webhook stays in the cluster without rules. Otherwise each upgrade would install it
-    again, without a caBundle.
+    A stored policy about any Pod replaces the separate webhook for Pods. That webhook stays, without rules. Otherwise
+    each upgrade would install it again, without a caBundle.
 
-    Args:
-        wanted: the configurations for all policies.
-        of_files: the configurations for the policies of files alone.
+    `of_files` are the configurations for the policies of files alone.
     """
     by_kind = {one["kind"]: one["webhooks"] for one in of_files}
     return [
@@ -144,7 +138,7 @@ def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
 
 
 def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:
-    """Return whether webhooks differ; their order does not matter."""
+    """The order of webhooks does not matter."""
 
     def parts(configuration: Manifest) -> dict[str, Any]:
         webhooks = configuration.get("webhooks") or ()
@@ -172,7 +166,7 @@ def grants_needed_by_policies(policies: PolicySet, some: Iterable[Policy]) -> fr
 
 
 def is_grant_covered(grant: Grant, granted: Iterable[Grant]) -> bool:
-    """Return whether existing grants include a grant."""
+    """A grant without a name covers grants with a name."""
     group, resource, name = grant
     return any(each in granted for each in ((group, resource, name), (group, resource, "")))
 

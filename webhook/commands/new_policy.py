@@ -1,9 +1,8 @@
-"""`claimgate policies new` and `policies init`: write policies that a site edits, each with a binding and a suite that
-passes.
+"""`claimgate policies new` and `policies init`: write policies that a site edits, each with a binding and a suite.
 
-`new` writes a policy that requires or sets a label, with or without a parameter. `init` copies policies that most
-sites need from the folders of init_policies/. Each policy.yaml there begins with a description of the policy and of
-the lines to edit. New files are written as text, because users need the comments in these files.
+`new` writes a policy that requires or sets a label, with or without a parameter. `init` copies a folder of
+init_policies/. Its policy.yaml begins with a comment about the policy and the lines to edit. New files are written as
+text, because users need the comments.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ _LABELS: Final = "object.metadata.?labels.orValue({})"
 
 
 class NewPolicyOptions(Struct, frozen=True, kw_only=True):
-    """The wanted policy: whether it covers pod templates, changes objects, and has a parameter.
-
-    The parameter is in the namespace where claimgate runs, which users cannot write to.
-    """
+    """The wanted policy. Its parameter is in the namespace where claimgate runs, which users cannot write to."""
 
     name: str
     expands: bool = False
@@ -53,7 +49,7 @@ class NewPolicyOptions(Struct, frozen=True, kw_only=True):
 
 
 def files_of_new_policy(choice: NewPolicyOptions) -> Mapping[str, str]:
-    """Return the name and the text of every file of the new policy."""
+    """Return the text of every file of the new policy, by name."""
     written = {"policy.yaml": _text_of_policy(choice), "binding.yaml": _text_of_binding(choice)}
     if choice.has_param:
         written["params.yaml"] = _text_of_params(choice)
@@ -231,10 +227,9 @@ def command(
 ) -> int:
     """Write a folder with a new policy, its binding and a suite that passes.
 
-    The policy requires the label `team` on Pods, or sets the label with --mutate. Change the policy and its cases.
+    The policy requires the label `team` on Pods, or sets it with --mutate. Edit the policy and its cases.
 
-    With --case, each new case expects the current answer of the policies in the folder. Check that this answer is
-    right.
+    With --case, each new case expects the current answer of the policies in the folder. Check these answers.
     """
     wrong = names.dns1123_subdomain_errors(name)
     if wrong:
@@ -264,10 +259,7 @@ def command(
 
 
 def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Sequence[str]:
-    """Add a case for each object of some files to the suite of a folder; return a line for each object.
-
-    A folder without a suite gets a suite, because `policies convert` writes policies without suites.
-    """
+    """Add a case for each object of some files, and return a line for each. A folder without a suite gets a suite."""
     from webhook.suites.drafted_cases import suite_with_drafted_cases, text_of_new_suite
 
     if not files:
@@ -285,7 +277,7 @@ def _add_cases(folder: Path, files: Sequence[Path], settings: Settings) -> Seque
 
 
 def write_new_folder(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write a new folder. The folder appears only after all files are complete."""
+    """Write a new folder. The folder appears when all files are complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".claimgate-", dir=folder.parent))
     try:
@@ -331,7 +323,7 @@ def init(
 ) -> int:
     """Write policies that most sites want, each into a folder with its binding and a suite that passes.
 
-    The comment at the top of each policy.yaml says what the policy does and what to edit. Edit its suite as well.
+    The comment at the top of policy.yaml says what the policy does and what to edit. Edit suite.yaml as well.
     """
     known = names_of_policies()
     if is_list and name:

@@ -1,4 +1,4 @@
-"""Finds namespaces of a cluster that a label excludes from reviews, and objects if the installation allows it."""
+"""Finds namespaces and objects that a label excludes from reviews."""
 
 from __future__ import annotations
 
@@ -16,22 +16,14 @@ if TYPE_CHECKING:
     from webhook.commands.enforcing import ClusterReader
 
 OPT_OUT: Final = ("claimgate.dev/admission", "disabled")
-"""The label of a namespace that excludes its objects from reviews. On an object, the label has an effect only with
---object-opt-out.
-"""
+"""The label that excludes a namespace from reviews. With --object-opt-out, the label also excludes an object."""
 _SHOWN: Final = 20
 
 
 def notes_about_opt_out(
     cluster: ClusterReader, ours: Sequence[WebhookConfiguration], namespaces: Namespaces
 ) -> Iterator[str]:
-    """Yield notes about the namespaces and objects with the label, and about its effect.
-
-    Args:
-        cluster: where to look.
-        ours: claimgate's own configurations in the cluster.
-        namespaces: the labels of all namespaces, by name.
-    """
+    """Yield notes about the namespaces and objects with the label, and about its effect."""
     key, value = OPT_OUT
     written = f"{key}={value}"
     labelled = sorted(name for name, labels in namespaces.items() if labels.get(key) == value)

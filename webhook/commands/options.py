@@ -1,7 +1,6 @@
 """Makes the flags that several verbs share, and completes their values in a shell.
 
-Other modules declare the settings and output formats. Typer calls a function for completion with the text that the
-user has typed.
+Other modules declare the settings and output formats. Typer passes the typed text to a function for completion.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from webhook.text import terminal
 
 
 def complete_rule(incomplete: str) -> list[str]:
-    """Return ids of shipped rules that begin with a text."""
+    """Return the ids of shipped rules that begin with the typed text."""
     return [rule for rule in pages.shipped_rule_ids() if rule.startswith(incomplete)]
 
 
 def complete_rule_or_group(incomplete: str) -> list[str]:
-    """Return ids and groups of shipped rules that begin with a text."""
+    """Return the ids and groups of shipped rules that begin with the typed text."""
     rules = tuple(pages.shipped_rule_ids())
     groups = dict.fromkeys(rule.partition("/")[0] for rule in rules)
     return [name for name in (*groups, *rules) if name.startswith(incomplete)]
 
 
 def complete_output(*formats: str) -> Callable[[str], list[str]]:
-    """Return the function that completes `FORMAT[=FILE]`: each format alone, and each with `=`."""
+    """Return the function that completes `FORMAT[=FILE]`. Each format is offered alone and with `=`."""
 
     def complete(incomplete: str) -> list[str]:
         return [text for name in formats for text in (name, f"{name}=") if text.startswith(incomplete)]
@@ -81,7 +80,7 @@ def print_policy_notes(settings: Settings, policies: PolicySet) -> None:
 
 
 def warn_of_unbound(policies: PolicySet) -> None:
-    """Print policies that are not evaluated on stderr."""
+    """Print the policies that are never evaluated on stderr."""
     sys.stderr.write(terminal.lines(f"warning: {each}" for each in unbound.warnings_about_unbound(policies)))
 
 
@@ -90,23 +89,20 @@ _MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}
 
 
 _COMPLETIONS: Final = {"rule": complete_rule_or_group, "skip": complete_rule_or_group}
-"""The completions that a shell offers for the value of a setting, by its name."""
+"""The completions for the values of settings, by name."""
 
 
 def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Return a decorator that adds flags for settings to a command. The command gets the values as its argument
-    `settings`.
+    """Return a decorator that adds flags for settings to a command. The command gets the values as `settings`.
 
-    Args:
-        kind: the class of the settings.
-        names: the settings that get a flag, by default all. Other settings come from the environment alone.
+    Without names, all settings get a flag. Other settings come from the environment alone.
     """
     return _add_flags(kind, [each for each in declared_settings(kind) if not names or each.name in names])
 
 
 def add_flags_of_door(kind: type[Settings], door: Door) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Return a decorator that adds the flags of all options that settings/shared.py declares for a verb. The command
-    gets the values as its argument `settings`.
+    """Return a decorator that adds the flags of all options of a verb, which settings/shared.py declares. The command
+    gets the values as `settings`.
     """
     return _add_flags(kind, settings_of_door(kind, door), door)
 
@@ -125,7 +121,7 @@ def _add_flags(
 
         kept = [each for each in own.parameters.values() if each.name != "settings"]
         flags = [_typer_parameter(each) for each in wanted]
-        # Typer makes a command's flags from the signature and the annotations of its function
+        # Typer makes flags from the signature and the annotations of the function
         signature = own.replace(parameters=[*kept, *flags])
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in (*kept, *flags)} | {"return": int}
@@ -135,9 +131,7 @@ def _add_flags(
 
 
 def _typer_parameter(each: Setting) -> inspect.Parameter:
-    """Return the parameter from which Typer makes a flag. Its default None means that the flag is not given, so the
-    environment applies.
-    """
+    """Return the parameter from which Typer makes a flag. Its default None means not given: the environment applies."""
     flag = typer.Option(
         None,
         each.flag,
@@ -151,7 +145,7 @@ def _typer_parameter(each: Setting) -> inspect.Parameter:
 
 
 def _help_of_setting(each: Setting) -> str:
-    """Return the help of a setting, with its variable and default in brackets."""
+    """The variable and the default are in brackets."""
     if each.unset == REQUIRED:
         notes = [REQUIRED]
     elif each.shown_default and each.type.form != "switch":

@@ -1,7 +1,6 @@
 """Runs a function on many pieces in several processes, and yields the results in order.
 
-Workers are forked at the beginning, so that they share the memory of everything that was loaded before. At most three
-pieces for each worker are in memory at a time.
+Workers are forked at the beginning, so they share the memory of everything that was loaded before.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from webhook.errors import ConfigurationError
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _AHEAD: Final = 3
-"""The most pieces for each worker: one that is processed, one that waits, and one that is done."""
+"""The most pieces in memory for each worker: one in work, one that waits, and one that is done."""
 _work: Callable[[Any], Any] | None = None
-"""The function of a worker, which inherits it by fork."""
+"""The function of a worker, inherited by fork."""
 
 
 def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], jobs: int) -> Iterator[Result]:
@@ -29,7 +28,7 @@ def results_in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], j
 
     Args:
         work: the function. It runs in the workers, so changes of its state are lost.
-        pieces: the input of the workers. This process iterates over it only as fast as workers need pieces.
+        pieces: the input, which is read only as fast as workers need it.
         jobs: the number of workers, at least 1.
 
     Raises:
@@ -60,5 +59,5 @@ def _run_work(piece: Any) -> Any:
 
 
 def _ignore_interrupts() -> None:
-    """Ignore Ctrl-C in a worker, because the main process ends the workers."""
+    """The main process ends the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

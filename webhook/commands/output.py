@@ -1,7 +1,4 @@
-"""Parses `-o FORMAT[=FILE]`, writes to the chosen outputs, and describes a run for the beginning of its report.
-
-Knows no format.
-"""
+"""Parses `-o FORMAT[=FILE]`, writes to the chosen outputs, and describes a run for its report. Knows no format."""
 
 from __future__ import annotations
 
@@ -31,18 +28,18 @@ Text: TypeAlias = Callable[[], str]
 Entry = TypeVar("Entry")
 _BLOCK: Final = 1 << 16
 _IN_MEMORY: Final = 1 << 20
-"""The most characters of a waiting report in memory; a longer report goes to a temporary file."""
+"""The most characters of a waiting report in memory. A longer report goes to a temporary file."""
 
 
 class Output(Struct, frozen=True):
-    """A chosen format and its file; "" means stdout."""
+    """A chosen format and its file. "" means stdout."""
 
     format: str
     file: str = ""
 
 
 def parse_outputs(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[Output, ...]:
-    """Return the outputs of the flags; text on stdout without flags.
+    """Return the outputs of the flags. The default is text on stdout.
 
     Args:
         chosen: flag values, `FORMAT` or `FORMAT=FILE`; the file `-` is stdout.
@@ -69,15 +66,12 @@ def _parse_output(text: str, known: Sequence[str]) -> Output:
 
 
 def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> None:
-    """Write a document to each output, files first, so that the files are complete even if the reader of stdout stops
-    reading.
+    """Write a document to each output. Files come first, because the reader of stdout may stop reading.
 
-    Args:
-        outputs: the result of `parse_outputs`.
-        texts: for each format, the function that makes its text.
+    `texts` has the function that makes the text of each format.
     """
     for output in _outputs_with_files_first(outputs):
-        # made only for chosen formats, because a text may be long
+        # only chosen formats are made, because a text may be long
         text = texts[output.format]()
         if output.file:
             with _open_for_writing(output.file) as stream:
@@ -87,9 +81,9 @@ def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> No
 
 
 class Report(Generic[Entry]):
-    """Entries written to every output as they come; a context manager that closes the files.
+    """Writes entries to every output as they come. A context manager, which closes the files.
 
-    Nothing is written before the first entry or the end, so that a run that cannot start does not change files.
+    Nothing is written before the first entry or the end. A run that cannot start does not change files.
     """
 
     def __init__(
@@ -100,9 +94,7 @@ class Report(Generic[Entry]):
         *,
         waits: bool = False,
     ) -> None:
-        """Args: the outputs; a function that makes the writer of each format; the rules; whether stdout is written
-        only at the end.
-        """
+        """`writers` make the writer of each format. With `waits`, stdout is written only at the end."""
         made = [(output, writers[output.format]()) for output in _outputs_with_files_first(outputs)]
         for output, writer in made:
             if not output.file and isinstance(writer, ScreenAwareWriter):
@@ -128,7 +120,7 @@ class Report(Generic[Entry]):
                 self._drop_stream(stream, error)
 
     def add_texts(self, texts: Mapping[str, str]) -> None:
-        """Write texts of several entries, each to the outputs of its format."""
+        """Write texts of several entries to the outputs of their formats."""
         for stream in tuple(self._streams) if texts else ():
             try:
                 stream.write(texts.get(stream.format, ""))
@@ -150,7 +142,7 @@ class Report(Generic[Entry]):
             raise self._gone
 
     def _drop_stream(self, stream: _Stream[Entry], error: BrokenPipeError) -> None:
-        """Stop writing to an output that its reader has closed; raise the error if no output is left."""
+        """Stop writing to an output without a reader. If no output is left, raise the error."""
         self._streams.remove(stream)
         if not self._streams:
             raise error
@@ -192,7 +184,7 @@ class _Stream(Generic[Entry]):
         return self._text
 
     def _open_text_file(self) -> TextIO:
-        """Return a temporary file for the text; the report closes the file."""
+        """Return a temporary file, which the report closes."""
         if self._file:
             return _open_for_writing(self._file)
         if self._waits:
@@ -203,11 +195,11 @@ class _Stream(Generic[Entry]):
 def _open_for_writing(file: str) -> TextIO:
     """Open a file of a report, new or emptied.
 
-    An audited folder may contain a link with the name of the report, and the link may lead to any place.
+    An audited folder may contain a link with the name of the report to any place.
 
     Raises:
-        ConfigurationError: the file is a link, except links of the system such as /dev/stdout, or its path below the
-            working directory leads outside.
+        ConfigurationError: the path below the working directory leads outside, or the file is a link. Links of the
+            system such as /dev/stdout are allowed.
     """
     folder = Path(file).parent
     if leads_out_by_link(folder):

@@ -35,7 +35,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.yamlfile import Document
 
 _PLACES: dict[str, FieldPath] = {"Expired": ("spec", "expires"), "TooLong": ("spec", "expires")}
-"""The field that is wrong, by the reason why an exception has no effect."""
+"""The field that is wrong, by the reason for which an exception has no effect."""
 SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version", "own_namespace")
 Folders: TypeAlias = Annotated[
     list[Path] | None,
@@ -145,21 +145,27 @@ def check(
 ) -> int:
     """Compile every policy, and report mistakes.
 
-    Checks the types in each expression against the kinds that the policy matches, and evaluates the expression on
-    small and full valid objects of these kinds, with and without optional fields. Reports expressions that fail on a
-    valid object, wrong types, rules that match nothing, conditions that never change, policies without a binding, and
-    mutations that change their own result.
+    Checks the types in each expression, and evaluates the expression on small and full valid objects of the matched
+    kinds, with and without optional fields. Reports:
 
-    Objects of a custom kind are made from its CustomResourceDefinition, which is read from the same files. Without the
-    definition, expressions that read more than metadata are not tried, and the kind is named.
+    - expressions that fail on a valid object, and wrong types
 
-    Also checks the PolicyExceptions of claimgate.dev in the files: their fields, rules and kinds, their last day, and
-    the bounds of claimgate.yaml.
+    - rules that match nothing, and conditions that never change
+
+    - policies without a binding
+
+    - mutations that change their own result
+
+    Objects of a custom kind are made from its CustomResourceDefinition in the same files. Without the definition, the
+    report names the kind, and does not try expressions that read more than metadata.
+
+    Also checks PolicyExceptions in the files: their fields, rules, kinds and last day, and the bounds of
+    claimgate.yaml.
 
     --verbose shows what each policy covers, its cost, and whether API servers can evaluate it, also after `export`. The
-    cost is the worst case of the API server's cost model, which stops an expression at 1,000,000.
+    cost is the worst case in the cost model of API servers, which stop an expression at 1,000,000.
 
-    Exits with 1 if a policy or PolicyException has a mistake, and with 2 if a policy does not compile, or its params
+    Exits with 1 if a policy or PolicyException has a mistake. Exits with 2 if a policy does not compile, or its params
     name a rule that does not exist.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
@@ -194,8 +200,8 @@ def export(folder: Folders = None, *, settings: Settings) -> int:
     """Print policies that API servers can evaluate without claimgate.
 
     The output is for `kubectl apply -f -`. A validating policy that needs claimgate only for `expand` becomes several
-    policies: one for Pods, and one for each place of pod templates in workloads. Policies that API servers cannot
-    evaluate are named on stderr, with the reason.
+    policies: one for Pods, and one for each place of pod templates in workloads. Other policies are named on stderr,
+    with the reason.
     """
     from webhook.commands.export import collect_exportable_policies as collect
 
@@ -216,11 +222,16 @@ def convert(
 ) -> int:
     """Print policies of Kyverno, Gatekeeper and Kubewarden as native policies with their bindings.
 
-    Reads ValidatingPolicy and MutatingPolicy of Kyverno, also namespaced ones, ClusterPolicy with `validate.cel`,
-    ConstraintTemplates in CEL with their constraints, and policies with the module `cel-policy`. Names on stderr the
-    policies that cannot be converted exactly, with the reason.
+    Reads these kinds:
 
-    Exits with 0 if all policies are converted, 1 if one is not, and 2 if a file cannot be read or has no policy.
+    - Kyverno: ValidatingPolicy and MutatingPolicy, also namespaced, and ClusterPolicy with `validate.cel`
+
+    - Gatekeeper: ConstraintTemplates in CEL, with their constraints
+
+    - Kubewarden: policies with the module `cel-policy`
+
+    Policies that cannot be converted exactly are named on stderr, with the reason. Then the exit code is 1. It is 2 if
+    a file cannot be read or has no policy.
     """
     from webhook.conversion.convert import convert_documents
 
@@ -250,7 +261,7 @@ def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> Po
 def _load_policies_and_exceptions(
     named: Sequence[Path] | None, settings: Settings
 ) -> tuple[PolicySet, list[dict[str, Any]]]:
-    """Return the named policies and the PolicyExceptions. Files may also have only PolicyExceptions."""
+    """Return the policies and the PolicyExceptions. Files may have only PolicyExceptions."""
     chosen = settings_with_named_policies(named, settings)
     how = assembly.create_compile_options(chosen)
     read = read_policy_documents(assembly.policy_folders_of_settings(chosen))
@@ -269,12 +280,12 @@ def _descriptions_as_json(described: Iterable[dict[str, Any]]) -> str:
 def check_policy_exceptions(
     documents: Iterable[Document], policies: PolicySet, configuration: ConfigurationFile, day: dt.date
 ) -> list[dict[str, Any]]:
-    """Return `kind`, `name` with namespace, `file`, and `mistakes` with their places of each PolicyException.
+    """Return `kind`, `name` with namespace, `file`, and `mistakes` with places of each PolicyException.
 
     Args:
-        documents: documents of files; documents of other kinds are left out.
-        policies: policies of the site; an exception may also name their rules.
-        configuration: the configuration file with the bounds; without a file, bounds are not checked.
+        documents: documents of files. Other kinds are left out.
+        policies: policies of the site. Exceptions may also name their rules.
+        configuration: has the bounds. Without a file, bounds are not checked.
         day: today. An object of a file counts as created today.
     """
     names = KnownNames.of(policies, frozenset(pages.shipped_rule_ids()))

@@ -1,7 +1,4 @@
-"""Describes policies for `claimgate policies list` and `check`, as a table or as the report of a check.
-
-The data about a policy are its actions, file, coverage, costs and mistakes.
-"""
+"""Describes policies for `claimgate policies list` and `check`: actions, file, coverage, costs and mistakes."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ from webhook.yamltext import input_files
 
 _MOST_KINDS: Final = 5
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""Kind and name of each policy that `export` rewrites, with the objects that the rewritten policies do not cover."""
+"""Kind and name of each policy that `export` rewrites, with the objects that the new policies do not cover."""
 
 
 def brief_details(policy: Policy) -> dict[str, Any]:
@@ -56,7 +53,7 @@ def brief_details(policy: Policy) -> dict[str, Any]:
 
 
 def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
-    """Return the policies that `export` can rewrite, with the objects that the rewritten policies do not cover."""
+    """Return the policies that `export` can rewrite, with the objects that the new policies do not cover."""
     from webhook.commands.export import collect_exportable_policies as collect
 
     try:
@@ -66,7 +63,7 @@ def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
 
 
 def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Options) -> dict[str, Any]:
-    """Return the data for `check`: also coverage, costs, portability, and probable mistakes."""
+    """Return the data for `check`, which adds coverage, costs, portability, and probable mistakes."""
     short = brief_details(policy)
     again = describe_repeated_change(policy, loaded, how)
     fails, wrong_types = list(sentences_about_certain_failures(policy)), _wrong_types(policy, loaded, how)
@@ -111,7 +108,7 @@ def _errors_on_valid_objects(policy: Policy, loaded: PolicySet, wrong_types: lis
 
 
 def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield `resource.group`, as kubectl names resources, for everything that the policy applies to."""
+    """Yield `resource.group`, as kubectl names resources."""
     alone = PolicySet(
         validating=(policy,) if policy.kind == "validating" else (),
         mutating=(policy,) if policy.kind == "mutating" else (),
@@ -124,16 +121,14 @@ def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
 
 
 def _resources_with_unread_pods(policy: Policy, loaded: PolicySet, *, partly: bool) -> Iterator[str]:
-    """Yield the resources with pods that an expanded policy cannot evaluate. With `partly`, yield the resources with
-    pods that the policy can evaluate in part.
-    """
+    """Yield the resources with pods that an expanded policy cannot evaluate; with `partly`, in part."""
     for row in loaded.table.rows if policy.expands else ():
         if has_pods_in_parts(row) and partly == (bool(row.made) and policy.reads_merged_pods):
             yield f"{row.resource}.{row.group}"
 
 
 def _api_server_panics(policy: Policy) -> Iterator[str]:
-    """Yield the expressions that make kube-apiserver crash and drop the connection when the policy is created."""
+    """Yield the expressions that crash kube-apiserver when the policy is created."""
     for each in policy.expressions():
         if each.program is not None:
             yield from each.program.api_server_panics()
@@ -158,9 +153,7 @@ def policy_table(described: Sequence[dict[str, Any]]) -> str:
 
 
 def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
-    """Return the result of the check and the policies with mistakes; with `verbose`, all policies with all
-    details.
-    """
+    """Return the result of the check and the policies with mistakes; with `verbose`, all policies and details."""
     lines = [_sentence_about_all(described)]
     for one in described:
         wrong, details = (
@@ -174,7 +167,7 @@ def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
 
 
 def has_certain_mistakes(one: dict[str, Any]) -> bool:
-    """Return whether a policy certainly has a mistake, because a trial failed, or because of its text."""
+    """A mistake is certain if a trial failed, or if the text of the policy shows it."""
     return any(one[key] for key in ("fails", "errors", "wrongTypes", "matchesNothing", "constant"))
 
 
@@ -211,7 +204,7 @@ def lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
 
 
 def _lines_about_server_needs(one: dict[str, Any]) -> Iterator[str]:
-    """Yield what a server needs for a policy, such as a flag or a permission."""
+    """Yield the flags and permissions that a server needs for a policy."""
     if one["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
         yield f"it uses `authorizer`, which `claimgate serve` accepts only with --authorizer; {role}"
@@ -249,9 +242,7 @@ def _portability_as_text(one: dict[str, Any]) -> str:
 
 
 def _coverage_as_text(one: dict[str, Any]) -> str:
-    """Return what a policy applies to. For an expanded policy, this is pods, and the resources with pods that are
-    read.
-    """
+    """For an expanded policy, return pods, and the resources with pods that are read."""
     apart = {*one["evaluatedInPart"], *one["notEvaluated"]}
     names = [name for name in one["covers"] if name not in apart]
     if one["expands"] and len(names) > 1:

@@ -1,7 +1,6 @@
-"""Shows the progress of a long command on a terminal, and handles Ctrl-C while a report is written.
+"""Shows the progress of a long command on a terminal, and handles Ctrl-C.
 
-The bar shows the rate and the time left. After Ctrl-C the command finishes the present object and ends the report
-properly.
+After Ctrl-C, a command finishes the present object and ends its report properly.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ _QUIET_S: Final = 1.0
 
 
 class Progress:
-    """A bar on stderr, for commands that take more than a second. A context manager; at the end it removes the bar.
+    """A bar on stderr with rate and time left. A context manager, which removes the bar at the end.
 
-    Nothing is shown if stderr is not a terminal, or if the variable CI is set, because logs of CI keep each line.
+    Only terminals show the bar. With the variable CI it is not shown, because logs of CI keep each line.
 
-    Args:
         total_bytes: the number of bytes to read; 0 if unknown.
         what: the name of the counted things, in the plural.
-        is_shown: whether a bar may be shown. False if text is written to the same terminal meanwhile.
+        is_shown: whether a bar may be shown: no text goes to the same terminal meanwhile.
         clock: returns monotonic seconds.
     """
 
@@ -52,7 +50,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, size_bytes: int, count: int) -> None:
-        """Add to the number of bytes that were read, and to the number of counted things."""
+        """Add to the bytes that were read, and to the counted things."""
         self._count += count
         self._size_bytes += size_bytes
         elapsed = self._clock() - self._began
@@ -76,11 +74,11 @@ def _rich_progress_bar() -> Any:
 
 
 EXIT_CODE: Final = 130
-"""128 plus the number of SIGINT, as in shells."""
+"""128 plus the number of SIGINT, as in shells"""
 
 
 class Interrupts:
-    """Records the first SIGINT while the context is open. The second SIGINT ends the command at once."""
+    """Records the first SIGINT. The second SIGINT ends the command at once."""
 
     def __init__(self) -> None:
         self.is_set = False

@@ -1,7 +1,7 @@
-"""Publishes a report in the cluster for each object. The report is removed if the object has no findings.
+"""Publishes a report in the cluster for each object with findings.
 
-An unchanged report is not written. A report has its object as owner, so Kubernetes deletes it with the object.
-Reports of objects without findings are deleted at the end of a run.
+An unchanged report is not written. A report has its object as owner, so Kubernetes deletes it with the object. The
+end of a run deletes reports of objects without findings.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from webhook.text.wording import counted
 
 APIS: Final[Mapping[PublishedFormat, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
 WRITES_PER_S: Final = 20.0
-"""The most writes per second of one run, as the QPS that busy controllers set in client-go."""
+"""The most writes per second of one run, as for busy controllers (QPS of client-go)."""
 WRITE_S: Final = 10.0
-"""The most seconds of one write."""
+"""The most seconds of one write"""
 _MOST_NAMED: Final = 10
-"""Errors are shown for at most this many reports that were not written."""
+"""The most reports that were not written for which an error is shown"""
 _MOST_UNANSWERED: Final = 5
-"""After this many writes in a row without an answer, no more writes are tried."""
+"""After this many writes in a row without an answer, the run tries no more writes."""
 
 
 class ReportPublisher:
-    """Writes the reports of a run. If the API server refuses a report, the others are still written."""
+    """Writes the reports of a run. A refused report does not stop the others."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class ReportPublisher:
             api: the kinds of reports.
             scope: which objects are audited. Reports about other objects are not changed.
             fails_only: whether an object that passes every policy gets no report.
-            read: group and name of each kind of which all objects were read. The set is complete only at the end.
-                Reports about other kinds are not removed.
+            read: group and name of each kind that was read completely, which is known only at the end. Reports about
+                other kinds are not removed.
             wait: waits for a number of seconds.
 
         Raises:
@@ -83,7 +83,7 @@ class ReportPublisher:
 
     @property
     def summary(self) -> str:
-        """Return a sentence with the numbers of written, unchanged, removed and failed reports."""
+        """Return a sentence with the numbers of reports by outcome."""
         counts = [f"{self._counts[what]} {what}" for what in ("written", "unchanged", "removed")]
         counts += [
             f"{self._counts[what]} {what}" for what in ("refused", "unanswered", "not tried") if self._counts[what]
@@ -91,7 +91,7 @@ class ReportPublisher:
         return f"reports in the cluster: {', '.join(counts)}"
 
     def add_finding(self, finding: Finding) -> None:
-        """Add a finding; the findings of one object must follow each other."""
+        """Add a finding. The findings of one object must follow each other."""
         if self._object and self._object[0].subject != finding.subject:
             self._publish_report_of_object()
         self._object.append(finding)
@@ -99,7 +99,7 @@ class ReportPublisher:
     def finish_and_remove_stale_reports(self, *, is_interrupted: bool) -> Sequence[InputProblem]:
         """Write the last report, and remove the reports of objects without findings.
 
-        Reports are removed only if the run read all objects: not after an interruption, and not with a selector.
+        Reports are removed only if the run read all objects: not after an interruption or with a selector.
         """
         self._publish_report_of_object()
         if not is_interrupted and not self._scope.selector:

@@ -60,9 +60,9 @@ def command(
 ) -> int:
     """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
 
-    For each resource of a flavor: the quota of the queue, the most that the queue can use if nothing else runs, and
-    the usage. For a cohort: the quota that its members share. Obstacles say why a queue admits nothing, for example
-    because it is stopped. Missing objects count as obstacles in a cluster, or with --context-is-whole.
+    For each resource of a flavor, a queue shows its quota, its usage, and the most that it can use if nothing else
+    runs. A cohort shows the quota that its members share. An obstacle says why a queue admits nothing, for example
+    because it is stopped. A missing object is an obstacle in a cluster, or with --context-is-whole.
 
     Exits with 0 if every queue can admit something, 1 if a queue has an obstacle, and 2 if nothing could be read.
     """
@@ -85,11 +85,6 @@ def command(
 
 
 def _overview_of_cluster(cluster: Cluster) -> QueueOverview:
-    """Return the queues of a cluster.
-
-    Raises:
-        ConfigurationError: the queues cannot be looked up.
-    """
     view = ClusterView(cluster, "")
     made = read_queue_overview(view)
     unknown = {str(each): None for each in view.all_missing_objects() if not each.name}
@@ -108,9 +103,7 @@ def _overview_of_live_cluster(kubeconfig: Path | None, kube_context: str | None)
 
 
 def _view_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
-    """Return the view of files. It is whole only if there are no templates, because a template may define an object
-    that seems to be missing.
-    """
+    """The view is whole only without templates, because a template may define an object that seems to be missing."""
     inputs = documents.read_documents(named)
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:

@@ -1,4 +1,4 @@
-"""The option `--ray`: audits on the machines of a Ray cluster. Modules for Ray are imported only with --ray."""
+"""The option `--ray`: audits on the machines of a Ray cluster. Imports modules for Ray only with --ray."""
 
 from __future__ import annotations
 
@@ -59,13 +59,12 @@ def listing_function_for(ray: str) -> Listing:
 
 
 def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) -> None:
-    """Raise a ConfigurationError if --ray is used with standard input, or with an option that needs the files on this
-    machine.
+    """Refuse standard input, and options that need the files on this machine, with --ray.
 
-    Args:
-        ray: the address, "" if the option is not given.
-        named: the named files.
-        others: the values of the options that need the files on this machine, by flag.
+    `others` are the values of these options, by flag.
+
+    Raises:
+        ConfigurationError: such an option was given.
     """
     if not ray:
         return

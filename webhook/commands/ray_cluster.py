@@ -1,8 +1,8 @@
 """Runs work on many files on the machines of a Ray cluster, with Ray Data, and yields the results in order.
 
-The work on a file is the same as in local processes. Ray starts workers, moves the results, and delays work while
-results wait. Every machine needs this release of claimgate with the extra `ray`. Every machine reads files itself, so
-a path must exist on all machines; an address of an object store works everywhere.
+Ray starts workers, moves the results, and delays work while results wait. Every machine needs this release of claimgate
+with the extra `ray`. Every machine reads files itself. A path must therefore exist on all machines, and an address of
+an object store works everywhere.
 """
 
 from __future__ import annotations
@@ -30,18 +30,16 @@ from webhook.input.document_stream import RereadableFiles, SourcePart, parts_of_
 from webhook.yamltext.input_files import InputFile
 
 LOCAL: Final = "local"
-"""The address that means to start Ray on this machine."""
+"""The address for a new Ray cluster on this machine"""
 _STORE_BYTES: Final = 256 << 20
-"""Bytes of memory for results that were not yet read, if Ray is started on this machine."""
+"""Bytes of memory for unread results, if Ray is started on this machine."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 _ENVIRONMENT: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends no usage data
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # processes of Ray write to our stderr
 }
 _LOOPBACK_ONLY: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""With this variable, Ray listens only on the loopback address, as on Windows and macOS
-(ray/_private/ray_constants.py).
-"""
+"""Makes Ray listen only on the loopback address, as on Windows and macOS (ray/_private/ray_constants.py)."""
 _Result_co = TypeVar("_Result_co", covariant=True)
 _Result = TypeVar("_Result")
 
@@ -95,7 +93,7 @@ class FileWork(Protocol[_Result_co]):
     """Work on files that is sent to other machines."""
 
     def prepare_worker(self) -> PreparedFileWork[_Result_co]:
-        """Return the function for this process, which is called for each file."""
+        """Return the function for this process. It is called for each file."""
         ...
 
 
@@ -111,7 +109,7 @@ class RayCluster:
     """A connected Ray cluster.
 
     Args:
-        workers: the number of worker processes; None for one for each processor of the cluster.
+        workers: the number of worker processes; None means one for each processor of the cluster.
     """
 
     def __init__(self, workers: int | None) -> None:
@@ -149,7 +147,7 @@ class RayCluster:
 
 
 class _Worker(Generic[_Result]):
-    """A worker process of the cluster, which works on one file after the other."""
+    """A worker process of the cluster, which works on one file after another."""
 
     def __init__(self, version: str, work: bytes) -> None:
         if version != __version__:
@@ -165,7 +163,7 @@ class _Worker(Generic[_Result]):
 
 @contextmanager
 def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
-    """Connect to a Ray cluster until the block ends, or start a cluster on this machine for this time.
+    """Connect to a Ray cluster, or start a cluster on this machine, until the block ends.
 
     Args:
         address: `local`, `auto` for the cluster that this machine is part of, HOST:PORT, or ray://HOST:PORT.
@@ -213,7 +211,7 @@ def _without_native_stderr() -> Iterator[None]:
 
 
 def _require_reachable_address(address: str) -> None:
-    """Check that an address of Ray answers. This takes seconds; Ray itself would try for a minute.
+    """Check that an address of Ray answers. The check takes seconds; Ray would try for a minute.
 
     Raises:
         ConfigurationError: the text is not an address, or no program listens there.
@@ -233,7 +231,6 @@ def _require_reachable_address(address: str) -> None:
 
 @contextmanager
 def _ray_errors_as_usage_errors() -> Iterator[None]:
-    """Convert errors on machines of the cluster to errors of the command line."""
     from ray.exceptions import RayError
 
     try:

@@ -1,7 +1,4 @@
-"""Sends reviews to a running webhook over verified TLS, like an API server.
-
-Knows the form of an answer.
-"""
+"""Sends reviews to a running webhook over verified TLS, as an API server does."""
 
 from __future__ import annotations
 
@@ -38,8 +35,8 @@ class RemoteWebhook:
 
     @classmethod
     def connect(cls, url: str, ca: Path | None) -> RemoteWebhook:
-        """Return a client for the webhook at `url`. An authority in `ca`, or one of the system's authorities without
-        `ca`, must have signed its certificate.
+        """Return a client for the webhook at `url`. An authority in `ca` must have signed its certificate; without
+        `ca`, an authority of the system.
 
         Raises:
             ConfigurationError: the address is not https or the certificates cannot be used.
@@ -81,7 +78,7 @@ class RemoteWebhook:
 
 
 def _reason_of_failed_call(error: httpx.HTTPError) -> str:
-    """Return why there is no answer, without error numbers and places in OpenSSL's source."""
+    """Error numbers and places in OpenSSL's source are left out."""
     text = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", str(error))
     return text[:1].lower() + text[1:] or "no answer"
 
@@ -103,7 +100,7 @@ def _message_of_answer(got: httpx.Response) -> str:
 
 
 def _verdict_of_answer(attributes: Attributes, got: httpx.Response) -> Verdict:
-    """Return the verdict in the answer, checked as the API server checks it (webhook/request)."""
+    """The API server checks an answer in the same way (webhook/request)."""
     try:
         response = got.json()["response"]
         if response["uid"] != attributes.uid:

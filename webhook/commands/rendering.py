@@ -1,12 +1,15 @@
 """Renders charts and kustomizations to objects, with the installed `helm` and `kubectl kustomize`.
 
-Both programs get a copy with only the files of the folder, and no network. helm gets no values, and kustomize runs no
-plugins. With `--render-remote`, kustomize may use the network to fetch remote resources. helm does not check schemas
-of values: a schema can refer to any file of this machine, and an error would quote the file. helm gets the release of
-Kubernetes that objects are audited for, because charts choose API versions by it. Charts also check whether a kind
-exists, which helm knows only with a cluster. So helm also gets a list of kinds that replaced older kinds.
+Both programs get a copy with only the files of the folder. There is no network, except for remote resources of
+kustomizations with `--render-remote`. kustomize runs no plugins.
 
-The rendered objects replace the files that they come from; other files of the folder are audited as usual.
+- helm gets no values, and does not check schemas of values. A schema can refer to any file of this machine, and an
+  error would quote the file.
+- Charts choose API versions by the release of Kubernetes. So helm gets the release that objects are audited for.
+- Charts also check whether a kind exists, which helm knows only with a cluster. So helm gets a list of kinds that
+  replaced older kinds.
+
+The rendered objects replace the files that they come from. Other files of the folder are audited as usual.
 """
 
 from __future__ import annotations
@@ -36,31 +39,29 @@ from webhook.yamltext.input_files import InputFile, is_unicode, walk_folder
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of the output for a folder, equal to the bound for a file."""
+"""The most bytes of the output for a folder, as for a file"""
 TOTAL_S: Final = 1800.0
 TOTAL_BYTES: Final = 1 << 30
-"""The most seconds and bytes of output for all rendered folders of one audit."""
+"""The most seconds and bytes of output for all rendered folders of one audit"""
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
 _SOURCE: Final = b"# Source: "
 """The line before each object in the output of helm."""
 _REFUSES_RELEASE: Final = "chart requires kubeVersion"
-"""The error of helm for a chart that refuses the release. Such a chart is rendered for helm's default release
-instead.
-"""
+"""The error of helm for a chart that refuses the release. The chart is then rendered for helm's default release."""
 _LOCAL: Final = "file://"
 _MOST_NESTED: Final = 16
-"""The most levels of dependencies that are added; authors of charts choose this depth."""
+"""The most levels of dependencies that are added. Authors of charts choose the depth."""
 _LOGGED: Final = '] "command failed" err='
-"""kubectl writes this text before the cause of a failure. Before this text are a time and a line of source: `E1128
-22:10:19.5 7284 run.go:72`."""
+"""kubectl writes this text before the cause of a failure, after a time and a line of its source."""
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
 class RenderableFolder(Struct, frozen=True):
-    """A folder to render, and the folders and files that it is rendered from. affixes: the prefixes and suffixes that
-    a kustomization adds to names of objects.
+    """A folder to render, and what it is rendered from.
+
+    `affixes` are the prefixes and suffixes that a kustomization adds to names of objects.
     """
 
     folder: str
@@ -75,9 +76,7 @@ class RenderableFolder(Struct, frozen=True):
 
 
 def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
-    """Return the charts that are in no other chart, and the kustomizations that no other kustomization uses, sorted
-    by path.
-    """
+    """Return the charts in no other chart, and the kustomizations that no other kustomization uses, sorted by path."""
     made, kustomized, components = list[RenderableFolder](), list[kustomizations.Kustomization](), set[str]()
     for name in map(Path, named):
         for each in walk_folder(name, _NAMES.__contains__, _enters) if name.is_dir() else ():
@@ -105,7 +104,7 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
 
 
 def _is_library(file: InputFile) -> bool:
-    """Return whether a chart has only templates for other charts, so that helm does not render it."""
+    """A library chart has only templates for other charts. helm does not render it."""
     documents = yamlfile.read_parts(file).documents[:1]
     return any(isinstance(each.value, dict) and each.value.get("type") == "library" for each in documents)
 
@@ -115,9 +114,7 @@ def _parts_of_chart(folder: Path) -> frozenset[str]:
 
 
 def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
-    """Return the files that a kustomization uses directly or through others. A folder that cannot be read is returned
-    as a whole.
-    """
+    """Return the files that a kustomization uses directly or through others; of an unreadable folder, all files."""
     parts, waiting, seen = set[str](), [root], {root}
     while waiting:
         path = waiting.pop()
@@ -132,9 +129,7 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
 
 
 def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> Sequence[str]:
-    """Return the prefixes and suffixes of a kustomization and of all kustomizations that it uses, the longest
-    first.
-    """
+    """Return the prefixes and suffixes of a kustomization and of those that it uses, the longest first."""
     waiting, seen = [root], {root}
     affixes = set[str]()
     while waiting:
@@ -149,7 +144,7 @@ def _affixes_of(root: str, by_folder: Mapping[str, kustomizations.Kustomization]
 
 def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kustomization, bool]]:
     """Yield the kustomization of a file, and whether it is a component, which is not rendered alone. An unreadable
-    kustomization is yielded empty, and reported when it is rendered.
+    kustomization is yielded empty, and rendering it reports the problem.
     """
     path = posixpath.normpath(file.path.as_posix())
     read_file = yamlfile.read_parts(file)
@@ -162,14 +157,12 @@ def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kus
 
 
 def _enters(name: str) -> bool:
-    """Return whether a folder is searched. Hidden folders are not searched, because their files are not audited."""
+    """Hidden folders are not searched, because their files are not audited."""
     return not name.startswith(".")
 
 
 class Rendered(Struct, frozen=True):
-    """The result of rendering: problems of folders that could not be rendered, and how the other folders were
-    rendered.
-    """
+    """Problems of folders that could not be rendered, and how the other folders were rendered."""
 
     problems: tuple[InputProblem, ...]
     texts: RenderedTexts
@@ -187,7 +180,7 @@ def replace_by_rendered_objects(
     """Replace the files of each chart and kustomization by its rendered objects.
 
     Args:
-        stream: the files. Files of a folder that are not copied for helm or kubectl count as not read.
+        stream: the files. Files that are not copied for helm or kubectl count as not read.
         named: the files and folders that a person named.
         release: the release of Kubernetes for charts.
         with_remote: whether kustomizations may fetch remote resources.
@@ -222,7 +215,7 @@ def replace_by_rendered_objects(
 
 
 def _templates_of_chart(data: bytes) -> tuple[tuple[int, str], ...]:
-    """Return the lines in the output of helm at which a template begins, with the path of the template."""
+    """Return the lines of helm's output at which a template begins, with the path of the template."""
     lines = enumerate(data.split(b"\n"), 1)
     return tuple(
         (number, line.removeprefix(_SOURCE).decode(errors="replace"))
@@ -232,7 +225,7 @@ def _templates_of_chart(data: bytes) -> tuple[tuple[int, str], ...]:
 
 
 def cause_of_failure(message: str) -> str:
-    """Return the cause of a failure from the output of helm or kubectl, without warnings and debugging advice."""
+    """Return the cause of a failure in the output of helm or kubectl. Warnings and debugging advice are left out."""
     cause = message.rpartition("Error: ")[2].partition(" Use --debug flag")[0].removeprefix("error: ")
     logged = cause.partition(_LOGGED)[2].strip('<> "')
     return logged or cause.strip() or "without a message"
@@ -280,10 +273,9 @@ def _render_folder(
 
 
 def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str, ...] = ()) -> None:
-    """Copy the `file://…` dependencies of a chart to the folder where `helm dependency build` puts them, with their
-    own dependencies.
+    """Copy the `file://…` dependencies of a chart, with theirs, to where `helm dependency build` puts them.
 
-    `above` has the charts that depend on this chart. helm reports dependencies that are too deep and left out.
+    `above` has the charts that depend on this chart. helm reports dependencies that are too deep to be copied.
 
     Raises:
         ProgramError, OSError: as FolderCopies.add.
@@ -306,9 +298,7 @@ def _add_local_dependencies(folder: str, copies: FolderCopies, above: tuple[str,
 
 
 def _local_dependencies(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield name and folder of each dependency of a chart that is a folder of this machine. The folder has no
-    links.
-    """
+    """Yield name and folder of each dependency that is a folder of this machine. The folder has no links."""
     for document in yamlfile.read_parts(InputFile(str(Path(folder, _CHART)), folder)).documents[:1]:
         listed = document.value.get("dependencies") if isinstance(document.value, dict) else None
         for each in listed if isinstance(listed, list) else ():

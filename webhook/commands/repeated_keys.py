@@ -1,9 +1,8 @@
 """Reports keys that a mapping of an object has twice, as findings of an audit.
 
-kubectl sends only the last value, without a warning, so a Pod can lose its GPUs. The decoded object does not show the
-first value, so no policy can check this; the reader of YAML and JSON notes the places. A repeated key is not reported
-if the last value contains the first, because nothing is lost. In files that kustomize reads, it is always reported,
-because kustomize refuses them.
+kubectl sends only the last value, without a warning, so a Pod can lose its GPUs. Policies cannot check this, because
+the decoded object does not have the first value. If the last value contains the first, nothing is lost, and the key
+is not reported. In files that kustomize reads, a repeated key is always reported, because kustomize refuses it.
 """
 
 from __future__ import annotations
@@ -36,20 +35,18 @@ RULE: Final = Rule(
 _FIX: Final = "keep one of them, or merge their values"
 _FIX_OF_DOCUMENT: Final = "write `---` above this line"
 _AT_BEGIN: Final = "apiVersion"
-"""The path of a finding about the begin of an object."""
+"""The path of a finding about the beginning of an object"""
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _MOST_KEYS: Final = 5
-"""The most additional keys of one mapping, and items of a list, that a message names."""
+"""The most additional keys of one mapping, and items of a list, that a message names"""
 
 
 class RepeatedKeys:
     """The repeated keys of all inputs.
 
-    Args:
-        inputs: the inputs.
-        is_object: whether the value of an input is an object that is audited.
+    `is_object` says whether the value of an input is an audited object.
 
     Attributes:
         elsewhere: repeated keys outside of audited objects, which are reported as warnings.
@@ -67,12 +64,12 @@ class RepeatedKeys:
                 self.elsewhere.append(problem)
 
     def has_several_objects(self, each: documents.InputDocument) -> bool:
-        """Return whether a line `---` is missing in a document, so that keys of several objects are in one mapping."""
+        """Without a line `---`, keys of several objects are in one mapping."""
         problems = self._of.get((each.source, each.index), ())
         return any(problem.message.startswith(NO_SEPARATOR) for problem in problems)
 
     def findings(self, each: documents.InputDocument, subject: Subject) -> Iterator[Finding]:
-        """Yield a finding for each mapping of an object with repeated keys, and one for all such items of a list."""
+        """Yield a finding for each mapping with repeated keys, and one for all such items of a list."""
         by_mapping: dict[tuple[str, str], list[InputProblem]] = {}
         for problem in self._of.get((each.source, each.index), ()):
             if problem.message.startswith(NO_SEPARATOR):
@@ -88,7 +85,7 @@ class RepeatedKeys:
 def _inputs_by_source(
     inputs: documents.InputDocuments,
 ) -> Mapping[str, Sequence[tuple[tuple[int, int], documents.InputDocument]]]:
-    """Return the inputs of each source with their places, sorted by place."""
+    """Return the inputs of each source, sorted by their places."""
     listed: dict[str, list[tuple[tuple[int, int], documents.InputDocument]]] = {}
     for each in inputs.documents:
         place = each.place()
@@ -99,13 +96,12 @@ def _inputs_by_source(
 def _input_that_holds_key(
     problem: InputProblem, listed: Sequence[tuple[tuple[int, int], documents.InputDocument]]
 ) -> documents.InputDocument | None:
-    """Return the input that contains a key: the last input that begins before the key."""
+    """Return the last input that begins before the key."""
     index = bisect_right(listed, (problem.line, problem.column), key=lambda each: each[0])
     return listed[index - 1][1] if index else None
 
 
 def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocument, subject: Subject) -> Finding:
-    """Return the finding for the repeated keys of one mapping."""
     problem = same[0]
     message = problem.message.removesuffix(_EXPECTED)
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
@@ -121,7 +117,6 @@ def _finding_for_mapping(same: Sequence[InputProblem], each: documents.InputDocu
 
 
 def _finding(problem: InputProblem, path: str, message: str, fix: str, subject: Subject) -> Finding:
-    """Return the finding for a problem of the input."""
     repeated = Problem(code=RULE.id, path=path, message=message, fix=fix)
     decision = Decision(
         policy=RULE.policy,

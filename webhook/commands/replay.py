@@ -1,6 +1,4 @@
-"""`claimgate replay`: shows what the webhook answers to recorded reviews or plain objects, in this process or from a
-running server.
-"""
+"""`claimgate replay`: shows what the webhook answers to recorded reviews or plain objects."""
 
 from __future__ import annotations
 
@@ -124,7 +122,7 @@ def command(
 
 
 def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> None:
-    """Refuse options about policies, objects and answers, because a server has its own."""
+    """Options about policies, objects and answers are those of the server."""
     given = settings.names_given_by_flags - {"workloads"}
     flags = [each.flag for each in declared_settings(ReviewSettings) if each.name in given]
     if wrong := [*flags, *["--explain"] * explains]:
@@ -135,8 +133,10 @@ def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> No
 class ReplayBackend(Struct, frozen=True):
     """Answers the reviews of a replay, in this process or from a server. The rules of a server are unknown.
 
-    `sent` returns the request for a document, and the object that answers the request. `problems` are mistakes in
-    inputs that are params. `notes` returns the notes about the context after the last answer.
+    Attributes:
+        sent: returns the request for a document, and the object that answers the request.
+        problems: mistakes in inputs that are params.
+        notes: returns the notes about the context after the last answer.
     """
 
     sent: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]
@@ -160,7 +160,7 @@ def _local_backend(
     )
     options.print_policy_notes(settings, assembled.policies)
     if explains:
-        assembled.policies.compile_ahead_of_requests()  # so that the times of policies do not include compiling
+        assembled.policies.compile_ahead_of_requests()  # the times of policies must not include compiling
     submissions = fixtures.Submissions(assembled.files, assembled.table.row, fills_defaults=assembled.fills_defaults)
 
     def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
@@ -182,9 +182,10 @@ def _local_backend(
 
 
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
-    """Yield the file and the object of each review, as a cluster would store the object after all reviews. An object
-    without a namespace gets the namespace of its request. Each review must be answered as before its own change;
-    webhook/cluster/layered.py hides this change.
+    """Yield the file and the object of each review, as a cluster would store the object after all reviews.
+
+    An object without a namespace gets the namespace of its request. webhook/cluster/layered.py hides a review's own
+    change from the review.
     """
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
@@ -258,9 +259,7 @@ class Replay:
             self._notes[note] = f"note: {note}"
 
     def _count_left_out(self, attributes: Attributes, door: ReviewAnswerer, outcome: PhasesOutcome) -> None:
-        """Count the objects and findings of one review that configuration and annotations left out; not for a
-        server.
-        """
+        """Count what configuration and annotations left out of one review. A server does not say this."""
         if not isinstance(door, LocalAnswerer):
             return
         self._ignored += is_ignored_by_configuration(attributes, door.policies.configuration, door.cluster)
@@ -269,7 +268,7 @@ class Replay:
                 self._exceptions[each.exception] += max(1, len(each.problems))
 
     def notes(self) -> Iterator[str]:
-        """Yield each different note once, with the first review that it is about."""
+        """Yield each note once, with the first review that it is about."""
         yield from (f"warning: {each}" for each in self._inputs.repeated)
         if others := self._inputs.others:
             one = "file cannot be read and does not look like a Kubernetes manifest"
@@ -279,7 +278,7 @@ class Replay:
         yield from (f"note: {each}" for each in self._asked.notes())
 
     def totals(self, about: RunDescription) -> Totals:
-        """Return the totals of the answers so far. `about` describes the run."""
+        """Return the totals of the answers so far."""
         policies = self._asked.policies
         left_out = (
             left_out_by_configuration(policies.configuration, self._exceptions, objects=self._ignored)

@@ -75,7 +75,7 @@ SHOWN: Final = (Result.PASS, Result.SKIP)
 
 
 def parse_fail_on(text: str, default: FailOn | Sequence[FailOn]) -> frozenset[FailOn]:
-    """Return the results that fail for a value of `--fail-on`; the default for "".
+    """Return the results that fail for a value of `--fail-on`. "" gives the default.
 
     Raises:
         ConfigurationError: a word is unknown.
@@ -96,9 +96,7 @@ def parse_shown(text: str) -> frozenset[Result]:
 
 
 def exit_code_of_results(fail_on: frozenset[FailOn], *, denied: bool, warned: bool, undecided: bool) -> int:
-    """Return 1 if a result fails. Otherwise return 3 if a rule that may deny was not evaluated and `undecided` fails,
-    else 0.
-    """
+    """Return 1 if a result fails, 3 if an undecided rule that may deny fails, else 0."""
     if (denied and fail_on & {"deny", "warn"}) or (warned and "warn" in fail_on):
         return 1
     return 3 if undecided and "undecided" in fail_on else 0

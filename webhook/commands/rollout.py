@@ -1,8 +1,12 @@
 """`claimgate rollout`: counts the requests that claimgate let through and would refuse with enforcement.
 
-Reads metrics, logs of the server, and audit logs of API servers, and tells them apart by the text of their lines:
-metrics have the counter `claimgate_broken_rules_total`, logs the fields `would_deny` and `would_warn`, and audit logs
-the annotations `would-deny` and `would-warn`. A rule that a request breaks in both phases counts once.
+Recognizes each source by the text of its lines:
+
+- metrics by the counter `claimgate_broken_rules_total`
+- logs of the server by the fields `would_deny` and `would_warn`
+- audit logs of API servers by the annotations `would-deny` and `would-warn`
+
+A rule that a request breaks in both phases counts once.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from webhook.text.wording import counted, some_of
 from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 _PENDING: Final = 1_000
-"""The most requests of the mutating phase that are kept until the line of their validating phase comes."""
+"""The most requests of the mutating phase that wait for the line of their validating phase."""
 _LONGEST: Final = 253
 _METRIC: Final = "claimgate_broken_rules_total"
 FORMATS: Final = ("text", "json")
@@ -125,7 +129,7 @@ def _print_problems(problems: Sequence[InputProblem]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WithheldRequest:
-    """A request that would have been refused or warned about, and its place in a log."""
+    """A request that would have been refused or warned about, with its place in a log."""
 
     time: str
     operation: str
@@ -158,8 +162,11 @@ class WithheldCount:
 class WithheldCounts:
     """All counts: `denials` and `warnings` by rule from logs, `metrics` by action and rule.
 
-    lines: the number of lines that were understood. old: requests before `since`. undated: requests without a
-    readable time. others: lines that are not from claimgate.
+    Attributes:
+        lines: the number of lines that were understood.
+        old: the number of requests before `since`.
+        undated: the number of requests without a readable time.
+        others: the number of lines that are not from claimgate.
     """
 
     since: datetime | None = None
@@ -173,7 +180,7 @@ class WithheldCounts:
     _mutated: dict[tuple[str, ...], set[str]] = field(default_factory=dict)
 
     def count_lines(self, lines: Iterable[bytes], file: str, first: int) -> None:
-        """Count the lines of a file; `first` is the number of the first line."""
+        """Count the lines of a file. `first` is the number of the first line."""
         for number, line in enumerate(lines, first):
             if line.startswith((b"claimgate_", b"# HELP claimgate_", b"# TYPE claimgate_")):
                 self._count_metric(line)
@@ -224,9 +231,7 @@ class WithheldCounts:
     def _rules_of_first_phase(
         self, value: Mapping[str, Any], request: WithheldRequest, rules: Mapping[str, Sequence[str]]
     ) -> set[str]:
-        """Return the rules that were already counted for the mutating phase of the same request. The log has one line
-        for each phase.
-        """
+        """Return the rules that the mutating phase of the request counted. The log has a line for each phase."""
         key = (request.operation, request.kind, request.namespace, request.name, _shown(value.get("user")))
         if value.get("phase") == "validate":
             return self._mutated.pop(key, set())
@@ -238,9 +243,7 @@ class WithheldCounts:
 
 
 def _read_log_line(value: Mapping[str, Any], place: str) -> tuple[WithheldRequest, Mapping[str, Sequence[str]]] | None:
-    """Return the request of a line, and its rules by the action that was withheld (`deny` or `warn`); None for
-    another line.
-    """
+    """Return a request and its rules by the withheld action (`deny` or `warn`); None for another line."""
     if value.get("message") == "review":
         rules = {key: _texts(value.get(f"would_{key}")) for key in WITHHELD_KEYS}
         owner = value.get("owner") or value.get("user")
@@ -265,7 +268,7 @@ def _request_of_event(event: Mapping[str, Any], place: str) -> WithheldRequest:
 
 
 def _rules_of_annotations(annotations: Any) -> Mapping[str, Sequence[str]]:
-    """Return the rules of all annotations with our keys. An API server puts the name of the webhook before each key."""
+    """An API server puts the name of the webhook before each key, so there can be several annotations."""
     rules: dict[str, dict[str, None]] = {"deny": {}, "warn": {}}
     for key, text in annotations.items() if isinstance(annotations, dict) else ():
         webhook, _, name = key.rpartition("/")
@@ -293,7 +296,6 @@ def _shown(value: Any) -> str:
 
 
 def _time_of_text(text: str) -> datetime | None:
-    """Return the time of a text; None if it cannot be read."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -1,7 +1,6 @@
 """`claimgate serve`: starts the webhook server with its policies, cluster view and certificates.
 
-Knows flags, and which part watches which files. FastAPI, the module for certificates and the kubernetes package are
-imported when they are first needed, so that the server starts quickly.
+Imports FastAPI, the module for certificates and the kubernetes package when they are first needed, for a quick start.
 """
 
 from __future__ import annotations
@@ -101,9 +100,7 @@ def _server_limits(settings: ServerSettings) -> Limits:
 
 
 def _logs_denials(settings: ServerSettings) -> bool:
-    """Return whether log lines of refused reviews contain the message: at the level of --log-denials and at more
-    detailed levels.
-    """
+    """Log lines of refused reviews have the message at the level of --log-denials and at more detailed levels."""
     wanted = settings.log_denials
     return wanted != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(wanted)
 
@@ -117,7 +114,7 @@ def _accepted_client_names(settings: ServerSettings) -> tuple[str, ...]:
 
 
 def _warn_of_settings(log: Log, files: TlsFiles, probe_port: int | None) -> None:
-    """Log a warning about settings that are allowed but probably not intended."""
+    """Warn about settings that are allowed but probably not intended."""
     if files.client_ca and probe_port is None:
         problem = "--client-ca requires a certificate of every client, and a kubelet has none: probes of this port fail"
         log.warning("probes need a separate port", reason=problem, fix="set --probe-port, such as 8081")

@@ -1,4 +1,4 @@
-"""`claimgate simulate`: whether a job can ever start in a cluster or among files, and if not, why."""
+"""`claimgate simulate`: says whether a job can ever start in a cluster or among files, and if not, why."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def command(
 ) -> int:
     """Say whether a job can ever start, and if not, why.
 
-    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes: with
-    --live those of the cluster, otherwise those in --context and in the file of the job. Creates and changes nothing.
+    Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes. With
+    --live, these are in the cluster, otherwise in --context and in the file of the job. Creates and changes nothing.
 
     Exits with 0 if nothing prevents the start, 1 if the job is refused, never starts or fails at once, 2 if the job or
-    a policy cannot be read, and 3 if the answer depends on something unknown. If FILE has several jobs, the worst
-    answer counts.
+    a policy cannot be read, and 3 if the answer depends on something unknown. With several jobs, the worst answer
+    counts.
     """
     if bool(file) == bool(filename):
         raise ConfigurationError("simulate: name one file, as FILE or -f FILE (see `claimgate simulate --help`)")
@@ -120,7 +120,6 @@ def _simulations(
     namespace: str,
     open_live: OpenLiveCluster | None,
 ) -> Iterator[Simulation]:
-    """Yield the answer for each job of the inputs."""
     objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
     assembled = assembly.assemble_policies_and_context(
         settings, objects=objects, is_complete=fixtures.is_complete(inputs)
@@ -167,7 +166,7 @@ def _cluster_of_simulation(
 def _requests_of_documents(
     inputs: Iterable[documents.InputDocument], submissions: fixtures.Submissions
 ) -> tuple[list[tuple[documents.InputDocument, fixtures.SubmittedObject]], list[InputProblem]]:
-    """Return the submitted objects with their documents, and problems of documents without a Kubernetes object."""
+    """Return the submitted objects, and problems of documents without a Kubernetes object."""
     requests, problems = [], []
     for each in inputs:
         try:

@@ -1,6 +1,6 @@
 """`claimgate test`: runs the suites of policies, with the same evaluation as the server.
 
-With `--watch`, the suites run again when a file changes. Changes are found by polling sizes and times of files.
+`--watch` polls sizes and times of files.
 """
 
 from __future__ import annotations
@@ -154,8 +154,6 @@ def _compile_regex(text: str) -> re.Pattern[str]:
 
 
 class _TestOptions(Struct, frozen=True, kw_only=True):
-    """Which cases are run, and how."""
-
     options: Options
     policies: Callable[[], PolicySet]
     run: re.Pattern[str]
@@ -165,7 +163,7 @@ class _TestOptions(Struct, frozen=True, kw_only=True):
 
 
 class _TestRun:
-    """One run of suites. Read `results` first, then the totals."""
+    """One run of suites. Read `results` before the totals."""
 
     def __init__(self, named: Sequence[Path], how: _TestOptions) -> None:
         self.notes: Counter[str] = Counter()
@@ -179,7 +177,7 @@ class _TestRun:
         self._without: list[InputProblem] = []
 
     def results(self) -> Iterator[CaseResult]:
-        """Yield the result of every case of every suite. Problems are collected, and the other cases still run."""
+        """Yield the result of every case. A problem does not stop the other cases."""
         for suite in find.find_suites(self._named):
             ran = False
             for entry in _entries_of_suite(suite, self._how):
@@ -237,7 +235,7 @@ class _TestRun:
 
 
 def _entries_of_suite(suite: Suite, how: _TestOptions) -> Iterator[Entry]:
-    """Yield the cases of a suite; a suite that cannot be read is one entry."""
+    """Yield the cases of a suite. A suite that cannot be read is one entry."""
     try:
         if golden.is_golden(suite.file):
             yield from golden.read(suite, how.options, how.policies, updates=how.updates_golden)
@@ -265,7 +263,7 @@ def _print_lines(lines: Sequence[str]) -> None:
 
 
 def wait_for_change(places: Sequence[Path], before: Mapping[str, object], sleep: Callable[[float], None]) -> None:
-    """Wait until a file is added, changed or removed, and then one interval passes without another change.
+    """Wait until files have changed, and then one interval passes without a change.
 
     Raises:
         ConfigurationError: there are too many files.
@@ -281,7 +279,7 @@ def wait_for_change(places: Sequence[Path], before: Mapping[str, object], sleep:
 
 
 def files_with_times(places: Sequence[Path]) -> Mapping[str, tuple[int, int]]:
-    """Return the size and the time of the last change of each file of YAML or JSON in these folders.
+    """Return size and modification time of each YAML or JSON file in these folders.
 
     Raises:
         ConfigurationError: there are too many files.

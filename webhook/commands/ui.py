@@ -40,8 +40,8 @@ def command(
 ) -> int:
     """Try policies and objects in the browser, until Ctrl-C.
 
-    Only this machine can open the page. It loads nothing from other hosts, and sends nothing to them. Each evaluation
-    runs in a separate process, which stops after ten seconds. The page is not an admission webhook.
+    Only this machine can open the page, and the page uses no other host. Each evaluation runs in a separate process,
+    which stops after ten seconds. The page is not an admission webhook.
     """
     if not hasattr(os, "fork"):
         raise ConfigurationError(
@@ -118,7 +118,7 @@ def _listening_socket(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
-        listening.listen()  # before the address is printed, because a user may open it at once
+        listening.listen()  # now, because a user may open the address as soon as it is printed
     except OSError as error:
         listening.close()
         reason = (error.strerror or "unknown cause").lower()

@@ -15,6 +15,6 @@ def command() -> int:
 
 
 def version_text() -> str:
-    """Return what the verb prints."""
-    python = sys.version.split()[0]  # importing the module platform would take longer than all of this
+    """Return the text that the verb prints."""
+    python = sys.version.split()[0]  # importing the module platform would take longer than the rest
     return f"claimgate {__version__}\nKubernetes {release_as_text(DEFAULT)}\nPython {python}\n"

@@ -1,4 +1,4 @@
-"""`claimgate webhook-config --check`: what could block a cluster, and what is missing before claimgate enforces."""
+"""`claimgate webhook-config --check`: finds what could block a cluster, and what is missing before enforcing."""
 
 from __future__ import annotations
 
@@ -47,12 +47,9 @@ _ENFORCEMENT_ACTION: Final = ("--enforcement-action", "CLAIMGATE_ENFORCEMENT_ACT
 
 
 def check_files(named: Sequence[str], version: Version) -> int:
-    """Print how the configurations of files can block a cluster, or fail to call a webhook; return 1 if a line was
-    printed, else 0.
+    """Print how the configurations of files can block a cluster or fail to call a webhook. Return the exit code.
 
-    Args:
-        named: the names of the files.
-        version: the Kubernetes version of the API server.
+    `version` is the Kubernetes version of the API server.
 
     Raises:
         InputError: a file cannot be read, or there is no webhook configuration.
@@ -76,12 +73,9 @@ def check_files(named: Sequence[str], version: Version) -> int:
 def servers_that_deny_nothing(
     deployments: Iterable[Any], configurations: Iterable[WebhookConfiguration]
 ) -> Iterator[str]:
-    """Yield a sentence about each server that denies nothing, although the API server refuses requests that claimgate
-    cannot answer.
+    """Yield a sentence about each server that denies nothing, although API servers refuse what it cannot answer.
 
-    Args:
-        deployments: Deployments as plain JSON. Those without our arguments are passed over.
-        configurations: webhook configurations. Those without a webhook of claimgate's domain are passed over.
+    Deployments without our arguments and configurations of other webhooks are left out.
     """
     webhooks = [webhook for each in configurations for webhook in each.webhooks]
     is_closed = any(one.failure_policy == "Fail" and one.name.endswith(_DOMAIN) for one in webhooks)
@@ -98,7 +92,7 @@ def servers_that_deny_nothing(
 
 
 class WantedInstallation(Struct, frozen=True, kw_only=True):
-    """The wanted installation: the name of its configurations, its ClusterRole, and the number of its phases."""
+    """The name of the configurations, the ClusterRole, and the number of the phases."""
 
     name: str
     role: Mapping[str, Any]
@@ -107,16 +101,10 @@ class WantedInstallation(Struct, frozen=True, kw_only=True):
 
 def check_live(connection: Connection, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
     """Print how the webhook configurations of a cluster can block it, and what is missing before claimgate may fail
-    closed. Return 1 if anything is wrong, else 0.
+    closed. Return the exit code.
 
-    Our configuration is checked as if it failed closed, and also for matchConditions that may cost too much. Notes
-    name namespaces and objects that a label excludes.
-
-    Args:
-        connection: to the cluster.
-        wanted: the installation that the loaded policies need.
-        loaded: the policies.
-        version: the Kubernetes version of the API server.
+    Our configuration is checked as if it failed closed, also for expensive matchConditions. Notes name namespaces and
+    objects that a label excludes.
     """
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
     from webhook.commands.enforcing import (
@@ -147,7 +135,7 @@ def check_live(connection: Connection, wanted: WantedInstallation, loaded: Polic
     others = [each for each in configurations if each.metadata.name != wanted.name]
     lines = sentences_about_dangers(danger for each in (*ours, *others) for danger in lockout_dangers(each, namespaces))
     lacks = list(steps_before_enforcing(cluster, stored, wanted.role, wanted.phases))
-    if not lacks:  # otherwise one of these lines is the reason for a missing answer
+    if not lacks:  # a lack would explain a missing answer
         answers = check_answer_to_dry_run_pod(
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )
@@ -190,7 +178,7 @@ def _idle_servers(
 
 
 def _own_namespace(ours: Sequence[WebhookConfiguration]) -> str:
-    """Return the namespace of the Service that our webhooks call; "" if they call a URL."""
+    """Return the namespace of the Service of our webhooks; "" if they call a URL."""
     services = [one.client_config.service for each in ours for one in each.webhooks]
     return next((each.namespace for each in services if each is not None), "")
 
@@ -201,8 +189,6 @@ def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookCon
 
 
 def _print_and_return_exit_code(lines: Sequence[str], otherwise: Iterable[str], notes: Iterable[str] = ()) -> int:
-    """Print the lines about mistakes, or `otherwise` if there are none, then the notes; return 1 if there are
-    mistakes, else 0.
-    """
+    """Print the mistakes (without any, `otherwise`), then the notes. Return 1 if there are mistakes, else 0."""
     sys.stdout.write(terminal.lines([*(lines or otherwise), *notes]))
     return int(bool(lines))

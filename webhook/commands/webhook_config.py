@@ -1,5 +1,4 @@
-"""`claimgate webhook-config`: prints the webhook configurations for the resources that the policies match, and the
-rights for reading the objects that they look up.
+"""`claimgate webhook-config`: prints webhook configurations and rights for the policies.
 
 Knows admissionregistration.k8s.io/v1. The rules of webhooks come from the policies.
 """
@@ -68,7 +67,7 @@ class FailurePolicy(StrEnum):
 class Registration(Struct, frozen=True, kw_only=True):
     """The settings that all webhooks of an installation have in common.
 
-    exempt: returns the matchConditions for users that are exempt now.
+    `exempt` returns the matchConditions for users that are exempt now.
     """
 
     name: str = "claimgate"
@@ -169,12 +168,11 @@ def command(
 ) -> int:
     """Print the ValidatingWebhookConfiguration and MutatingWebhookConfiguration that the policies need.
 
-    With --check it prints no configuration, and reports what could block a cluster. With --check --live it also
-    reports what is missing before `failurePolicy: Fail` is safe, and lists the requests that are refused while the
-    webhook does not answer. If the check finds something, the exit code is 1.
+    --check prints no configuration, and reports what could block a cluster. --check --live also reports what is
+    missing before `failurePolicy: Fail` is safe, and lists the requests that are refused while the webhook does not
+    answer. If the check finds something, the exit code is 1.
 
-    With --live --watch it updates rules and matchConditions of the configurations in the cluster, and changes nothing
-    in other fields.
+    --live --watch updates rules and matchConditions of the configurations in the cluster. Other fields stay unchanged.
     """
     is_live = live or kubeconfig is not None or kube_context is not None
     if check and bool(path) == is_live:
@@ -237,8 +235,8 @@ def _exempt_conditions(configuration: ConfigurationFile) -> tuple[tuple[str, str
 
 
 def _exempt_conditions_of_file(settings: Settings) -> Callable[[], tuple[tuple[str, str], ...]]:
-    """Return a function that reads the conditions from the configuration file. While the file has a mistake, the
-    function returns the conditions of the last good file.
+    """Return a function that reads the conditions from the configuration file. If the file has a mistake, the
+    conditions are those of the last good file.
     """
     path = settings.configuration.path
     file = ReloadableValue(
@@ -300,7 +298,7 @@ def _follower_of_policies(
 
 
 def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> Iterator[str]:
-    """Yield a note with the rules that are not evaluated on Pods without devices, and the flag that changes this."""
+    """Yield a note with the rules that skip Pods without devices, and the flag that changes this."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
         told = "note: API servers do not call claimgate for Pods and workloads without a device, a claim or a queue"
@@ -308,12 +306,7 @@ def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> 
 
 
 def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration: Registration) -> list[Manifest]:
-    """Return the configurations, first the validating configuration; no configuration for a phase without rules.
-
-    Args:
-        wanted: the webhooks of each phase.
-        registration: the settings of both configurations.
-    """
+    """Return the configurations, the validating configuration first. A phase without rules has no configuration."""
     kinds = {Phase.VALIDATE: "ValidatingWebhookConfiguration", Phase.MUTATE: "MutatingWebhookConfiguration"}
     exempt = registration.exempt()
     return [
@@ -363,8 +356,8 @@ def _webhook_entry(
 
 
 def _entry_for_stored_policies(registration: Registration) -> Manifest:
-    """Return the webhook that checks stored policies and refuses those with errors. It fails open, because otherwise
-    no user could fix a policy while claimgate does not answer.
+    """Return the webhook that refuses stored policies with errors. It must fail open: otherwise no user could fix a
+    policy while claimgate does not answer.
     """
     rules = tuple(
         WebhookRule(
@@ -391,15 +384,15 @@ def _rule_entry(rule: WebhookRule) -> Manifest:
 
 
 def _client_config_at(client: Mapping[str, Any], path: str) -> Manifest:
-    """Return the client configuration of one phase, with the path in the Service or at the end of the URL."""
+    """The path is in the Service or at the end of the URL."""
     if "url" in client:
         return {**client, "url": client["url"].rstrip("/") + path}
     return {**client, "service": {**client["service"], "path": path}}
 
 
 def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
-    """Return the client configuration without path and caBundle, and the namespaces to exclude. The namespace of the
-    Service is excluded, because it must not depend on the webhook.
+    """Return the client configuration without path and caBundle, and the namespaces to exclude. The Service's own
+    namespace must not depend on the webhook.
     """
     if url:
         parts = urlsplit(url)

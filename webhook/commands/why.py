@@ -1,4 +1,4 @@
-"""`claimgate why`: why a job that is in the cluster does not run, and what would stop it next."""
+"""`claimgate why`: says why a job in the cluster does not run, and what would stop it next."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _CLUSTER: Final = "the cluster"
 _WRITTEN_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 """Metadata that an object does not have when it is created."""
 _WRITTEN_INTO_JOBS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
-"""Labels that the API server gives a Job and its pods at creation. Source: k8s.io/kubernetes v1.36
-pkg/registry/batch/job/strategy.go, generateSelector.
+"""Labels that the API server gives a Job and its pods (k8s.io/kubernetes v1.36
+pkg/registry/batch/job/strategy.go, generateSelector).
 """
 
 
 class _ReadCluster(Struct, frozen=True):
-    """`source` reads the object, its owners and its pods; `view` has the objects that rules look up."""
+    """`source` has the object, its owners and its pods. `view` has the objects that rules look up."""
 
     source: ObjectSource
     view: Cluster
@@ -82,15 +82,15 @@ def command(
 ) -> int:
     """Say why a job in the cluster does not run, and what would stop it next.
 
-    Reads the object, the objects that controllers made for it, their conditions and events, and the queues of Kueue and
-    Volcano, in the cluster of kubectl or in --context. Creates and changes nothing. Objects that you may not read are
-    reported as not known.
+    Reads the job, the objects that controllers made for it, their conditions and events, and the queues of Kueue and
+    Volcano. They are in the cluster of kubectl or in --context. Creates and changes nothing. Objects that you may not
+    read are reported as not known.
 
     Exits with 0 if the job starts, runs, is done, or waits for other jobs, 1 if something must be fixed, 2 if the
     object does not exist or cannot be read, and 3 if the answer depends on something unknown.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    split_object_name(name)  # so that a wrong name fails before the cluster is read
+    split_object_name(name)  # a wrong name must fail before the cluster is read
     if (kubeconfig or kube_context) and settings.context:
         flag = "--kubeconfig" if kubeconfig else "--kube-context"
         raise ConfigurationError(f"why: {flag} reads a cluster, --context reads files: leave one out")
@@ -135,15 +135,13 @@ def _answer(name: str, namespace: str, cluster: _ReadCluster, assembled: assembl
 
 
 def _job_of_tree(tree: OwnedObjects, assembled: assembly.ReviewAssembly) -> JSON | None:
-    """Return the topmost of the object and its owners with a kind in the workload table, None if there is none."""
+    """Return the topmost of the object and its owners that the workload table knows."""
     known = [each for each in (tree.root, *tree.owners) if assembled.table.row(*group_kind(each)) is not None]
     return known[-1] if known else None
 
 
 def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.ReviewAssembly) -> Simulation:
-    """Return the simulation of a job as if it were created now, without findings about other jobs that it waits
-    for.
-    """
+    """Simulate a job as if it were created now. Findings about other jobs that it waits for are left out."""
     try:
         attributes = fixtures.attributes_of_fixture(_as_sent(job), assembled.table.row)
     except CallError as error:
@@ -155,14 +153,14 @@ def _simulation(job: JSON, source: str, view: Cluster, assembled: assembly.Revie
 
 
 def _as_sent(stored: JSON) -> JSON:
-    """Return a stored object without what the API server wrote into it, as a user would create it again."""
+    """Return a stored object as a user would create it again: without what the API server wrote into it."""
     metadata = {key: value for key, value in stored["metadata"].items() if key not in _WRITTEN_BY_SERVER}
     sent = {**{key: value for key, value in stored.items() if key != "status"}, "metadata": metadata}
     return _without_generated_selector(sent) if group_kind(sent) == ("batch", "Job") else sent
 
 
 def _without_generated_selector(job: JSON) -> JSON:
-    """Return a Job without the selector and the uid labels that the API server wrote. With manualSelector, the user
+    """Return a Job without what the API server wrote: the selector and the uid labels. With manualSelector, the user
     wrote them.
     """
     spec = job.get("spec")
