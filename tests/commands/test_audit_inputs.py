@@ -473,6 +473,37 @@ def test_storage_containers_of_other_folders_are_known(scheme, rules, tmp_path, 
     assert [each["rule"] for each in rows if "rule" in each] == rules
 
 
+CLAIM = """apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpu, namespace: team}
+spec:
+  devices:
+    requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]
+    config:
+    - opaque:
+        driver: gpu.nvidia.com
+        parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: GpuConfig, sharing: {strategy: TimeSlicing}}
+"""
+RELEASES = {
+    "flux": "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: d}, spec: {values: VALUES}}",
+    "argo": (
+        "{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: d},"
+        " spec: {sources: [{chart: d, helm: {valuesObject: VALUES}}]}}"
+    ),
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(("gate", "rules"), [("true", []), ("false", ["nvidia-device-config/feature-gate"])])
+def test_feature_gates_in_values_of_charts_in_other_folders_are_known(release, gate, rules, tmp_path, capsys):
+    values = f"{{featureGates: {{TimeSlicingSettings: {gate}}}}}"
+    files = {"system/driver/release.yaml": RELEASES[release].replace("VALUES", values), "apps/claim.yaml": CLAIM}
+    written(tmp_path, files)
+    run_command_line(["audit", str(tmp_path), "-o", "ndjson"])
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [each["rule"] for each in rows if "rule" in each] == rules
+
+
 def test_only_compared_fields_of_servers_are_kept(tmp_path):
     stream = DocumentStream([str(written(tmp_path, SERVER) / "server.yaml")])
     [(_, kept)] = Indexer(frozenset(), is_whole=False).index_parts(stream.parts()).objects

@@ -82,7 +82,11 @@ def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
 Kind: TypeAlias = tuple[str, str]
 NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))
 """Kinds of configuration files, which no API server serves; their objects need no name."""
-IN_OTHER_FILES: Final = NAMELESS | {("serving.kserve.io", "ClusterStorageContainer")}
+IN_OTHER_FILES: Final = NAMELESS | {
+    ("serving.kserve.io", "ClusterStorageContainer"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease"),
+    ("argoproj.io", "Application"),
+}
 """Kinds whose objects in any file of a tree may be in the cluster, because a platform team installs them once."""
 UNSAID: Final = None
 """Stands for an unknown namespace."""

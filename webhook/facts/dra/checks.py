@@ -17,7 +17,7 @@ from webhook.facts.dra.device_claims import (
 from webhook.facts.dra.device_claims_classes import validate_class_resources
 from webhook.facts.dra.device_claims_group import LOOKUP, check_claims_match_pod_group
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
-from webhook.facts.dra.nvidia_device_config import validate_device_configs
+from webhook.facts.dra.nvidia_device_config import CHART_LOOKUPS, validate_device_configs
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.dra.resource_claims import validate_pod_group, validate_resource_claim, validate_workload
 from webhook.facts.dra.resource_slices import DEVICE_LOOKUPS, validate_selected_devices
@@ -92,5 +92,10 @@ CHECKS: Final = (
     Check(group="device-classes", run=validate_device_class, kinds=_CLASSES),
     Check(group="device-classes", run=validate_device_taint_rule, kinds=_TAINTS),
     Check(group="resource-slices", run=validate_selected_devices, kinds=_CLAIMS | _CLASSES, lookups=DEVICE_LOOKUPS),
-    Check(group="nvidia-device-config", run=validate_device_configs, kinds=_CLAIMS | _CLASSES),
+    Check(
+        group="nvidia-device-config",
+        run=validate_device_configs,
+        kinds=_CLAIMS | _CLASSES,
+        lookups_of_audits=CHART_LOOKUPS,
+    ),
 )

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.breach_words import message_and_fix
 from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
 from webhook.facts.dra.types import (
     NVIDIA_DEVICE_CONFIG,
+    Application,
     DeviceClass,
     DeviceConfiguration,
+    HelmRelease,
     NvidiaParameters,
     OpaqueConfiguration,
 )
@@ -133,6 +136,15 @@ DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 
 FILE: Final = Path(__file__).with_name("nvidia.yaml")
+CHART_LOOKUPS: Final = (
+    interest_in_fields(HelmRelease.gvk, "spec.values.featureGates"),
+    interest_in_fields(
+        Application.gvk,
+        "spec.source.helm.valuesObject.featureGates",
+        "spec.sources.helm.valuesObject.featureGates",
+    ),
+)
+"""The look-ups for charts of the driver, which only audits read."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _YOUNG: Final = "VfioDeviceConfig"
 """A kind that later releases of the driver will probably change."""
@@ -140,7 +152,7 @@ _YOUNG: Final = "VfioDeviceConfig"
 
 def validate_device_configs(subject: Subject) -> Iterator[Problem]:
     """Report parameters in a claim, a template or a class that the driver refuses or does not apply."""
-    gates = subject.assumptions.feature_gates
+    gates = subject.assumptions.feature_gates | subject.once(_gates_of_charts)
     claim = reviewed_claim(subject)
     if claim is None:
         for class_config in subject.typed(DeviceClass).spec.config:
@@ -151,6 +163,19 @@ def validate_device_configs(subject: Subject) -> Iterator[Problem]:
         yield from _check_parameters(config.opaque, gates)
         if _is_for_nvidia(config.opaque):
             yield from _check_requests_of_configuration(config, asked)
+
+
+def _gates_of_charts(subject: Subject) -> frozenset[str]:
+    """Return the feature gates that objects of other files switch on in the values of a chart, which may be the chart
+    of the driver.
+    """
+    view = subject.cluster.cluster
+    releases = [
+        *(HelmRelease.of(each) for each in Items([*view.objects_in_other_files(HelmRelease.gvk)], subject.deadline)),
+        *(Application.of(each) for each in Items([*view.objects_in_other_files(Application.gvk)], subject.deadline)),
+    ]
+    gates = (values.feature_gates for release in releases for values in release.all_values)
+    return frozenset(name for each in gates for name, is_on in each.items() if is_on)
 
 
 def _nvidia_table() -> Mapping[str, Any]:

@@ -29,6 +29,7 @@ from webhook.typed.fields import (
     Text,
     Texts,
     Truth,
+    Truths,
     Values,
     part_at,
 )
@@ -493,3 +494,58 @@ class ResourceSlice(Object):
 
     gvk = GroupVersionKind(GROUP, "v1", "ResourceSlice")
     spec = Part(ResourceSliceSpec)
+
+
+class ChartValues(Typed):
+    """The values of a Helm chart that the driver of NVIDIA reads."""
+
+    feature_gates = Truths()
+
+
+class HelmSource(Typed):
+    """The part `spec.source.helm` of an Application of Argo CD."""
+
+    values_object = Part(ChartValues)
+
+
+class ApplicationSource(Typed):
+    """A chart that an Application of Argo CD installs."""
+
+    helm = Part(HelmSource)
+
+
+class ApplicationSpec(Typed):
+    """argoproj.io ApplicationSpec."""
+
+    source = Part(ApplicationSource)
+    sources = Parts(ApplicationSource)
+
+
+class Application(Object):
+    """argoproj.io Application."""
+
+    gvk = GroupVersionKind("argoproj.io", "v1alpha1", "Application")
+    spec = Part(ApplicationSpec)
+
+    @property
+    def all_values(self) -> list[ChartValues]:
+        """Return the values of the charts."""
+        return [each.helm.values_object for each in (self.spec.source, *self.spec.sources)]
+
+
+class HelmReleaseSpec(Typed):
+    """helm.toolkit.fluxcd.io HelmReleaseSpec."""
+
+    values = Part(ChartValues)
+
+
+class HelmRelease(Object):
+    """helm.toolkit.fluxcd.io HelmRelease."""
+
+    gvk = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
+    spec = Part(HelmReleaseSpec)
+
+    @property
+    def all_values(self) -> list[ChartValues]:
+        """Return the values of the chart."""
+        return [self.spec.values]
