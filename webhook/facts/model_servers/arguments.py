@@ -92,6 +92,9 @@ class FlagTable:
         glued = _GLUED.fullmatch(name)
         if glued is not None and name not in self.meanings and glued[1] in self.meanings:
             return f"{glued[1]} {glued[2]}"
+        with_dashes = name.replace("_", "-")
+        if with_dashes != name and not self.underscores and (with_dashes in self.meanings or with_dashes in self.valued):
+            return with_dashes
         return self.mistakes.get(name, "") or self._abbreviated_flag(name)
 
     def _abbreviated_flag(self, name: str) -> str:
