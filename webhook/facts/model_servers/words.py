@@ -35,8 +35,11 @@ NOT_EXPANDED: Final = MODEL_SERVER.rule(
 COMMAND_IN_ONE_WORD: Final = MODEL_SERVER.rule(
     "model-server/command-in-one-word",
     title="A command names no program",
-    why="The first item of a command is the name of a program. No program has this whole line as its name.",
-    refused_by="the container runtime, when the container starts",
+    why=(
+        "The first item of a command is the name of a program. A shell without -c reads its first argument as the "
+        "name of a file. No program and no file has this whole line as its name."
+    ),
+    refused_by="the container runtime or the shell, when the container starts",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
 )
 WORDS_AFTER_SCRIPT: Final = MODEL_SERVER.rule(
@@ -69,6 +72,9 @@ SWITCH_WITH_VALUE: Final = MODEL_SERVER.rule(
     source="https://docs.python.org/3/library/argparse.html#action; vllm-project/vllm vllm/engine/arg_utils.py",
 )
 _SHELL: Final = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
+_SCRIPT_OPTION: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
+_WITH_VALUE: Final = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
+"""Options of a shell with a separate value."""
 _SHELL_VARIABLE: Final = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:#%/+=?-][^{}]*)?\}")
 _VARIABLE_INSIDE: Final = re.compile(r"(?<!\$)\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _KUBELET_VARIABLE: Final = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -144,6 +150,23 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
             f"has the command `{_cut(first)}` in one item, so the container looks for a program with this whole name"
         )
         yield COMMAND_IN_ONE_WORD.problem(path, message, "write each word of the command as a separate item")
+    elif _SHELL.fullmatch(first):
+        yield from _check_file_of_shell(container, path)
+
+
+def _check_file_of_shell(container: Container, path: FieldPath) -> Iterator[Problem]:
+    """Report a shell that reads a whole command as the name of a file, because -c is missing."""
+    words = iter(container.words[1 : _MOST_BEGINNING + 1])
+    for word in words:
+        if _SCRIPT_OPTION.fullmatch(word):
+            return
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith(("-", "+")):
+            if len(word.split(maxsplit=1)) > 1 and "{{" not in word and not word.startswith("/"):
+                message = f"runs `{container.words[0]}` without -c, so the shell looks for a file named `{_cut(word)}`"
+                yield COMMAND_IN_ONE_WORD.problem(path, message, "add -c before the script")
+            return
 
 
 def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[Problem]:
