@@ -93,7 +93,8 @@ class FlagTable:
         if glued is not None and name not in self.meanings and glued[1] in self.meanings:
             return f"{glued[1]} {glued[2]}"
         with_dashes = name.replace("_", "-")
-        if with_dashes != name and not self.underscores and (with_dashes in self.meanings or with_dashes in self.valued):
+        is_known = with_dashes in self.meanings or with_dashes in self.valued
+        if is_known and with_dashes != name and not self.underscores:
             return with_dashes
         return self.mistakes.get(name, "") or self._abbreviated_flag(name)
 
