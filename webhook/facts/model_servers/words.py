@@ -144,12 +144,12 @@ def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem
     first = container.command[0] if container.command else ""
     if first.startswith("-"):
         message = f"has a command that begins with the flag `{_cut(first)}`, which is not a program"
-        yield COMMAND_IN_ONE_WORD.problem(path, message, "move the flags to args, which follow the image's entrypoint")
+        yield _problem_of_command(path, message, "move the flags to args, which follow the image's entrypoint")
     elif len(first.split()) > 1 and "{{" not in first:
         message = (
             f"has the command `{_cut(first)}` in one item, so the container looks for a program with this whole name"
         )
-        yield COMMAND_IN_ONE_WORD.problem(path, message, "write each word of the command as a separate item")
+        yield _problem_of_command(path, message, "write each word of the command as a separate item")
     elif _SHELL.fullmatch(first):
         yield from _check_file_of_shell(container, path)
 
@@ -165,8 +165,12 @@ def _check_file_of_shell(container: Container, path: FieldPath) -> Iterator[Prob
         elif not word.startswith(("-", "+")):
             if len(word.split(maxsplit=1)) > 1 and "{{" not in word and not word.startswith("/"):
                 message = f"runs `{container.words[0]}` without -c, so the shell looks for a file named `{_cut(word)}`"
-                yield COMMAND_IN_ONE_WORD.problem(path, message, "add -c before the script")
+                yield _problem_of_command(path, message, "add -c before the script")
             return
+
+
+def _problem_of_command(path: FieldPath, message: str, fix: str) -> Problem:
+    return COMMAND_IN_ONE_WORD.problem(path, message, fix)
 
 
 def _check_joined_beginning(container: Container, path: FieldPath) -> Iterator[Problem]:
