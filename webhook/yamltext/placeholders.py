@@ -34,6 +34,8 @@ _OF_VALS: Final = "ref+"
 """The beginning of a reference that vals replaces by a secret: `ref+vault://...`."""
 _WORDS: Final = ("PLACEHOLDER", "REPLACEME", "CHANGEME")
 _DOTS: Final = frozenset(("...", "…"))
+_SIGN: Final = re.compile("|".join(map(re.escape, ("$", "{{", *(sign for sign, _ in _BLANKS), *_WORDS, *_DOTS))))
+"""Matches a part that every placeholder has. Few texts have one."""
 
 
 def is_placeholder(text: str) -> bool:
@@ -43,7 +45,7 @@ def is_placeholder(text: str) -> bool:
     `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...` are placeholders,
     `gpu-1` is not.
     """
-    return "$" in text or "{{" in text or _is_blank_to_fill_in(text)
+    return _SIGN.search(text) is not None and ("$" in text or "{{" in text or _is_blank_to_fill_in(text))
 
 
 def is_placeholder_for_non_text(text: str) -> bool:
