@@ -158,6 +158,13 @@ class Probe(Typed):
     initial_delay_seconds = OptionalNumber()
     period_seconds = OptionalNumber()
 
+    @property
+    def connections(self) -> Sequence[TcpSocketAction | GrpcAction]:
+        """Return the handlers that connect to a port."""
+        http = (self.http_get,) if "httpGet" in self.json else ()
+        tcp = (self.tcp_socket,) if "tcpSocket" in self.json else ()
+        return (*http, *tcp, self.grpc) if "grpc" in self.json else (*http, *tcp)
+
 
 class Lifecycle(Typed):
     """core/v1 Lifecycle."""

@@ -42,6 +42,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
 from webhook.text.caches import IdentityKey
+from webhook.typed.pods import HttpGetAction
 
 PROBE_PORT: Final = MODEL_SERVER.rule(
     "model-server/probe-port",
@@ -212,7 +213,7 @@ def _check_clients(member: ServerContainer, ports: Sequence[int], subject: Subje
     """Report probes, Services and InferencePools that do not reach a server on these ports."""
     view, labels = subject.cluster_view(), _labels_of_pods(member, subject)
     services = [each for each in _services_of_template(member, labels, view) if _is_for_requests(each, member)]
-    yield from _check_probes(member, ports, has_service=any(_connects_to(each, member) for each in services))
+    yield from _check_probes(member, ports, has_service=any(_connects_to(each, member, ports) for each in services))
     if subject.group_kind in _WITH_OWN_PORTS:
         yield from _check_named_ports(member, services)
     if not ports:
@@ -292,7 +293,7 @@ def _loopback_of_server(member: ServerContainer) -> str:
 
 def _check_probes(member: ServerContainer, ports: Sequence[int], *, has_service: bool) -> Iterator[Problem]:
     asked = list(_asked_ports(member))
-    connected = [each for each in asked if not _is_elsewhere(member, each[1])]
+    connected = [each for each in asked if not _is_elsewhere(member, each[1], ports)]
     arguments, name = member.server.arguments, member.server.name
     if arguments.has("headless") and not arguments.is_open:
         if connected or has_service:
@@ -372,17 +373,16 @@ def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
 
-def _is_elsewhere(member: ServerContainer, number: int) -> bool:
+def _is_elsewhere(member: ServerContainer, number: int, ports: Sequence[int]) -> bool:
     """Return whether another container of the pod, such as a proxy in front of the server, listens on a port: it lists
-    the port, or the port is not the server's and it lists no ports.
+    the port, or the port is not among the server's `ports` and it lists no ports.
     """
     names, own = member.spec.names_of_listeners, member.container.name
-    is_of_server = number in _ports_of_server(member)
-    listeners = names.get(number, ()) if is_of_server else (*names.get(number, ()), *names.get(None, ()))
-    return any(name != own for name in listeners)
+    listeners = names.get(number, ()) if number in ports else (*names.get(number, ()), *names.get(None, ()))
+    return bool({*listeners} - {own})
 
 
-def _connects_to(service: Service, member: ServerContainer) -> bool:
+def _connects_to(service: Service, member: ServerContainer, ports: Sequence[int]) -> bool:
     """Return whether a Service may connect to the server: not all of its ports are those of other containers."""
     for each in service.spec.ports:
         target = each.target_port if each.target_port is not None else each.port
@@ -395,7 +395,7 @@ def _connects_to(service: Service, member: ServerContainer) -> bool:
                 if port.name == target
             )
             number = next(named, None)
-        if number is None or not _is_elsewhere(member, number):
+        if number is None or not _is_elsewhere(member, number, ports):
             return True
     return not service.spec.ports
 
@@ -464,10 +464,10 @@ def _asked_ports(member: ServerContainer) -> Iterator[tuple[str, int, str]]:
     container = member.container
     probes = (container.readiness_probe, container.liveness_probe, container.startup_probe)
     for name, probe in zip(_PROBES, probes, strict=True):
-        for handler in (probe.http_get, probe.tcp_socket, probe.grpc):
+        for handler in probe.connections:
             number = _number_of_port(handler.port, member)
             if number is not None:
-                yield name, number, (handler.scheme or "HTTP") if handler is probe.http_get else ""
+                yield name, number, (handler.scheme or "HTTP") if isinstance(handler, HttpGetAction) else ""
 
 
 def _number_of_port(port: JSON, member: ServerContainer) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.model_servers.server_candidates import MODEL_SERVER, may_start_server
+from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.servers_of_object import ServerContainer, refusals_of_server
 from webhook.facts.model_servers.sglang import last_gpu_of_sglang
 from webhook.facts.model_servers.started_servers import (
@@ -91,7 +91,7 @@ def check_ray_in_image(
     if release is None or release < _WITHOUT_RAY or container.runs(_INSTALLS):
         return
     tag = container.image.rpartition(":")[2]
-    if may_start_server(container) and starts_ray(container):
+    if starts_ray(container):
         message = f"runs `ray start`, but the image {tag} of vLLM has no Ray, so the command is not found"
         yield RAY_NOT_IN_IMAGE.problem(path, message, _NO_RAY)
     elif is_ray_node:

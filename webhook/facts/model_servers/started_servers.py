@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -161,8 +161,11 @@ def started_servers(container: Container, *, is_whole: bool = False) -> Sequence
         starts = _starts_of_servers(started)
     if len(starts) > _MOST_SERVERS:
         return ()
-    servers = [_server_of_start(start, started, words, container, is_whole=is_whole) for start in starts]
-    known = [replace(server, by_image=bool(by_image)) for server in servers if server is not None]
+    servers = [
+        _server_of_start(start, started, words, container, is_whole=is_whole, by_image=bool(by_image))
+        for start in starts
+    ]
+    known = [server for server in servers if server is not None]
     return known if len(known) == len(servers) else ()
 
 
@@ -171,7 +174,13 @@ def _starts_of_servers(started: StartedPrograms) -> Sequence[LauncherStart]:
 
 
 def _server_of_start(
-    start: LauncherStart, started: StartedPrograms, words: Sequence[str], container: Container, *, is_whole: bool
+    start: LauncherStart,
+    started: StartedPrograms,
+    words: Sequence[str],
+    container: Container,
+    *,
+    is_whole: bool,
+    by_image: bool,
 ) -> StartedServer | None:
     """Return the server of one command; None for another command of the same program."""
     assert start.launcher is not None
@@ -190,6 +199,7 @@ def _server_of_start(
         arguments=read_arguments(arguments, table, deadline, is_in_script=start.is_in_script),
         variables={**started.variables, **start.variables},
         is_in_script=start.is_in_script,
+        by_image=by_image,
         is_of_dynamo=container.mentions("dynamo.") and container.runs(_DYNAMO),
     )
 

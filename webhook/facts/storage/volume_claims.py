@@ -220,6 +220,8 @@ def check_classes_of_ephemeral_volumes(subject: Subject) -> Iterator[Problem]:
     """Check the StorageClasses of claims that are created for each pod."""
     view = subject.cluster_view()
     for volume in subject.once(read_mounts).volumes:
+        if not volume.value.has("ephemeral"):
+            continue
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
         if is_storage_class_absent(wanted, view):
             yield missing_storage_class_problem(f"volume `{volume.name}`", wanted, volume.path, view)
