@@ -7,4 +7,4 @@ from __future__ import annotations
 
 
 class CertificateError(Exception):
-    """The error for a certificate, key or store that cannot be used: what, where, and what to do, in lower case."""
+    """A certificate, key or store cannot be used; the text says what, where, and what to do, in lower case."""

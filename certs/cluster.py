@@ -1,6 +1,6 @@
 """Connects to a live cluster, for the Secret and the webhook configurations.
 
-The kubernetes package is imported only when it is needed. Errors of the cluster become texts for users.
+The kubernetes package is imported when it is needed. Errors of the cluster become texts for users.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from certs import CertificateError
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn an error of the cluster about `what` into an error of one line.
+    """Turn an error of the cluster about `what` into one line.
 
     Raises:
         CertificateError: the cluster answered with an error, or not at all.
@@ -34,7 +34,7 @@ def refused(what: str) -> Iterator[None]:
 
 
 def absent(call: Callable[[], Any]) -> Any:
-    """Return the result of the call, or None if the object does not exist."""
+    """Return the result of the call; None for an absent object."""
     from kubernetes.client.exceptions import ApiException
 
     try:
@@ -46,7 +46,7 @@ def absent(call: Callable[[], Any]) -> Any:
 
 
 def client(kubeconfig: str | None, context: str | None = None) -> Any:
-    """Return a client of the cluster from the file and context, the Pod of this process, or the default kubeconfig.
+    """Return a client from the kubeconfig and context, the Pod of this process, or the default kubeconfig.
 
     Raises:
         CertificateError: it does not exist.
@@ -62,7 +62,7 @@ def client(kubeconfig: str | None, context: str | None = None) -> Any:
             except ConfigException:
                 pass
         return load(config_file=kubeconfig, context=context)
-    except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
+    except Exception as error:  # noqa: BLE001 - the package checks no types: another form of file raises anything
         raise CertificateError(f"{_unusable(kubeconfig, error)}; name a kubeconfig with --kubeconfig") from None
 
 
@@ -70,7 +70,7 @@ def core(kubeconfig: str | None, context: str | None = None) -> Any:
     """Return the core API of the cluster, which has Secrets.
 
     Raises:
-        CertificateError: there is no configuration to use.
+        CertificateError: no configuration is usable.
     """
     connected = client(kubeconfig, context)
     from kubernetes.client import CoreV1Api
@@ -79,7 +79,7 @@ def core(kubeconfig: str | None, context: str | None = None) -> Any:
 
 
 def _unusable(kubeconfig: str | None, error: Exception) -> str:
-    """Return the text as in webhook/cluster/connection.py, which this package does not import."""
+    # as in webhook/cluster/connection.py, which this package does not import
     from kubernetes.config.config_exception import ConfigException
 
     if kubeconfig is None and "No configuration found" in str(error):

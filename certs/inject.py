@@ -1,7 +1,4 @@
-"""Tells API servers which authorities to trust: writes the bundle into all webhooks of the named configurations.
-
-The bundle becomes the caBundle of admissionregistration.k8s.io/v1.
-"""
+"""Writes the bundle of trusted authorities into the caBundle of all webhooks (admissionregistration.k8s.io/v1)."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ KINDS: Final = ("validating_webhook_configuration", "mutating_webhook_configurat
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One configuration, and how many of its webhooks got a bundle that they did not have."""
+    """A configuration, and how many of its webhooks got a new bundle."""
 
     kind: str
     name: str
@@ -30,9 +27,9 @@ class Injected:
 
 
 def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
-    """Return the JSON Patch that puts the bundle into each webhook that has another bundle, or none.
+    """Return the JSON Patch that puts the bundle into each webhook without it.
 
-    The patch first tests the name of each webhook, so that a list that has changed is not patched.
+    The patch first tests the name of each webhook: a changed list is not patched.
 
     Args:
         configuration: a webhook configuration as plain JSON.
@@ -49,14 +46,14 @@ def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
 
 
 def owned(configuration: Any, owner: OwnerReference | None) -> list[dict[str, Any]]:
-    """Return the JSON Patch that adds a namespace to the owners of a configuration.
+    """Return the JSON Patch that makes a namespace an owner of a configuration.
 
-    The deletion of the namespace then also deletes the configuration. Otherwise API servers would call a server that
-    no longer exists, and with `failurePolicy: Fail` users could not create Pods any more.
+    The deletion of the namespace then deletes the configuration. Otherwise API servers would call a missing server, and
+    with `failurePolicy: Fail` users could not create Pods.
 
     Args:
         configuration: a webhook configuration as plain JSON.
-        owner: the namespace; None changes nothing.
+        owner: the namespace; None for no change.
     """
     metadata = configuration["metadata"]
     others = [one for one in metadata.get("ownerReferences") or () if one["kind"] != "Namespace"]
@@ -73,7 +70,7 @@ def inject(client: Any, names: Sequence[str], bundle: bytes, owner_namespace: st
         client: an ApiClient of the kubernetes package.
         names: each may exist in both kinds or in one.
         bundle: PEM certificates.
-        owner_namespace: becomes an owner of the configurations, so that its deletion deletes them.
+        owner_namespace: becomes an owner of the configurations.
 
     Raises:
         CertificateError: a name exists in neither kind, or the cluster refuses.
@@ -93,7 +90,7 @@ def inject(client: Any, names: Sequence[str], bundle: bytes, owner_namespace: st
 
 
 def bundle_of(client: Any, names: Sequence[str]) -> bytes:
-    """Return every certificate that webhooks of these configurations trust, each once.
+    """Return every certificate that these configurations trust, each once.
 
     Raises:
         CertificateError: the cluster refuses.

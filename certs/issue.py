@@ -1,7 +1,4 @@
-"""Makes and reads certificates of authorities and of servers, only with ECDSA P-256.
-
-It uses neither files, clusters nor the clock: the time is an argument.
-"""
+"""Makes and reads certificates of authorities and servers (ECDSA P-256), without files, clusters or a clock."""
 
 from __future__ import annotations
 
@@ -22,14 +19,14 @@ from certs import CertificateError
 CA_DAYS: Final = 3650
 SERVING_DAYS: Final = 365
 BACKDATED: Final = timedelta(minutes=5)
-"""How long before its creation a certificate is already valid, because clocks of machines differ."""
+"""A certificate is already valid this long before its creation, because clocks differ."""
 _COMMON_NAME_MAX: Final = 64
-"""The most characters of a common name. Source: RFC 5280."""
+"""The most characters of a common name (RFC 5280)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate and its private key, as PEM. More certificates may follow the first one in `certificate`."""
+    """A certificate and its private key as PEM; more certificates may follow the first."""
 
     certificate: bytes
     key: bytes
@@ -49,12 +46,12 @@ class Facts:
 
     @property
     def lifetime(self) -> timedelta:
-        """Return the time from the beginning to the end of its validity."""
+        """Return how long it is valid in all."""
         return self.not_after - self.not_before
 
 
 def authority(name: str, *, now: datetime, days: int = CA_DAYS) -> Pair:
-    """Return a new self-signed authority, which may sign only serving certificates."""
+    """Return a new self-signed authority that may sign only serving certificates."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
     builder = _builder(subject, subject, key, now, days)
@@ -65,13 +62,13 @@ def authority(name: str, *, now: datetime, days: int = CA_DAYS) -> Pair:
 
 
 def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVING_DAYS) -> Pair:
-    """Return a new serving certificate for these DNS names and IP addresses, signed by the authority.
+    """Return a new serving certificate for DNS names and IP addresses, signed by the authority.
 
     Args:
         ca: the authority; its first certificate signs.
-        names: at least one name; each becomes a subject alternative name.
-        now: the certificate is valid from five minutes before this time.
-        days: how long it is valid; it ends with the authority at the latest.
+        names: at least one; subject alternative names.
+        now: the validity begins five minutes earlier.
+        days: of validity, at most until the authority ends.
 
     Raises:
         CertificateError: no names, an invalid name, or an authority that cannot sign.
@@ -130,9 +127,7 @@ def belongs(pair: Pair) -> bool:
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """Return the names by which an API server and Pods reach a Service; the first is the one in
-    clientConfig.service.
-    """
+    """Return the names of a Service for an API server and Pods; clientConfig.service uses the first."""
     return f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", f"{service}.{namespace}", service
 
 

@@ -1,7 +1,4 @@
-"""Fills a store with its first certificates, or renews them by a plan.
-
-rotate.py makes the plan, and issue.py the certificates; this module has the order of the steps.
-"""
+"""Fills a store with its first certificates, or renews them by the plan of rotate.py."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ def issue(store: Store, names: Sequence[str], *, now: datetime, days: Days, repl
     """Write a new authority and a new serving pair into a store.
 
     Raises:
-        CertificateError: the store has certificates that must not be replaced, or a name is invalid.
+        CertificateError: the store has certificates, or a name is invalid.
     """
     if not replace and (existing := sorted(store.read())):
         raise CertificateError(f"{', '.join(existing)} already exist; use rotate, or --replace to start again")
@@ -46,7 +43,7 @@ def named(file: str) -> Iterator[None]:
     """Add the name of the file to an error.
 
     Raises:
-        CertificateError: it cannot be read.
+        CertificateError: the error.
     """
     try:
         yield
@@ -55,7 +52,7 @@ def named(file: str) -> Iterator[None]:
 
 
 def state(files: Mapping[str, bytes]) -> State:
-    """Return the state of a store; it has no authorities if their key is missing, because then they cannot sign.
+    """Return the state of a store; authorities without their key do not count, because they cannot sign.
 
     Raises:
         CertificateError: one of them cannot be read.
@@ -93,19 +90,19 @@ def rotate(
     """Renew the certificates that are due.
 
     Args:
-        store: the store of the certificates.
-        names: the names of the serving certificate; () keeps its names.
+        store: of the certificates.
+        names: of the serving certificate; () keeps its names.
         now: the time.
         days: how long new certificates are valid.
-        pretend: whether to make only the plan.
-        trusted: returns the bundle that clients trust now; it is called if the store has none. Replicas may still
-            show a certificate that one of these authorities signed, so they stay in the new bundle for a while.
+        pretend: only make the plan.
+        trusted: returns the bundle that clients trust now, if the store has none. These authorities stay for a while:
+            replicas may still show a certificate that one of them signed.
 
     Returns:
-        The changes that were made (or would be), and the bundle after them.
+        The changes (or planned changes), and the bundle after them.
 
     Raises:
-        CertificateError: no names are known, or something cannot be read or written.
+        CertificateError: names are missing, or something cannot be read or written.
     """
     files = store.read()
     current = state(files)
@@ -121,7 +118,7 @@ def rotate(
 
 
 def _readable_authorities(bundle: bytes, now: datetime) -> bytes:
-    """Return the authorities of a bundle that are valid now; unreadable ones are left out."""
+    # those that are valid now
     kept = []
     for one in split(bundle):
         with suppress(CertificateError):
@@ -131,7 +128,7 @@ def _readable_authorities(bundle: bytes, now: datetime) -> bytes:
 
 
 def split(bundle: bytes) -> list[bytes]:
-    """Return the certificates of a bundle, one by one."""
+    """Return the certificates of a bundle."""
     return [part + _END for part in bundle.replace(b"\r\n", b"\n").split(_END)[:-1]] if bundle else []
 
 

@@ -1,6 +1,4 @@
-"""Checks certificates for as long as a process runs. This module only waits and handles signals; the caller passes
-the check.
-"""
+"""Repeats a check of certificates, and handles signals."""
 
 from __future__ import annotations
 
@@ -15,13 +13,12 @@ from certs import CertificateError
 def repeat(look: Callable[[], None], every_s: float, stopped: Event | None = None) -> None:
     """Check again and again, until SIGTERM or Ctrl-C.
 
-    Failed checks are also repeated. An error is printed only if it differs from that of the previous check, so that a
-    cluster that cannot be reached for a night causes one line.
+    An error is printed only if it differs from the previous one: a cluster that is away for a night causes one line.
 
     Args:
-        look: makes one check; raises CertificateError if something is missing or the cluster refuses.
+        look: makes one check; raises CertificateError.
         every_s: seconds between two checks.
-        stopped: ends the loop when it is set; by default the two signals set it.
+        stopped: ends the loop; by default the two signals set it.
     """
     stop = stopped or _on_signals()
     told = ""

@@ -1,10 +1,9 @@
-"""Plans which certificates to renew now, from the stored certificates and the time; keep.py carries out the plan.
+"""Plans which certificates to renew now; keep.py carries out the plan.
 
-An authority is renewed in two steps, because API servers must trust the new authority before a server shows a
-certificate that this authority signed. First the new authority is put before the old one in the bundle, which is then
-injected. After `SETTLE` the new authority signs the serving certificate. The old authority stays in the bundle for
-another `SETTLE`, in which every replica reads the new certificate. A missing, expired or misnamed serving certificate
-is replaced at once.
+API servers must trust a new authority before a server shows a certificate of it. So an authority is renewed in two
+steps. First it is put before the old one in the bundle. After `SETTLE` it signs the serving certificate. The old
+authority stays for another `SETTLE`, in which every replica reads the new certificate. A missing, expired or misnamed
+serving certificate is replaced at once.
 """
 
 from __future__ import annotations
@@ -18,15 +17,17 @@ from certs.issue import Facts
 
 SETTLE: Final = timedelta(hours=1)
 RENEW_AT: Final = 3
-"""A certificate is renewed in the last third of its life: a certificate of 90 days when 30 days are left."""
+"""A certificate is renewed in the last third of its life: of 90 days, when 30 are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The stored certificates. `authorities`: the newest first. `serving`: None if there is none or its key does not
-    fit.
+    """The stored certificates.
 
-    `signed_by_newest`: whether the first authority signed the serving certificate.
+    Attributes:
+        authorities: the newest first.
+        serving: None if it is missing or its key does not fit.
+        signed_by_newest: the first authority signed the serving certificate.
     """
 
     authorities: tuple[Facts, ...] = ()
@@ -37,7 +38,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The action, and the reason. `drop` are the authorities to leave out of the bundle, by fingerprint."""
+    """The action, and the reason. `drop` has the authorities to leave out, by fingerprint."""
 
     new_authority: bool = False
     new_serving: bool = False
@@ -49,8 +50,8 @@ def plan(state: State, names: Sequence[str], *, now: datetime) -> Plan:
     """Return what to renew.
 
     Args:
-        state: what is stored.
-        names: the names that the serving certificate must have.
+        state: the stored certificates.
+        names: of the serving certificate.
         now: the time.
     """
     authority = _authority_reason(state, now)
@@ -103,7 +104,7 @@ def _serving_reason(state: State, names: Sequence[str], now: datetime, *, new_au
 
 
 def _is_settling(state: State, now: datetime) -> bool:
-    """Return whether the newest authority is so new that API servers may not trust it yet."""
+    # API servers may not trust it yet
     return not state.signed_by_newest and now - state.authorities[0].not_before < SETTLE
 
 

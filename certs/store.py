@@ -1,8 +1,7 @@
 """Keeps certificates in a folder or in a Secret, with the same four files.
 
-`ca.crt` is the bundle that clients trust, with the newest authority first, and `ca.key` is the key of this authority.
-`tls.crt` and `tls.key` are the serving pair. A serving Pod mounts only the last two. This module does not read the
-contents of the files.
+`ca.crt` is the bundle that clients trust, the newest authority first; `ca.key` is this authority's key. `tls.crt` and
+`tls.key` are the serving pair; a serving Pod mounts only these two.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ FILES: Final = (CA, CA_KEY, SERVING, SERVING_KEY)
 
 
 class Store(Protocol):
-    """A place with the four files, some of which may be absent."""
+    """A place for the four files, which may be absent."""
 
     def read(self) -> Mapping[str, bytes]:
         """Return the stored files."""
         ...
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Write these files; others stay unchanged."""
+        """Write some files."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder. Only the owner can read the keys, and no file is ever seen half written."""
+    """A folder with keys for its owner only. No file is ever half written."""
 
     path: Path
 
@@ -51,7 +50,7 @@ class Folder:
             raise CertificateError(f"{error.filename}: {str(error.strerror).lower()}") from None
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Write these files. Certificates come last, so that a watcher sees a new certificate only with its key.
+        """Write some files. Certificates come last: a watcher sees a certificate only with its key.
 
         Raises:
             CertificateError: a file cannot be written.
@@ -74,14 +73,14 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A Secret of type Opaque, through a CoreV1Api of the kubernetes package (see certs/cluster.py)."""
+    """An Opaque Secret, through a CoreV1Api of the kubernetes package (see certs/cluster.py)."""
 
     namespace: str
     name: str
     api: Any
 
     def read(self) -> Mapping[str, bytes]:
-        """Return the stored files; none if the Secret does not exist.
+        """Return the stored files; none without the Secret.
 
         Raises:
             CertificateError: the cluster does not allow it.
@@ -90,7 +89,7 @@ class Secret:
         return {name: base64.b64decode(data[name]) for name in FILES if data.get(name)}
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Write these files in one update, and create the Secret if it does not exist.
+        """Write some files in one update; create the Secret if needed.
 
         Raises:
             CertificateError: the cluster refuses.

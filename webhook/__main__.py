@@ -11,14 +11,14 @@ from webhook.cli import run_command_line, run_with_traceback
 
 
 def main() -> None:
-    """Run the command line of this process and exit with its code."""
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for plug-ins reads every installed package
-    gc.set_threshold(200_000)  # repeated collections over modules and policies, which stay, take a tenth of a start
+    """Run the command line and exit with its code."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise every installed package is read
+    gc.set_threshold(200_000)  # collections over modules and policies, which stay, take a tenth of a start
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not cause an error
+            stream.reconfigure(errors="backslashreplace")  # for a terminal without UTF-8
     code = run_with_traceback(lambda: run_command_line(sys.argv[1:]))
-    gc.freeze()  # the last collection of the interpreter takes a tenth of a short run and frees nothing
+    gc.freeze()  # the interpreter's last collection takes a tenth of a short run and frees nothing
     sys.exit(code)
 
 

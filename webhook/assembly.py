@@ -1,6 +1,4 @@
-"""Loads what a command needs for reviews: the policies, the workload table and the view of the cluster that flags
-name.
-"""
+"""Loads what a command needs for reviews: policies, workload table, and the view of the cluster that flags name."""
 
 from __future__ import annotations
 
@@ -42,9 +40,9 @@ from webhook.yamltext.input_files import InputFile
 
 
 class PolicySources(Struct, frozen=True, kw_only=True):
-    """Everything from which a policy set is compiled. Unlike a policy set, it can be sent to another process.
+    """Everything from which a policy set is compiled; unlike a policy set, it can be sent to another process.
 
-    The other fields are those of `Options`. unbound: whether policies without a binding are also evaluated.
+    `unbound`: policies without a binding are also evaluated. The other fields are those of `Options`.
     """
 
     documents: PolicyDocuments
@@ -61,7 +59,7 @@ class PolicySources(Struct, frozen=True, kw_only=True):
 
         Raises:
             PolicyError: every problem of the policies.
-            InputError: every rule that the configuration names and that does not exist.
+            InputError: every unknown rule that the configuration names.
         """
         options = Options(
             engine=self.engine,
@@ -77,10 +75,10 @@ class PolicySources(Struct, frozen=True, kw_only=True):
 
 
 class ReviewAssembly(Struct, frozen=True, kw_only=True):
-    """The policies, the workload table and the objects with which all reviews of a command are evaluated.
+    """The policies, the workload table and the objects for all reviews of a command.
 
-    `options` are the options of each review. `fills_defaults`: whether plain objects get the defaults of Kubernetes.
-    It can be sent to another process, which compiles the policies again from their `sources`.
+    `options` are those of each review. `fills_defaults`: plain objects get the defaults of Kubernetes. Another process
+    gets an assembly without compiled policies, and compiles the `sources` again.
     """
 
     policies: PolicySet
@@ -122,10 +120,10 @@ def create_compile_options(chosen: Settings) -> Options:
 
 
 def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
-    """Return the folders of policies: the shipped and the added folders, or only those of --only.
+    """Return the folders of policies: shipped and added ones, or only those of --only.
 
     Raises:
-        ConfigurationError: the version does not have the CEL features that the shipped policies need.
+        ConfigurationError: the Kubernetes version lacks CEL features of the shipped policies.
     """
     if chosen.only:
         return chosen.only
@@ -138,9 +136,7 @@ def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
 
 
 def _is_same_folder(one: Path, other: Path) -> bool:
-    """Return whether two paths are the same folder; users of a checkout may name the folder of the shipped
-    policies.
-    """
+    # users of a checkout may name the folder of the shipped policies
     return one.exists() and one.samefile(other)
 
 
@@ -149,7 +145,7 @@ def load_policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
 
     Raises:
         PolicyError: every problem of the policies.
-        InputError: every rule that the configuration names and that does not exist.
+        InputError: every unknown rule that the configuration names.
     """
     return apply_configuration_to_policies(
         load_policy_set(policy_folders_of_settings(chosen), how), chosen.configuration
@@ -157,7 +153,7 @@ def load_policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
 
 
 def describe_policy_sets_unless_default(chosen: Settings) -> str:
-    """Return a line that names the sets of policies; "" if only the shipped policies or those of --only are in use."""
+    """Return a line that names the sets of policies; "" for only the shipped policies, or those of --only."""
     is_only = bool(chosen.only) and not chosen.configuration.document
     if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
@@ -175,7 +171,7 @@ def describe_policy_sets_in_use(chosen: Settings) -> str:
 
 
 def exceptions_at_their_end(file: ConfigurationFile, day: dt.date, *, notice_days: int = -1) -> Iterator[str]:
-    """Yield the exceptions and exemptions that have expired or end within some days, with their places."""
+    """Yield the exceptions and exemptions that end within some days, or have expired, with their places."""
     for path, each in file.value.time_limits:
         if each.days_left(day) <= notice_days:
             yield str(file.problem(path, describe_end(each, day)))
@@ -184,17 +180,17 @@ def exceptions_at_their_end(file: ConfigurationFile, day: dt.date, *, notice_day
 def assemble_policies_and_context(
     chosen: Settings, *, objects: Iterable[tuple[str, JSON]] = (), is_complete: bool = True
 ) -> ReviewAssembly:
-    """Load policies (by default the shipped policies) and context.
+    """Load policies and context.
 
     Args:
         chosen: the settings of the command.
-        objects: the objects that the command is about, each with its file.
-        is_complete: whether all of their files could be read.
+        objects: what the command is about, each object with its file.
+        is_complete: all of their files could be read.
 
     Raises:
         PolicyError: every problem of the policies.
         InputError: every problem of the workload tables, the context or the answers of the authorizer.
-        ConfigurationError: a rule that the settings name and that does not exist.
+        ConfigurationError: an unknown rule in the settings.
     """
     sources = read_policy_sources(chosen)
     return assembly_with_files(chosen, sources, sources.compile(), objects=objects, is_complete=is_complete)
@@ -213,7 +209,7 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
         engine=chosen.cel_engine,
         version=how.version,
         table=how.table,
-        # the shipped policies are known to compile, and one review needs a few of 30
+        # the shipped policies certainly compile, and one review needs few of 30
         lazy=not (chosen.policies or chosen.only),
         own_namespace=chosen.own_namespace,
         configuration=chosen.configuration,
@@ -222,13 +218,13 @@ def read_policy_sources(chosen: Settings) -> PolicySources:
 
 
 def review_options_of_settings(chosen: Settings, policies: PolicySet) -> ReviewOptions:
-    """Return the options of each review from the settings: every field of `ReviewOptions` that is a setting.
+    """Return the options of each review: every field of `ReviewOptions` that is a setting.
 
     Raises:
         InputError: every problem of the answers of the authorizer.
-        ConfigurationError: a rule, group or policy that the settings name and that does not exist.
+        ConfigurationError: an unknown rule, group or policy in the settings.
     """
-    converted: dict[str, Any] = {"authorizer": None}  # the server asks the API server in each review
+    converted: dict[str, Any] = {"authorizer": None}  # the server asks the API server
     if isinstance(chosen, ReviewSettings):
         for flag, names in (("--rule", chosen.rule), ("--skip", chosen.skip)):
             refuse_unknown_rules(flag, names, policies)
@@ -254,11 +250,11 @@ def assembly_with_files(
 
     Args:
         chosen: the settings of the command.
-        sources: the sources of the compiled policies.
+        sources: of the policies.
         loaded: the policies.
-        objects: the objects that the command is about, or those that policies look up, each with its file.
-        files: all files that have objects, where not all objects are given.
-        is_complete: whether all files could be read.
+        objects: what the command is about, or what policies look up, each object with its file.
+        files: all files with objects, if `objects` has not all.
+        is_complete: all files could be read.
 
     Raises:
         InputError: every problem of the context.
@@ -293,9 +289,7 @@ def objects_of_files(files: Iterable[InputFile]) -> tuple[JSON, ...]:
 
 
 def ignore_patterns_finder(chosen: Settings) -> documents.PatternsOfFolder:
-    """Return the function that finds the patterns of `.claimgateignore` for a folder: in the folder, nowhere, or in a
-    copy.
-    """
+    """Return the function that finds the patterns of `.claimgateignore` for a folder."""
     if chosen.no_config:
         return lambda _folder: ()
     copy = chosen.config_from
@@ -306,7 +300,7 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
     """Return the objects of context folders and files.
 
     Raises:
-        InputError: something could not be read, or a param of the policies names a rule that does not exist.
+        InputError: something could not be read, or a param names an unknown rule.
     """
     inputs = documents.read_documents(chosen.context, patterns=ignore_patterns_finder(chosen))
     rules = ParamRuleChecker(policies.policies, policies.registry, own_namespace=policies.own_namespace)
@@ -316,14 +310,14 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
 
 
 def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesCluster:
-    """Return the view of the cluster in context folders and files. Raises as `read_context_documents`."""
+    """Return the view of context folders and files; raises as `read_context_documents`."""
     inputs = read_context_documents(chosen, policies)
     held = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
 def check_rule_names_in_params(rules: ParamRuleChecker, inputs: documents.InputDocuments) -> tuple[InputProblem, ...]:
-    """Return the problems of params that name rules that do not exist."""
+    """Return the problems of params that name unknown rules."""
     return tuple(
         each.document.problem((*each.path, *at), text)
         for each in inputs.documents

@@ -1,7 +1,7 @@
 """Runs a verb of the command line, and prints errors that users can cause in one form, never as a traceback.
 
-Texts that were prepared in advance are printed without importing Typer, because that import takes most of the time of
-a start. For a missing package, the error names the extra of the distribution with this package.
+Texts that were prepared in advance are printed without importing Typer, which takes most of a start. The error about a
+missing package names the extra with this package.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ EXTRAS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "ray": frozenset({"ray", "fsspec"}),
     }
 )
-"""The packages of each extra, by the names under which they are imported."""
+"""The packages of each extra, by import name."""
 
 INSTALLED_EXTRAS: Final = ("serve", "live")
-"""The extras that README installs. Hints include them, because pipx replaces the extras of an installation."""
+"""The extras that README installs. Hints repeat them, because pipx replaces the extras of an installation."""
 
 
 def install_hint_for_module(module: str | None) -> str:
-    """Return how to install the extra with a module that cannot be found; "" if no extra has it.
+    """Return how to install the extra with a missing module; "" if no extra has it.
 
-    The text never has the bare name `claimgate`, because public indexes have another package with this name.
+    The text avoids the bare name `claimgate`, because public indexes have another package with this name.
 
     Args:
-        module: its name in the ModuleNotFoundError, such as `fastapi.responses`.
+        module: the name in the ModuleNotFoundError, such as `fastapi.responses`.
     """
     package = (module or "").partition(".")[0]
     for extra, packages in EXTRAS.items():
@@ -50,14 +50,14 @@ def install_hint_for_module(module: str | None) -> str:
 
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
-_BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: stdout was closed, so the output is incomplete
+_BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: stdout was closed
 _OWN_FAULT: Final = 70  # EX_SOFTWARE of sysexits.h
 _LOG_FORMAT: Final = "--log-format"
 _LOG_FORMAT_VARIABLE: Final = "CLAIMGATE_LOG_FORMAT"
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code; expected errors are printed on stderr.
+    """Run a command line and return its exit code; print expected errors on stderr.
 
     Args:
         arguments: what follows the program's name.
@@ -73,7 +73,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         raise
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except SystemExit as stop:  # typer ends a program so after stdout was closed
+    except SystemExit as stop:  # typer ends so after stdout was closed
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
         return _discard_output()
@@ -85,7 +85,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def _run_verb(arguments: Sequence[str]) -> int:
-    """Print a text that was prepared in advance, or run the verb with Typer; return the exit code."""
+    # a text that was prepared in advance needs no Typer
     refuse_options_that_are_files(arguments)
     text = text_written_ahead(arguments)
     if text is not None:
@@ -99,8 +99,8 @@ def _run_verb(arguments: Sequence[str]) -> int:
 def refuse_options_that_are_files(arguments: Sequence[str]) -> None:
     """Refuse options, `--` and `-` that are also the names of files in the current folder.
 
-    A shell replaces `*` by names of files, so that a file with the name `--config=x.yaml` would become an option.
-    After `--` no name is an option, but `-` still means standard input.
+    A shell replaces `*` by names of files: a file `--config=x.yaml` would become an option. After `--` no name is an
+    option, but `-` still means standard input.
 
     Raises:
         ConfigurationError: there is such a file.
@@ -113,7 +113,6 @@ def refuse_options_that_are_files(arguments: Sequence[str]) -> None:
 
 
 def _why_ambiguous(argument: str) -> str:
-    """Return a text about an option that is also the name of a file, with the fix."""
     meanings = {"--": "the end of the options", "-": "standard input"}
     instead = {
         "--": "leave out `--`, and put `./` before the names of files",
@@ -124,10 +123,10 @@ def _why_ambiguous(argument: str) -> str:
 
 
 def text_written_ahead(arguments: Sequence[str]) -> str | None:
-    """Return the output of `version` and of `explain RULE...`; None for other verbs, and if there are flags.
+    """Return the output of `version` and of `explain RULE...` without flags; None for others.
 
     Raises:
-        ConfigurationError: the rule does not exist.
+        ConfigurationError: an unknown rule.
     """
     match arguments:
         case ["version"]:
@@ -142,22 +141,18 @@ def text_written_ahead(arguments: Sequence[str]) -> str | None:
 
 
 def _discard_output() -> int:
-    """Discard all further output, because stdout is closed; return the exit code."""
+    # stdout is closed
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it lives until the process ends
     return _BROKEN_PIPE
 
 
 def _text_of_system_error(error: OSError) -> str:
-    """Return the text of an error of the operating system with the file that it is about."""
     text = (error.strerror or str(error)).lower()
     return f"{error.filename}: {text}" if error.filename else text
 
 
 def _print_error(text: str, arguments: Sequence[str]) -> int:
-    """Print an error with `error:` before each problem, and return exit code 2.
-
-    If the server writes its log as JSON, the error is a line of this log.
-    """
+    # a server with a JSON log writes the error as a log line
     if _writes_log_as_json(arguments) and not sys.stderr.isatty():
         from webhook.cluster.freshness import NOT_ANSWERED
         from webhook.logs.structured import Log
@@ -170,7 +165,7 @@ def _print_error(text: str, arguments: Sequence[str]) -> int:
 
 
 def _writes_log_as_json(arguments: Sequence[str]) -> bool:
-    """Return whether a command line starts a server with a log in JSON; the command line may be invalid."""
+    # the command line may be invalid
     if arguments[:1] != ["serve"]:
         return False
     given = " ".join(arguments).replace("=", " ")
@@ -179,10 +174,10 @@ def _writes_log_as_json(arguments: Sequence[str]) -> bool:
 
 
 def run_with_traceback(start: Callable[[], int]) -> int:
-    """Run `start` and return its exit code; for an unexpected error, print the traceback and return 70."""
+    """Run `start` and return its exit code; after an unexpected error, print the traceback and return 70."""
     try:
         return start()
-    except Exception:  # noqa: BLE001 - the last frame: any exception here is a bug, and its traceback is the report
+    except Exception:  # noqa: BLE001 - the last frame: a bug, and the traceback is its report
         import traceback
 
         told = "error: this is a fault of claimgate itself; the lines above say where"

@@ -1,7 +1,6 @@
 """Defines the command line for Typer: the verbs with their help, and the meanings of exit codes.
 
-The module of a verb is imported only when the verb is used, not for `--help` or other verbs, so that starts are
-quick.
+The module of a verb is imported when the verb is used, not for `--help` or other verbs, so starts are quick.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ VERBS = {
     "demo": "Show in five scenes what claimgate does, on this machine.",
     "completion": "Print the completion script of a shell.",
 }
-"""Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
+"""Each verb with its summary; `webhook-config` is in commands/webhook_config.py."""
 
 VERB_GROUPS = {
     "Check manifests": ("audit", "simulate", "replay", "backtest"),
@@ -50,7 +49,7 @@ VERB_GROUPS = {
     "Write policies": ("policies", "test", "cel", "ui"),
     "Look things up": ("explain", "config", "completion", "version", "demo"),
 }
-"""The verbs in the order of --help, in groups by tasks of users."""
+"""The verbs in the order of --help, grouped by users' tasks."""
 
 OPTION_GROUPS = {
     "Objects": (
@@ -127,7 +126,7 @@ OPTION_GROUPS = {
     ),
     "Log": ("--log-level", "--log-format", "--log-denials", "--traces"),
 }
-"""The flags in the help of a verb, by topic; other flags are under `More`."""
+"""The flags in help, by topic; other flags are under `More`."""
 _MOST_USED = (
     "--filename",
     "--live",
@@ -147,9 +146,9 @@ _MOST_USED = (
     "--inject",
     "--policies",
 )
-"""The flags that come first in the help of a verb. Help shows at most five of them first."""
+"""The first flags in help, at most five."""
 _FEW_OPTIONS = 8
-"""A verb with at most this number of options shows the options without groups."""
+"""Up to this number, options are shown without groups."""
 
 EXAMPLES = {
     "serve": ("claimgate serve --tls-cert tls.crt --tls-key tls.key --live",),
@@ -206,7 +205,7 @@ EXAMPLES = {
     "version": ("claimgate version",),
     "demo": ("claimgate demo",),
 }
-"""Command lines that help shows, by the verb."""
+"""Command lines in help, by verb."""
 
 _EXAMPLES = """\b
 Examples:
@@ -228,7 +227,7 @@ _VERBS_OF_OTHERS = {
     "rule": "explain",
     "rules": "explain",
 }
-"""The verb for each word that users of other tools type."""
+"""The verb for words of other tools."""
 
 EXIT_CODES = {
     0: "nothing to fix: requests allowed, no findings, tests passed; rules that were not evaluated do not count",
@@ -236,13 +235,13 @@ EXIT_CODES = {
     2: "wrong usage, a mistake in the configuration or a policy, or an input that cannot be read",
     3: "not decided: `unknown` of simulate and why; for other verbs only with `undecided` in --fail-on",
 }
-"""The table of exit codes, printed by --help."""
+"""The exit codes in --help."""
 
 _SHELLS = "|".join(get_args(Shell))
 
 
 class _VerbGroup(TyperGroup):
-    """The group of verbs, which imports the module of a command on first use."""
+    """The verbs; the module of a command is imported on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is typer's
         return list(VERBS)
@@ -271,10 +270,10 @@ class _PlainArgument(TyperArgument):
 
 
 class _VerbCommand(TyperCommand):
-    """A verb with examples at the beginning of its help, and then its options in groups, the most used ones first."""
+    """A verb with examples first in its help, then its options in groups, the most used ones first."""
 
     path = ""
-    """The words of the command line that call this verb, without the name of the program."""
+    """The words that call this verb, without the program's name."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Examples"):
@@ -290,7 +289,6 @@ class _VerbCommand(TyperCommand):
 
 
 def _options_by_group(options: Sequence[tuple[Sequence[str], Any]]) -> dict[str, list[Any]]:
-    """Return the rows of help under their headings: all under one heading if there are few."""
     if len(options) <= _FEW_OPTIONS:
         return {"Options": [row for _, row in options]}
     known = {name: row for names, row in options for name in names if name.startswith("--")}
@@ -303,7 +301,7 @@ def _options_by_group(options: Sequence[tuple[Sequence[str], Any]]) -> dict[str,
 
 
 def _with_readable_help(command: Any, path: str) -> Any:
-    """Return the command, or group with its commands, with examples, groups of options, and arguments by name."""
+    # adds examples, groups of options, and names of arguments, also to the commands of a group
     inner = getattr(command, "commands", {})
     for name, each in inner.items():
         _with_readable_help(each, f"{path} {name}")
@@ -316,7 +314,7 @@ def _with_readable_help(command: Any, path: str) -> Any:
 
 
 def _application_of_verb(verb: str, module: Any) -> typer.Typer:
-    """Return the application of a verb: its group `app`, or an application with its function `command`."""
+    # the group `app` of the module, or its function `command`
     application = getattr(module, "app", None)
     if not isinstance(application, typer.Typer):
         application = typer.Typer(add_completion=False)
@@ -339,7 +337,7 @@ def _print_version(wanted: bool) -> None:
 
 def create_typer_application() -> typer.Typer:
     """Return the Typer application with every verb."""
-    completion.get_completion_inspect_parameters()  # tells Typer which shells there are
+    completion.get_completion_inspect_parameters()  # tells Typer the shells
     app = typer.Typer(
         name="claimgate",
         cls=_VerbGroup,
@@ -347,7 +345,7 @@ def create_typer_application() -> typer.Typer:
         no_args_is_help=True,
         epilog=f"{_EXAMPLES}\n\n{_exit_code_table()}",
         context_settings={"help_option_names": ["-h", "--help"]},
-        add_completion=False,  # Typer's own options detect the shell, and ignore a named one
+        add_completion=False,  # Typer's own options ignore a named shell
     )
 
     @app.callback()
@@ -388,7 +386,7 @@ def run_verb(arguments: Sequence[str]) -> int:
         arguments: what follows the program's name.
 
     Raises:
-        ConfigurationError: the command line cannot be parsed.
+        ConfigurationError: the command line is invalid.
         KeyboardInterrupt: the user interrupted the verb.
     """
     if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
@@ -409,11 +407,7 @@ def _text_about_unknown_verb(verb: str) -> str:
 
 
 def _print_help_or_raise(error: typer.TyperException) -> int:
-    """Print the help if no verb was named, and return exit code 2; else say what is wrong and where to read more.
-
-    Raises:
-        ConfigurationError: what is wrong with the command line.
-    """
+    # raises ConfigurationError, or prints the help (exit code 2) if no verb was named
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.format_message(), err=True)

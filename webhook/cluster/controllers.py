@@ -1,9 +1,8 @@
 """Finds which release of a controller the files of a tree install, as the Deployment that its manifests create.
 
-A live cluster has this Deployment. In files, the release can also be that of a chart, of a dependency on a chart, of
-an image of a kustomization, or of an object that installs a chart. Then the Deployment is built from this release,
-with the file as its place. Releases in tests and in copies of other projects are not used. If a folder is named after
-another release, the release of its files is unknown.
+A live cluster has this Deployment. For files, it is built from a release in a chart, a dependency of a chart, an image
+of a kustomization, or an object that installs a chart, with the file as its place. Releases in tests and in copies of
+other projects are not used. The release is unknown if a folder is named after another release.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _FOLDER: Final = re.compile(r"(?:release-)?(v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1
 
 
 class Controller(Struct, frozen=True, kw_only=True):
-    """A controller; some rules depend on its release.
+    """A controller whose release some rules depend on.
 
     Args:
-        place: the Deployment that its published manifests create.
+        place: the Deployment in its published manifests.
         image: the path of its image without the registry.
         chart: the name of its Helm chart.
     """
@@ -66,7 +65,7 @@ _MAY_STATE: Final = re.compile(rf"""{_IMAGES}|(?:name|chart)["']?:\s*["']?(?:{_C
 
 
 class ControllerRelease(Struct, frozen=True):
-    """A release of a controller, and the file that states it."""
+    """A release of a controller, and its file."""
 
     controller: Controller
     release: Release
@@ -79,9 +78,7 @@ def may_state_release(text: str) -> bool:
 
 
 def release_of_image(image: str, controller: Controller) -> Release | None:
-    """Return the release of an image such as `registry.k8s.io/kueue/kueue:v0.18.1`; None for another image, or for a
-    tag that is not a release.
-    """
+    """Return the release of an image such as `registry.k8s.io/kueue/kueue:v0.18.1`; None for other images and tags."""
     name, _, tag = image.partition("@")[0].rpartition(":")
     is_its = name == controller.image or name.endswith(f"/{controller.image}")
     return parse_release(tag) if is_its else None

@@ -1,5 +1,4 @@
-"""Finds the version and the path of a kind on an API server: the wanted version, or else the server's preferred
-version.
+"""Finds the version and the path of a kind on an API server; the server's preferred version if it lacks the wanted one.
 
 Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
 """
@@ -30,9 +29,7 @@ class KindNotServed(LookupFailed):
 
 
 class ServedResource(Struct, frozen=True):
-    """A kind as an API server serves it: the path of its group and version, the plural, and the version of the
-    objects.
-    """
+    """A kind as an API server serves it: the root path of group and version, the plural, the version of the objects."""
 
     root: str
     plural: str
@@ -40,26 +37,26 @@ class ServedResource(Struct, frozen=True):
     is_namespaced: bool
 
     def path(self, namespace: str) -> str:
-        """Return the path of the collection in a namespace; "" means all namespaces."""
+        """Return the path of the collection in a namespace, or in all with ""."""
         if namespace and self.is_namespaced:
             return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
         return f"{self.root}/{self.plural}"
 
 
 def api_path_of_group_version(group: str, version: str) -> str:
-    """Return the path below which an API server serves the kinds of a group in a version."""
+    """Return the path of a group and version."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
 class Discovery:
     """Finds the kinds of one API server for all watches of a view.
 
-    All watches share a document for `shared_s`, also watches that ask before it has arrived. At a start, a hundred
-    watches ask within a second about kinds of few groups.
+    All watches share a document for `shared_s`, also before it arrives. At a start, a hundred watches ask within a
+    second about kinds of few groups.
     """
 
     def __init__(self, connection: Connection, shared_s: float = 0.0) -> None:
-        """Ask through a connection; nothing is asked yet."""
+        """Ask nothing yet."""
         self._connection = connection
         self._shared_s = shared_s
         self._documents: dict[str, _Document] = {}
@@ -82,7 +79,7 @@ class Discovery:
         raise KindNotServed(_NOT_OF_THIS_RELEASE if is_of_kubernetes else NOT_SERVED)
 
     def _versions(self, gvk: GroupVersionKind) -> Iterator[str]:
-        """Yield the wanted version, then those of the group that the API server serves, the preferred one first."""
+        # the wanted version first, then the preferred one
         yield gvk.version
         served = self._document(f"/apis/{gvk.group}") or {} if gvk.group else {}
         preferred = served.get("preferredVersion") or {}
@@ -91,7 +88,7 @@ class Discovery:
                 yield entry["version"]
 
     def _document(self, path: str) -> JSON | None:
-        """Return the document at a path; None if there is none. Raises LookupFailed."""
+        # None for 404; raises LookupFailed
         now = monotonic()
         with self._lock:
             recent = {key: each for key, each in self._documents.items() if each.may_answer(now, self._shared_s)}
@@ -104,17 +101,17 @@ class Discovery:
 
 
 class _Document(Struct, eq=False):
-    """A document of the API server, and when it was asked for."""
+    """A document of the API server, and the time of its request."""
 
     asked_at: float
     answer: Future[JSON | None] = field(default_factory=Future)
 
     def may_answer(self, now: float, shared_s: float) -> bool:
-        """Return whether the document may be used again: it is recent, and asking for it did not fail."""
+        """Return whether the document is recent and its request did not fail."""
         return now - self.asked_at < shared_s and not (self.answer.done() and self.answer.exception() is not None)
 
     def ask(self, connection: Connection, path: str) -> None:
-        """Ask for the document, and give it or the failure to all watches that wait for it."""
+        """Request the document; all waiting watches get the answer or the failure."""
         try:
             self.answer.set_result(connection.get(path, {}))
         except ServerRefused as error:

@@ -1,16 +1,15 @@
-"""The view of the cluster for an object of the named files. Its layers are the objects of --context, of the object's
-own file, and of the files that are applied together with this file (the unit).
+"""The view of the cluster for an object of the named files. Its layers: the objects of --context, of the object's own
+file, and of the files that are applied together with this file (the unit).
 
-The first layer that has an object with the name counts. If this layer has several different objects with the name, or
-an object with an unknown namespace, the answer is unknown. An object that no file has may still exist, unless the
-user says that the files are whole. Whole files have all objects, and an object without a namespace is in `default`.
+The first layer with the name decides. The answer is unknown if this layer has several different objects with the name,
+or one with an unknown namespace. An object that no file has may exist, unless the user says that the files are whole.
+Then the files have all objects, and an object without a namespace is in `default`.
 
-CustomResourceDefinitions and the Deployments of controllers are used from all files: a tree may define a kind, or
-install its controller, in one folder, and use the kind in another folder.
+CustomResourceDefinitions and Deployments of controllers are used from all files: a tree may define a kind, or install
+its controller, in one folder, and use the kind in another.
 
-Assertions and expected outputs of tests are recognized by the names of their files. kuttl and Chainsaw compare these
-objects with those of a cluster, so they have only the fields that are compared. The audit does not read them, and they
-do not exist in this view. Neither do archived files.
+Assertions and expected outputs of kuttl and Chainsaw are recognized by the names of their files. They have only the
+compared fields, so they do not exist in this view, and the audit does not read them. Archived files are also left out.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _FOLDERS: Final = frozenset(("test", "tests", "e2e", "fixtures"))
 _ASSERTION: Final = "an assertion of a test, which has only the fields that are compared"
 _EXPECTED: Final = "the expected output or failure of a test, which nobody applies"
 _ARCHIVES: Final = frozenset(("archive", "_archive", ".archive"))
-"""The names of a top folder for old files. Further down, `archive` may be the name of an application."""
+"""The names of a top folder for old files. An application may have a folder `archive` further down."""
 _ARCHIVED_STEP: Final = "archived"
 _ARCHIVED: Final = "a file in a folder of archived files"
 
@@ -57,15 +56,16 @@ def is_in_folder_of_tests(file: str) -> bool:
 
 
 def is_assertion(file: str) -> bool:
-    """Return whether a file has the name of an assertion: `01-assert.yaml`, `assert.yaml` or `01-errors.yaml`."""
+    """Return whether a file is named as an assertion: `01-assert.yaml`, `assert.yaml` or `01-errors.yaml`."""
     stem = posixpath.splitext(posixpath.basename(file))[0].lower().replace("_", "-")
     before, _, word = stem.rpartition("-")
     return word in ("assert", "asserts", "assertion") or (word in ("error", "errors") and before.isdigit())
 
 
 def reason_not_applied(file: str, root: str = "") -> str:
-    """Return why the objects of a file are never applied, "" if they may be. `root` is the folder that a user named:
-    a user who names an archive wants its files audited.
+    """Return why the objects of a file are never applied, or "".
+
+    `root` is the folder that a user named: a user who names an archive wants its files audited.
     """
     if is_assertion(file):
         return _ASSERTION
@@ -85,7 +85,7 @@ class FileTree:
     Args:
         objects: each object, or kustomization, with its file.
         context: the objects of --context, with their files.
-        is_whole: whether the cluster has no other objects.
+        is_whole: the cluster has no other objects.
         files: all files with objects, if `objects` has only the objects that are looked up.
     """
 
@@ -116,13 +116,13 @@ class FileTree:
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
         self._of_all: FileObjects | None = None
-        # with unknown name changes, an object that seems to be absent may exist under another name
+        # an object may exist under another name that is not known
         self.is_whole: Final = is_whole and all(
             self._units.name_changes_of_file(file).is_known for file in self._documents
         )
 
     def apply_kustomizations(self, file: str, obj: JSON) -> JSON:
-        """Return an object of a file with the names and pod labels that kustomizations give it."""
+        """Return an object with the names and pod labels that kustomizations give it."""
         path = normalize_path(file)
         if path not in self._documents:
             return obj
@@ -135,23 +135,22 @@ class FileTree:
         return path not in self._documents or self._units.name_changes_of_file(path).is_known
 
     def is_patch(self, file: str) -> bool:
-        """Return whether the objects of a file are patches, which a kustomization merges into others."""
+        """Return whether a kustomization merges the objects of a file into others."""
         return self._units.is_patch(normalize_path(file))
 
     def _is_applied(self, file: str) -> bool:
-        """Return whether the objects of a file may be applied as they are."""
         return not self._units.is_patch(file) and not reason_not_applied(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:
-        """Return whether a kustomization lists a file, so that kustomize reads it, and not kubectl."""
+        """Return whether a kustomization lists a file, so that kubectl does not read it."""
         return self._units.is_read_by_kustomize(normalize_path(file))
 
     def cluster_view_of_file(self, file: str = "", unsaid: str = "") -> ClusterViewFromFile:
         """Return the view of the cluster for an object.
 
         Args:
-            file: the file of the object; "" for only the objects of --context.
-            unsaid: the namespace of the request, used if the namespace of the object is unknown.
+            file: of the object; "" for only the objects of --context.
+            unsaid: the namespace of the request, for an object with an unknown namespace.
         """
         path = normalize_path(file)
         layers = [self._context, *(self._layers_of_file(path) if path in self._documents else ())]
@@ -168,9 +167,7 @@ class FileTree:
         )
 
     def objects(self) -> Iterator[JSON]:
-        """Yield all objects, first those of --context. Objects of the tree have the names that kustomizations give
-        them.
-        """
+        """Yield all objects, first those of --context; those of the tree with their final names."""
         for _, obj in self._of_context:
             yield obj
         for file, objects in self._documents.items():
@@ -178,11 +175,11 @@ class FileTree:
                 yield from map(self._units.name_changes_of_file(file).apply_to_object, objects)
 
     def mark_as_recorded(self, what: str) -> None:
-        """Note that an object has a recorded review, so that different definitions of it are not reported."""
+        """Note that an object has a recorded review: its different definitions are not reported."""
         self._recorded.add(what)
 
     def notes_on_differing_objects(self) -> Iterator[str]:
-        """Yield a note for each object that files define differently, in the order of the names."""
+        """Yield a note for each object that files define differently, by name."""
         for what, files in sorted(self._differing.items()):
             if what in self._recorded:
                 continue
@@ -190,22 +187,20 @@ class FileTree:
             yield f"{told}: choose the file with --context"
 
     def pop_new_differences(self) -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
-        """Return and clear the differences and recorded objects since the last call, for `add_differences` in another
-        process.
-        """
+        """Return and clear the new differences and recorded objects, for `add_differences` in another process."""
         told = dict(self._differing), frozenset(self._recorded)
         self._differing.clear()
         self._recorded.clear()
         return told
 
     def add_differences(self, differing: Mapping[str, Sequence[str]], recorded: Iterable[str]) -> None:
-        """Add the differences and recorded objects that another process found in these files."""
+        """Add what `pop_new_differences` of another process returned."""
         for what, files in differing.items():
             self._differing.setdefault(what, files)
         self._recorded.update(recorded)
 
     def _note_difference(self, what: str, files: Sequence[str]) -> None:
-        if len(files) > 1:  # two objects in one file have the same name
+        if len(files) > 1:  # otherwise both objects are in one file
             self._differing.setdefault(what, files)
 
     def _layers_of_file(self, path: str) -> tuple[FileObjects, FileObjects]:
@@ -236,21 +231,19 @@ def _objects_by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] =
 
 
 def _releases_in_documents(documents: Mapping[str, Sequence[JSON]]) -> Iterator[ControllerRelease]:
-    """Yield the releases of controllers that some files state."""
     for file, values in documents.items():
         for value in values:
             yield from find_releases_in_document(file, value)
 
 
 def _objects_for_other_files(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
-    """Yield the objects that count in all files of the tree, but not those of tests."""
+    # without those of tests
     for file, values in documents.items():
         if not is_test_or_vendored_file(file):
             yield from (each for each in values if isinstance(each, dict) and group_kind(each) in IN_OTHER_FILES)
 
 
 def _custom_resource_definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
-    """Yield the CustomResourceDefinitions of some files."""
     for values in documents.values():
         for value in values:
             for _, obj in objects_of_list(value):
@@ -267,13 +260,13 @@ class ClusterViewFromFile:
     """The view of the cluster for the objects of one file.
 
     Args:
-        layers: the objects, in the order of precedence.
-        unsaid: the namespace of the request if the namespace of the object is not known; otherwise "".
-        is_whole: whether the cluster has no other objects.
+        layers: the objects, in order of precedence.
+        unsaid: the namespace of the request, for an object with an unknown namespace; or "".
+        is_whole: the cluster has no other objects.
         definitions: the CustomResourceDefinitions of all files.
         controllers: the Deployments of controllers with releases in the files, by namespace and name.
         in_other_files: the objects of all files that `objects_in_other_files` returns.
-        tell: is called with the name of an object and the files that define it differently.
+        tell: called with the name of an object and the files that define it differently.
     """
 
     def __init__(
@@ -330,11 +323,7 @@ class ClusterViewFromFile:
         return known
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of `list` that an index has under a key.
-
-        Raises:
-            AmbiguousObject: files define one of the objects of `list` differently.
-        """
+        """Return the objects of `list` for an index key; raises as `list`."""
         known = self._indexed.get((gvk, namespace, index))
         if known is None:
             known = self._indexed[gvk, namespace, index] = objects_by_key(self.list(gvk, namespace), index)
@@ -355,24 +344,24 @@ class ClusterViewFromFile:
         return any(each.namespace for each in every) if every else None
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - of every kind
-        """Return True: files are read before the first lookup."""
+        """Return True: files are read first."""
         return True
 
     def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
-        """Return the view itself, since it never changes."""
+        """Return the view itself, which never changes."""
         return self
 
     def is_whole(self) -> bool:
-        """Return whether the user says that the files hold everything that the cluster has."""
+        """Return whether the user says that the files are whole."""
         return self._is_whole
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the name of the file that an object was read from."""
+        """Return the file of an object."""
         stated = {id(each.value): each.file for each in self._controllers.values()}
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), stated.get(id(obj), ""))
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return the objects of one of the kinds IN_OTHER_FILES in all files of the tree; () for other kinds."""
+        """Return the objects of a kind of IN_OTHER_FILES in all files; () for other kinds."""
         return [each for each in self._in_other_files if group_kind(each) == (gvk.group, gvk.kind)]
 
     def _namespace_or_unknown(self, namespace: str) -> str | None:
@@ -382,7 +371,7 @@ class ClusterViewFromFile:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
     def _require_unambiguous_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
-        """Return the object that a name refers to. Raises AmbiguousObject if the objects with this name differ."""
+        # raises AmbiguousObject if the objects with this name differ
         first = meant[0]
         if any(not each.is_named for each in meant):
             raise UnknownNamespaceOrName(f"{what}: kustomizations may rename the object in {first.file}")
@@ -393,7 +382,7 @@ class ClusterViewFromFile:
         return first
 
     def _check_namespaces(self, named: Iterable[FileObject], where: str | None, what: str) -> None:
-        """Raise UnknownNamespaceOrName if it is not known whether an object is in the namespace."""
+        # raises UnknownNamespaceOrName if it is not known whether an object is in the namespace
         for each in named:
             namespace = self._namespace_of_object(each)
             if (namespace is UNSAID) != (where is UNSAID):
@@ -404,7 +393,7 @@ class ClusterViewFromFile:
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None
     ) -> Mapping[Place, Sequence[FileObject]]:
-        """Return the objects of a kind by namespace and name, without objects that may be in another namespace."""
+        # without objects that may be in another namespace
         places: dict[Place, list[FileObject]] = {}
         for each in self._visible_objects(gvk, layer):
             where = self._namespace_of_object(each)

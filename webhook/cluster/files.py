@@ -1,7 +1,7 @@
 """A view of objects from files of one cluster. An object that no file has may still exist.
 
-An object without a namespace is in `default`, as with kubectl. A cluster-scoped object can be looked up with any
-namespace. The API server also clears the namespace in its metadata (k8s.io/apiserver v1.36 pkg/registry/rest/meta.go
+An object without a namespace is in `default`, as with kubectl. A cluster-scoped object is looked up with any namespace:
+the API server clears the namespace in its metadata (k8s.io/apiserver v1.36 pkg/registry/rest/meta.go
 EnsureObjectNamespaceMatchesRequestNamespace).
 """
 
@@ -18,9 +18,9 @@ from webhook.yamltext import yamlfile
 
 
 class FilesCluster:
-    """Objects by group, kind, namespace and name. If two objects have the same key, the first is used.
+    """Objects by group, kind, namespace and name; of objects with the same key, the first.
 
-    is_whole: whether the cluster has no other objects.
+    `is_whole`: the cluster has no other objects.
     """
 
     def __init__(self, objects: Iterable[JSON | yamlfile.Document] = (), *, is_whole: bool = False) -> None:
@@ -39,7 +39,7 @@ class FilesCluster:
                     self._files[id(obj)] = item.file
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of this kind, namespace and name, or None."""
+        """Return the object or None."""
         held = self._objects.get((gvk.group, gvk.kind))
         return None if held is None else held.get((namespace or "default", name))
 
@@ -53,8 +53,8 @@ class FilesCluster:
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects that an index has under a key, in one namespace or in all namespaces."""
-        if not (listed := self.list(gvk, namespace)):  # requests can name any namespace: no empty index is stored
+        """Return the objects of an index key in a namespace (None: in all)."""
+        if not (listed := self.list(gvk, namespace)):  # no empty index is stored: requests can name any namespace
             return ()
         asked = (gvk.group, gvk.kind), namespace, index
         if asked not in self._indexed:
@@ -67,28 +67,28 @@ class FilesCluster:
         return any(at(obj, ("metadata", "namespace")) for obj in objects) if objects else None
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
-        """Return True: files are read before the first lookup."""
+        """Return True: files are read first."""
         return True
 
     def revision(self, gvk: GroupVersionKind) -> object:  # noqa: ARG002 - of every kind
-        """Return the view itself, since it never changes."""
+        """Return the view itself, which never changes."""
         return self
 
     def is_whole(self) -> bool:
-        """Return whether the user says that the files hold everything that the cluster has."""
+        """Return whether the user says that the files are whole."""
         return self._is_whole
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
-        """Return nothing: files are the only view."""
+        """Return nothing."""
         return ()
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the file of an object, "" if it is not known."""
+        """Return the file of an object, or ""."""
         return self._files.get(id(obj), "")
 
 
 def object_identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return group and kind, and namespace and name, which identify an object."""
+    """Return the identity of an object: group and kind, namespace and name."""
     kind = _group_of_object(obj), _text_or_empty(obj.get("kind"))
     namespace = None if kind in CLUSTER_SCOPED else at(obj, ("metadata", "namespace"))
     return kind, (_namespace_or_default(namespace), _text_or_empty(at(obj, ("metadata", "name"))))
@@ -104,12 +104,12 @@ def _namespace_or_default(namespace: JSON) -> str:
 
 
 def _text_or_empty(value: JSON) -> str:
-    """Return a name, or "" for another value, such as the `{name}` of an unfilled template."""
+    # a name may also be the `{name}` of an unfilled template
     return value if isinstance(value, str) else ""
 
 
 def _objects_by_namespace(objects: Mapping[tuple[str, str], JSON]) -> Mapping[str | None, Sequence[JSON]]:
-    """Return the objects of each namespace, sorted by name. The key None has the objects of all namespaces."""
+    # sorted by name; None is all namespaces
     places = sorted(objects)
     spaces: dict[str | None, list[JSON]] = {}
     for place in places:

@@ -1,8 +1,8 @@
-"""How long a watch may stay silent before claimgate reports it, and why an API server does not answer. The other end
-of a connection may disappear silently, for example on a node that lost its power. Then the watch looks like a watch
-without changes. client-go sends HTTP/2 pings every 30 s and waits 15 s, but urllib3 has only HTTP/1.1. So each watch
-asks for a short duration. The API server sends a bookmark just before the watch ends. If nothing arrives until
-shortly after this time, the connection is closed.
+"""How long a watch may be silent before claimgate reports it, and why an API server does not answer.
+
+The other end of a connection may disappear silently, for example on a node without power. client-go sends HTTP/2 pings
+every 30 s and waits 15 s, but urllib3 has only HTTP/1.1. So each watch asks for a short duration, and the API server
+sends a bookmark just before its end. Without the bookmark, the connection is closed.
 
 Source: k8s.io/apimachinery v0.36 util/net/http.go for pings; k8s.io/apiserver v0.36 storage/cacher/cache_watcher.go,
 nextBookmarkTime.
@@ -23,9 +23,13 @@ from webhook.errors import LookupFailed
 
 
 class WatchTimes(Struct, frozen=True):
-    """Times of watches in seconds: the shortest requested duration of a watch, the wait after its end before the
-    connection is closed, the wait before objects that did not fit into the view are listed again, and how long watches
-    share a discovery document.
+    """Times of watches in seconds.
+
+    Attributes:
+        least_s: the shortest requested duration of a watch.
+        slack_s: from the end of a watch until the connection is closed.
+        retry_s: until objects that did not fit into the view are listed again.
+        discovery_s: how long watches share a discovery document.
     """
 
     least_s: int = 30
@@ -34,12 +38,12 @@ class WatchTimes(Struct, frozen=True):
     discovery_s: float = 2.0
 
     def random_timeout_s(self) -> int:
-        """Return a random `timeoutSeconds` for the next watch, from `least_s` to 1.5 times `least_s`."""
+        """Return a random `timeoutSeconds`, from `least_s` to 1.5 times `least_s`."""
         return random.randint(self.least_s, self.least_s * 3 // 2)  # noqa: S311 - spreads load, hides nothing
 
     @property
     def stale_s(self) -> float:
-        """Return the age at which a view is stale: one watch must have ended, and the next did not begin."""
+        """Return the age at which a view is stale: one watch must have ended without a next one."""
         return self.least_s * 3 // 2 + 2 * self.slack_s
 
 
@@ -47,12 +51,12 @@ DEFAULT_TIMES: Final = WatchTimes()
 
 
 def describe_staleness(age_s: float) -> str:
-    """Return the sentence about an API server that sent nothing for `age_s` seconds."""
+    """Return the sentence about a silent API server."""
     return f"nothing was heard from the API server for {age_s:.0f} s; reviews are answered from what was read before"
 
 
 def describe_old_answers(age_s: float) -> str:
-    """Return the end of a sentence about reviews that are answered with objects of `age_s` seconds ago."""
+    """Return the end of a sentence about reviews that are answered with old objects."""
     return f"still answered, from what was read {math.ceil(max(1.0, age_s))} s ago"
 
 
@@ -61,7 +65,7 @@ NOT_EVALUATED: Final = (
     "the annotation `claimgate.dev/missing: deny` or `warn`; if the kind is that of a policy's parameters, "
     "failurePolicy of the policy decides"
 )
-"""How reviews are answered while a kind cannot be looked up."""
+"""What happens to reviews while a kind cannot be looked up."""
 NOT_ANSWERED: Final = (
     "none are sent to a replica that is not ready; if no replica is ready, failurePolicy of the webhook configurations "
     "decides about requests"
@@ -70,7 +74,7 @@ NOT_ANSWERED: Final = (
 
 
 class ServerUnreachable(LookupFailed):
-    """The API server sent no answer, or its certificate is not trusted, so its answer is ignored."""
+    """The API server sent no answer, or its certificate is not trusted."""
 
     def __init__(self, server: str, error: BaseException) -> None:
         self.is_distrusted = any(isinstance(each, ssl.SSLCertVerificationError) for each in _error_and_causes(error))
@@ -83,9 +87,7 @@ class ServerUnreachable(LookupFailed):
 
 
 class StreamBroken(LookupFailed):
-    """A list or a watch ended in the middle. This happens often, and means a fault only if the next attempt also
-    fails.
-    """
+    """A list or a watch ended in the middle; a fault only if the next attempt also fails."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"the API server ended a list or a watch: {describe_connection_error(error)}")
@@ -95,7 +97,7 @@ _LATE: Final = "timed out"
 
 
 def describe_connection_error(error: BaseException) -> str:
-    """Return the operating system's text about a failed connection, without the texts that libraries add."""
+    """Return the operating system's text about a failed connection, without texts of libraries."""
     for each in _error_and_causes(error):
         if isinstance(each, ssl.SSLCertVerificationError):
             return each.verify_message
@@ -111,7 +113,7 @@ def describe_connection_error(error: BaseException) -> str:
 
 
 def _error_and_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes. The cause of urllib3's ProtocolError is one of its arguments."""
+    # the cause of urllib3's ProtocolError is one of its arguments
     each: BaseException | None = error
     for _ in range(10):
         if each is None:

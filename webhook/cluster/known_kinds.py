@@ -1,8 +1,8 @@
 """Lists kinds of Kubernetes and of other projects with their scope, for use without an API server.
 
-The list serves to find misspelled kinds, and cluster-scoped objects in files. Kinds of other projects are listed if
-they have `scope: Cluster` and claimgate has policies for them. The workload table has the kinds with pods. Other
-kinds are unknown.
+The list finds misspelled kinds, and cluster-scoped objects in files. Kinds of other projects are listed if they have
+`scope: Cluster` and claimgate has policies for them. The workload table has the kinds with pods. Other kinds are
+unknown.
 
 Source: k8s.io/api v0.36.1, kinds marked `+genclient`; those marked `+genclient:nonNamespaced` have no namespace.
 """
@@ -47,7 +47,7 @@ _CLUSTER_SCOPED_KINDS: Final[Mapping[str, str]] = {
 CLUSTER_SCOPED: Final = frozenset(
     (group, kind) for group, kinds in _CLUSTER_SCOPED_KINDS.items() for kind in kinds.split()
 )
-"""The groups and names of these kinds."""
+"""Groups and kinds."""
 _NAMESPACED_KINDS: Final[Mapping[str, str]] = {
     "": "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController "
     "ResourceQuota Secret Service ServiceAccount",
@@ -71,16 +71,16 @@ _NAMESPACED_KINDS: Final[Mapping[str, str]] = {
 KNOWN_KINDS: Final = CLUSTER_SCOPED | {
     (group, kind) for group, kinds in _NAMESPACED_KINDS.items() for kind in kinds.split()
 }
-"""The groups and names of these kinds."""
+"""Groups and kinds."""
 COMPLETE_GROUPS: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
-"""Groups with only known kinds, so that any other name is a mistake."""
+"""Groups without other kinds: any other name is a mistake."""
 
 
 def is_cluster_scoped(kind: GroupVersionKind) -> bool:
-    """Return whether objects of a kind are known to have no namespace."""
+    """Return whether objects of a kind certainly have no namespace."""
     return (kind.group, kind.kind) in CLUSTER_SCOPED
 
 
 def is_built_in(kind: GroupVersionKind) -> bool:
-    """Return whether a kind belongs to Kubernetes itself, so that the cluster has no definition of it."""
+    """Return whether a kind belongs to Kubernetes, so that no CustomResourceDefinition has it."""
     return "." not in kind.group or kind.group.endswith(".k8s.io")

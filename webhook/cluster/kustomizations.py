@@ -1,12 +1,12 @@
-"""Finds the files that the kustomizations of a tree use, and the names and labels that kustomizations give to
-objects. Groups the files that are applied together.
+"""Finds the files that kustomizations use, and the names and labels that they give. Groups the files that are applied
+together.
 
 Reads `resources`, `bases`, `components`, `namespace`, `namePrefix`, `nameSuffix`, the labels of pod templates, and
-which files are patches. If a kustomization has other fields that can change names, or if several kustomizations use a
-file, the names of the objects are unknown. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
+which files are patches. The names of objects are unknown if other fields may change them, or if several kustomizations
+use a file. Source: sigs.k8s.io/kustomize api v0.20 types.Kustomization.
 
-Files are applied together if one kustomization includes them, or if they are in one chart. Other files form a group
-with the files of their folder. Copies of other projects and test data are not applied together with other files.
+The files of one kustomization, and of one chart, are applied together. Other files form a group with the files of their
+folder. Copies of other projects and test data are not applied together with other files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from webhook.yamltext import templates
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
-"""The kind of the objects that make Flux apply a folder of a repository."""
+"""Makes Flux apply a folder of a repository."""
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
@@ -36,19 +36,19 @@ _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
 _LABELLED: Final = frozenset(
     (("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
 )
-"""Kinds with pod templates to which kustomize adds labels (api v0.20
-internal/konfig/builtinpluginconsts/commonlabels.go)."""
+"""Kinds with pod templates that kustomize labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
-"""Texts that occur in a patch if it changes a name. A strategic merge patch does not change a name: it finds its
-object by the name."""
+"""Texts of a patch that changes a name. A strategic merge patch finds its object by name, so it cannot."""
 
 
 class Kustomization(Struct, frozen=True, kw_only=True):
-    """A kustomization: the files and folders that it uses, and the names that it gives to their objects.
+    """The files and folders that a kustomization uses, and the names that it gives to their objects.
 
-    components: the folders with settings that also apply to everything that the kustomization includes. patches: the
-    files that it merges into the objects of others. affixes: its namePrefix and nameSuffix, also if the final names
-    are unknown. template_labels: the labels that it gives to pod templates.
+    Attributes:
+        components: folders with settings for everything that the kustomization includes.
+        patches: files that are merged into objects of other files.
+        affixes: namePrefix and nameSuffix, also if the final names are unknown.
+        template_labels: labels for pod templates.
     """
 
     folder: str
@@ -61,7 +61,7 @@ class Kustomization(Struct, frozen=True, kw_only=True):
 
 
 def read_kustomization(file: str, value: JSON) -> Kustomization | None:
-    """Return the kustomization of a document; None if the document has none."""
+    """Return the kustomization of a document, or None."""
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None
     folder = posixpath.dirname(file)
@@ -82,9 +82,9 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
 
 
 def read_flux_target(value: JSON) -> tuple[str, str] | None:
-    """Return the folder that an object of Flux applies, unchanged, and the namespace of all its objects.
+    """Return the folder that an object of Flux applies, as written, and the namespace of all its objects.
 
-    None for other objects, and for objects of Flux without a namespace or for a whole repository. Source:
+    None for other objects, and for a Flux object without a namespace or for a whole repository. Source:
     fluxcd/kustomize-controller api/v1 KustomizationSpec (path, targetNamespace).
     """
     if not isinstance(value, dict) or group_kind(value) != FLUX:
@@ -120,9 +120,7 @@ def _patch_entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
 
 
 def _file_of_patch(patch: JSON) -> JSON:
-    """Return the file of an entry of patches: `path`, or the entry itself. An entry can also be the text of a
-    patch.
-    """
+    # an entry can also be the text of a patch
     return patch.get("path") if isinstance(patch, dict) else patch
 
 
@@ -131,7 +129,7 @@ def _may_rename(patch: JSON) -> bool:
 
 
 def _labels_of_templates(value: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
-    """Yield the labels that a kustomization sets on pod templates (api v0.20 types.Label and commonLabels)."""
+    # api v0.20 types.Label and commonLabels
     for each in _list_or_empty(value.get("labels")):
         if isinstance(each, dict) and (each.get("includeTemplates") is True or each.get("includeSelectors") is True):
             yield _map_or_empty(each.get("pairs"))
@@ -151,7 +149,7 @@ def _text_or_empty(value: JSON) -> str:
 
 
 class Kustomizations:
-    """The kustomization files of a tree, by their folders."""
+    """The kustomizations of a tree, by folder."""
 
     def __init__(self, every: Iterable[Kustomization]) -> None:
         listed = {each.folder: each for each in every}
@@ -165,9 +163,7 @@ class Kustomizations:
                 self._takers.setdefault(path, []).append(each.folder)
 
     def outermost_kustomization_of_file(self, file: str) -> str | None:
-        """Return the folder of the outermost kustomization that certainly uses a file; None if there is no such
-        kustomization, or if there are several.
-        """
+        """Return the folder of the only outermost kustomization that certainly uses a file, or None."""
         above, seen = self._only_kustomization_using(file), dict[str, None]()
         while above is not None and above not in seen:
             seen[above] = None
@@ -175,16 +171,14 @@ class Kustomizations:
         return [*seen][-1] if seen else None
 
     def files_of_kustomization(self, root: str) -> Mapping[str, NameChanges]:
-        """Return the files that a kustomization uses directly or through others, with the name changes of their
-        objects.
-        """
+        """Return the files that a kustomization uses, also through others, with the name changes of their objects."""
         files: dict[str, NameChanges] = {}
         waiting, seen = [(root, self._naming_above(root), frozenset((root,)))], set[tuple[str, NameChanges]]()
         while waiting:
             folder, outer, above = waiting.pop()
             taker = self._by_folder[folder]
             naming = taker.naming.combine_with_outer(outer)
-            if (folder, naming) in seen:  # visited before, with the same name changes
+            if (folder, naming) in seen:
                 continue
             seen.add((folder, naming))
             for path in taker.taken:
@@ -195,7 +189,7 @@ class Kustomizations:
         return files
 
     def is_naming_ambiguous(self, file: str) -> bool:
-        """Return whether several kustomizations use a file and may give its objects different names."""
+        """Return whether kustomizations may give a file's objects different names."""
         takers = self._takers.get(file, ())
         return len(takers) > 1 and any(
             self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
@@ -215,8 +209,9 @@ class Kustomizations:
         return folder in self._by_folder
 
     def is_patch(self, file: str) -> bool:
-        """Return whether a file is merged into objects of other files, and not used as separate objects. A file with
-        the name of a patch beside a kustomization that does not list it is a patch as well.
+        """Return whether a file is only merged into objects of other files.
+
+        This includes an unlisted file with the name of a patch beside a kustomization.
         """
         if file in self._takers:
             return False
@@ -235,9 +230,7 @@ class Kustomizations:
         return takers[0] if len(takers) == 1 else None
 
     def _naming_above(self, root: str) -> NameChanges:
-        """Return the name changes by kustomizations above the outermost certain kustomization: unknown if one of them
-        changes names.
-        """
+        # above the outermost certain kustomization; unknown if one of them changes names
         return (
             UNKNOWN
             if any(self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(root))
@@ -245,7 +238,7 @@ class Kustomizations:
         )
 
     def _kustomizations_above(self, path: str) -> Iterator[str]:
-        """Yield all kustomizations that use a file or folder, directly or through another kustomization."""
+        # also those that use it through another kustomization
         waiting, seen = [path], {path}
         while waiting:
             for taker in self._takers.get(waiting.pop(), ()):
@@ -256,18 +249,17 @@ class Kustomizations:
 
 
 def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
-    """Return the kustomization, with unknown name changes if a component changes names or cannot be read."""
+    # unknown if a component changes names or cannot be read
     if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of
     return replace(of, naming=UNKNOWN)
 
 
 def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
-    """Return an object with labels that kustomizations give to its pods; the same object if nothing changes.
+    """Return an object with the labels that kustomizations give to its pods; the same object if nothing changes.
 
-    kustomize sets the same value in a selector and in the pod template, so a label of the selector has the value of
-    the selector in the template. Another label that the template already has stays unchanged, because Services in
-    other files select it.
+    kustomize sets the same value in selector and pod template, so a label of the selector keeps the selector's value.
+    Another label that the template already has stays, because Services in other files select it.
     """
     template = get(obj, ("spec", "template"))
     if not labels or not isinstance(obj, dict) or not isinstance(template, dict) or group_kind(obj) not in _LABELLED:
@@ -284,16 +276,16 @@ def object_with_template_labels(obj: JSON, labels: Mapping[str, str]) -> JSON:
 
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
-"""Files below folders with these names are context only for files below the same folder."""
+"""Files below these folders are context only for files below the same folder."""
 Unit: TypeAlias = tuple[str, str]
-"""The kind of a group of files, `kustomization`, `chart`, `folder` or `file`, and its path."""
+"""A group of files: its kind (`kustomization`, `chart`, `folder` or `file`) and its path."""
 
 
 class FilesAppliedTogether:
-    """The files of a tree by their normalized paths (`normalize_path`), and their units."""
+    """The files of a tree by normalized path (`normalize_path`), and their units."""
 
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
-        """Group the files of a tree into units. `documents` are the YAML documents of each file."""
+        """Group the files of a tree into units; `documents` are the YAML documents of each file."""
         firsts = ((file, value) for file, values in documents.items() for value in values[:1])
         self._kustomizations: Final = Kustomizations(
             each for file, value in firsts if (each := read_kustomization(file, value))
@@ -308,15 +300,15 @@ class FilesAppliedTogether:
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
             self._listed.setdefault(unit, []).append(file)
-            if unit[0] == "kustomization":  # files outside of all kustomizations share the folder with this file
+            if unit[0] == "kustomization":  # files outside of kustomizations share the folder with this file
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
 
     def unit_of_file(self, file: str) -> Unit:
-        """Return the unit that a file belongs to."""
+        """Return the unit of a file."""
         return self._units[file]
 
     def name_changes_of_file(self, file: str) -> NameChanges:
-        """Return how kustomizations and Flux change the names of a file's objects, for example with a namePrefix."""
+        """Return how kustomizations and Flux change the names of a file's objects."""
         kind, path = self._units[file]
         if kind == "kustomization":
             return self._files_used_by_kustomization(path)[file].combine_with_outer(self._naming_by_flux(path, path))
@@ -330,15 +322,9 @@ class FilesAppliedTogether:
         return self._template_labels[file]
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
-        """Return the namespace that an object of Flux sets for a folder; unknown if several set different namespaces.
-
-        Flux applies everything below its path. If the path has a kustomization, Flux applies only the resources of the
-        kustomization.
-
-        Args:
-            folder: the folder of the objects.
-            root: the folder of their kustomization, "" if they have none.
-        """
+        # Flux applies everything below its path; with a kustomization at the path, only the resources of the
+        # kustomization root: the folder of the kustomization, or ""
+        # unknown if several objects of Flux set different namespaces
         namespaces: set[str] = set()
         at = folder
         while self._flux_namespaces and at not in ("", "/", "."):
@@ -350,7 +336,7 @@ class FilesAppliedTogether:
         return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
 
     def is_patch(self, file: str) -> bool:
-        """Return whether the objects of a file are patches, which a kustomization merges."""
+        """Return whether a kustomization merges the objects of a file into others."""
         return self._kustomizations.is_patch(file)
 
     def is_read_by_kustomize(self, file: str) -> bool:
@@ -388,5 +374,5 @@ class FilesAppliedTogether:
 
 
 def normalize_path(file: str) -> str:
-    """Return a path without `.` and `..`, as kustomizations look it up."""
+    """Return a path without `.` and `..`."""
     return posixpath.normpath(file)

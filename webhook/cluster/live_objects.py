@@ -1,7 +1,7 @@
-"""Reads the objects of a live cluster once for an audit, without a watch and without keeping the objects.
+"""Reads the objects of a live cluster once for an audit, without a watch and without keeping them.
 
-Source of the protocol: k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go. API servers keep the state
-of a list for some minutes. After that they answer 410, with a token that continues the list with the current state.
+API servers keep the state of a list for some minutes. Then they answer 410, with a token that continues the list with
+the current state (k8s.io/apiserver v0.36 pkg/storage/continue.go and etcd3/store.go).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, api_path_of_group_version
 
 PAGE: Final = 250
-"""The objects of one page. An API server holds the whole page in memory, and each object can have 1.5 MB."""
+"""Objects of one page, which an API server holds in memory; each can have 1.5 MB."""
 MOST_RESUMED: Final = 100
-"""How often one list continues after a 410. A 410 comes every five minutes, so this bounds the time of the list."""
+"""How often a list continues after a 410, which comes every five minutes: bounds the time of a list."""
 
 
 class ServedKind(Struct, frozen=True):
@@ -30,7 +30,7 @@ class ServedKind(Struct, frozen=True):
 
     @property
     def gvr(self) -> GroupVersionResource:
-        """Return group, version and plural, as requests name the kind."""
+        """Return group, version and plural."""
         return GroupVersionResource(self.kind.group, self.kind.version, self.resource.plural)
 
 
@@ -61,10 +61,10 @@ def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> I
 def objects_of_kind(
     connection: Connection, kind: ServedKind, *, namespace: str = "", selector: str = ""
 ) -> Iterator[JSON]:
-    """Yield the objects of a kind that match a label selector, in a namespace or, with "", in all namespaces.
+    """Yield the objects of a kind that match a label selector, in a namespace ("" means all).
 
     Raises:
-        LookupFailed: the list cannot be read to its end. Earlier objects were already yielded.
+        LookupFailed: the list cannot be read to its end; earlier objects were already yielded.
     """
     query = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
     path, more, resumed = kind.resource.path(namespace), "", 0
@@ -86,7 +86,7 @@ def objects_of_kind(
 
 
 def _groups_with_versions(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the groups of an API server with their versions, the preferred one first."""
+    # the preferred version first
     for group in connection.get("/apis", {}).get("groups") or []:
         preferred = (group.get("preferredVersion") or {}).get("version")
         versions = [each["version"] for each in group.get("versions") or []]

@@ -33,7 +33,7 @@ CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
 """The types of events about a change of an object."""
 _STUB_METADATA: Final = ("name", "namespace", "uid", "generation", "creationTimestamp")
 _MOST_TOLD: Final = 200
-"""Characters of an error about an object in messages."""
+"""The most characters of an error about an object."""
 
 
 class Event(Struct, frozen=True):
@@ -51,9 +51,9 @@ class ObjectReader:
     """Reads the objects of one interest.
 
     Attributes:
-        interest: the fields and objects that are kept.
+        interest: what is kept.
         resource: the kind as the API server serves it.
-        memory: the memory of the view. Its lock `decoding` is held while one object is decoded and reduced.
+        memory: of the view; `memory.decoding` is held while one object is decoded and reduced.
     """
 
     interest: Interest
@@ -65,13 +65,13 @@ class ObjectReader:
         self._project = projection_of_fields(self.interest.fields)
 
     def read_item(self, text: str, at: int) -> tuple[tuple[Place, HeldObject], int] | None:
-        """Read an item of a list, and return its place and the fields that are kept."""
+        """Read an item of a list; return its place and the kept fields."""
         with self.memory.decoding:
             read = decode_value_at(text, at)
             return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
-        """Read an event with only the kept fields of its object. Raises LookupFailed if the text is not an event."""
+        """Read an event with only the kept fields of its object; raises LookupFailed if the text is not an event."""
         with self.memory.decoding:
             read = decode_value_at(text, at)
             if read is None:
@@ -89,9 +89,7 @@ class ObjectReader:
         return Event(kind, version, *self._place_and_kept_fields(obj)) if kind in CHANGES else Event(kind, version)
 
     def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, HeldObject]:
-        """Return the place of an object, and its fields that are read, with the right apiVersion and kind. Of an
-        object that cannot be read, only the reason is kept, so that a single object cannot end the watch.
-        """
+        # of an unreadable object, only the reason is kept: no object may end the watch
         place = _namespace_and_name_of_object(obj)
         try:
             return place, self._kept_fields_of_object(place, obj)
@@ -119,7 +117,7 @@ class ObjectReader:
 
 
 def _stub_of_object(obj: JSON, size: int) -> JSON:
-    """Return the identity and a small status of an object, with its size instead of the other fields."""
+    # with the size in place of the other fields
     metadata = {name: obj["metadata"][name] for name in _STUB_METADATA if name in obj["metadata"]}
     status = {"status": obj["status"]} if len(encode_kept(obj.get("status"))) <= SMALL and "status" in obj else {}
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, OMITTED: size, **status}

@@ -1,7 +1,6 @@
 """Uses the private parts of the kubernetes client: the connection pool of its REST client.
 
-The functions of the client decode a whole answer at once, but a view decodes object by object. pyproject.toml bounds
-the version of the client.
+The client's functions decode a whole answer at once; a view decodes object by object. pyproject.toml bounds the client.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from webhook.errors import DependencyChanged
 
 
 def connection_pool(configuration: Any) -> Any:
-    """Return the urllib3 pool that the client creates from the authorities, certificates and proxy of a
-    configuration.
+    """Return the client's urllib3 pool for the authorities, certificates and proxy of a configuration.
 
     Raises:
         DependencyChanged: this version of the client has no such pool.

@@ -15,10 +15,10 @@ Found = tuple[GroupVersionKind, str, str]
 
 
 class RecordingCluster:
-    """Answers from another view and records the lookups.
+    """Answers from another view and records the lookups; raises LookupFailed as the other view.
 
     Attributes:
-        objects: the objects that were found, by kind, namespace and name.
+        objects: the existing objects, by kind, namespace and name.
         counts: the number of objects of each listed kind.
         failures: the kinds that could not be read, each with the reason.
     """
@@ -31,11 +31,7 @@ class RecordingCluster:
         self._lists: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return the object of the other view.
-
-        Raises:
-            LookupFailed: the other view cannot say.
-        """
+        """Return the object of the other view."""
         try:
             obj = self._view.get(gvk, namespace, name)
         except LookupFailed as failure:
@@ -46,11 +42,7 @@ class RecordingCluster:
         return obj
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return the objects of the other view.
-
-        Raises:
-            LookupFailed: the other view cannot say.
-        """
+        """Return the objects of the other view."""
         try:
             listed = self._view.list(gvk, namespace, labels)
         except LookupFailed as failure:
@@ -61,11 +53,7 @@ class RecordingCluster:
         return listed
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of the other view that an index has under a key.
-
-        Raises:
-            LookupFailed: the other view cannot say.
-        """
+        """Return the objects of the other view for an index key."""
         try:
             matching = self._view.list_indexed(gvk, namespace, index, key)
         except LookupFailed as failure:
@@ -77,9 +65,7 @@ class RecordingCluster:
         return matching
 
     def recorded_objects(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
-        """Yield every object that was found or listed once, with its namespace, sorted by kind, namespace and
-        name.
-        """
+        """Yield each recorded object once, with its namespace, by kind, namespace and name."""
         known: dict[Found, JSON] = {}
         for (gvk, asked), objects in self._lists.items():
             for obj in objects:
@@ -90,11 +76,11 @@ class RecordingCluster:
             yield gvk, namespace, known[gvk, namespace, name]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
-        """Return whether objects of a kind have namespaces, from the other view."""
+        """Return the other view's answer."""
         return self._view.is_namespaced(gvk)
 
     def is_synced(self, gvk: GroupVersionKind) -> bool:
-        """Return whether the other view answers lookups of this kind."""
+        """Return whether the other view answers lookups of a kind."""
         return self._view.is_synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
@@ -106,9 +92,9 @@ class RecordingCluster:
         return self._view.is_whole()
 
     def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """Return objects of other files. This lookup is not recorded."""
+        """Return objects of other files, unrecorded."""
         return self._view.objects_in_other_files(gvk)
 
     def file_of_object(self, obj: JSON) -> str:
-        """Return the file of an object, from the other view."""
+        """Return the file of an object."""
         return self._view.file_of_object(obj)

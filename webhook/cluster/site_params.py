@@ -1,11 +1,10 @@
 """Knows ConfigMaps with parameters in the namespace where claimgate runs, and the site's ConfigMap `claimgate-site`.
 
-Policies, bindings and facts name this namespace `claimgate-system`. If claimgate runs in another namespace, policies
-are loaded with that namespace (policy/load.py), and views hold the ConfigMaps of that namespace.
+Policies, bindings and facts name this namespace `claimgate-system`. Policies are loaded (policy/load.py) and views are
+made with the real namespace.
 
 claimgate ships a ConfigMap for each policy with parameters, and an upgrade replaces it. `claimgate-site` is not
-shipped, so no upgrade changes it: operators set shipped parameters there. Its key `kueue.deny` replaces the key
-`deny` of ConfigMap `kueue` in the same namespace.
+shipped, so operators set parameters there: its key `kueue.deny` replaces the key `deny` of ConfigMap `kueue`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,14 @@ from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.lookup import namespace_and_name
 
 OWN_NAMESPACE: Final = "claimgate-system"
-"""The placeholder of policies and facts for the namespace where claimgate runs, and its default."""
+"""The name, in policies and facts, of the namespace where claimgate runs; its default."""
 NAME: Final = "claimgate-site"
 CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 SITE: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace=OWN_NAMESPACE, name=NAME))
 
 
 def interest_in_own_namespace(interest: Interest, own_namespace: str) -> Interest:
-    """Return an interest. In an interest in ConfigMaps of `claimgate-system`, this namespace is replaced by the
-    namespace where claimgate runs.
-    """
+    """Return an interest in which the namespace where claimgate runs replaces `claimgate-system`."""
     if (interest.gvk, interest.scope.namespace) != (CONFIG_MAP, OWN_NAMESPACE):
         return interest
     return replace(interest, scope=structs.replace(interest.scope, namespace=own_namespace))
@@ -48,13 +45,13 @@ def is_site(obj: JSON, own_namespace: str) -> bool:
 
 
 def data_of_site(site: JSON) -> Mapping[str, JSON]:
-    """Return all keys of the site's ConfigMap with their values; empty if `data` is not an object."""
+    """Return the values of the site's ConfigMap by key; empty if `data` is not an object."""
     data = site.get("data") if isinstance(site, dict) else None
     return data if isinstance(data, dict) else {}
 
 
 def site_keys_of(site: JSON, name: str) -> dict[str, JSON]:
-    """Return the keys, with values, that the site sets for the ConfigMap with this name."""
+    """Return what the site sets for the ConfigMap with this name."""
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): value

@@ -1,8 +1,8 @@
-"""Bounds the memory of the watches of one view, also while they read lists. Above the bound, the namespace with the
-most bytes loses its kind with the most bytes. Lookups of these objects then fail, which policies report as unknown.
-Other namespaces keep their objects. The bytes of a Namespace count for the namespace of its name, because its creator
-may choose its labels. Administrators create the other cluster-scoped objects: a kind of these is dropped only if
-cluster-scoped objects alone exceed the bound. Knows namespaces and bytes, and not the objects.
+"""Bounds the memory of the watches of one view, also while they read lists.
+
+Above the bound, the namespace with the most bytes loses its kind with the most bytes, and lookups of these objects
+fail. The bytes of a Namespace count for the namespace of its name, because its creator may choose its labels. Other
+cluster-scoped objects are made by administrators: their kinds are dropped only if they alone exceed the bound.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final, Protocol
 from webhook.apimachinery.attributes import JSON
 
 PLACE_BYTES: Final = 320
-"""Bytes of an object without its values: its namespace and name, and its entries in tables and lists."""
+"""Bytes of an object without its values: namespace, name, and entries in tables and lists."""
 
 
 class EvictableStore(Protocol):
-    """A store for the objects of one watch that can drop the objects of a namespace."""
+    """A store of one watch that can drop a namespace."""
 
     def drop_namespace(self, namespace: str) -> None:
         """Drop the objects of a namespace, so that lookups of them fail."""
@@ -27,17 +27,17 @@ class EvictableStore(Protocol):
 
 
 _OF_CLUSTER: Final = ""
-"""The namespace for which the bytes of cluster-scoped objects count."""
+"""The namespace of the bytes of cluster-scoped objects."""
 _MOST_SHARED: Final = 4096
 _LONGEST_SHARED: Final = 64
 """The most characters of a shared key: Kubernetes' longest field name has 47."""
 
 
 class SharedKeys:
-    """The keys that objects of a view share: the first keys that arrive. They stay as long as the view.
+    """The keys that objects of a view share: the first keys that arrive, for as long as the view lives.
 
-    Most are names of fields, about a hundred. Users may write any number of other keys of any length, so keys that
-    are not shared count for their objects.
+    Field names are about a hundred. Users may write any number of other keys, so keys that are not shared count for
+    their objects.
     """
 
     __slots__ = ("_keys",)
@@ -46,11 +46,11 @@ class SharedKeys:
         self._keys: dict[str, str] = {}
 
     def __contains__(self, key: object) -> bool:
-        """Return whether the objects of the view share a key."""
+        """Return whether the objects share a key."""
         return key in self._keys
 
     def share(self, key: str) -> str:
-        """Return the copy of a key that all objects share, or the key itself if they do not share it."""
+        """Return the shared copy of a key, or the key itself."""
         shared = self._keys.get(key)
         if shared is not None:
             return shared
@@ -60,17 +60,15 @@ class SharedKeys:
 
 
 class ViewMemory:
-    """Counts the bytes of each namespace for all watches of a view. The threads of watches change the counts, any
-    thread reads them.
+    """Counts the bytes of each namespace for all watches of a view; only their threads change the counts.
 
     Attributes:
         most_bytes: the bound; None means no bound.
-        lock: held by a thread of a watch while it changes stored objects; lookups never wait for it.
-        decoding: held by a thread of a watch while it decodes one object and reduces it to the kept fields, so that
-            only one whole object takes memory at a time.
-        bytes: the bytes of all objects together.
+        lock: held while a watch changes stored objects; lookups never wait for it.
+        decoding: held while a watch decodes and reduces one object: only one whole object takes memory at a time.
+        bytes: of all objects.
         dropped: how many times a kind of a namespace was dropped.
-        keys: the shared keys; only the thread that holds `decoding` changes them.
+        keys: the shared keys; changed only under `decoding`.
     """
 
     __slots__ = ("_namespaces", "_totals", "bytes", "decoding", "dropped", "keys", "lock", "most_bytes")
@@ -86,9 +84,9 @@ class ViewMemory:
         self._totals: dict[str, int] = {}
 
     def add_bytes(self, keeper: EvictableStore, namespace: str, size: int) -> None:
-        """Count bytes that a watch keeps for a namespace, negative for removed objects; the caller holds the lock.
+        """Count bytes of a watch for a namespace, negative for removed objects; the caller holds the lock.
 
-        Objects are dropped until the bytes fit the bound, possibly the object that was just added.
+        Objects are dropped until the bytes fit the bound, perhaps also the object that was just added.
         """
         sizes = self._namespaces.setdefault(namespace, {})
         sizes[keeper] = sizes.get(keeper, 0) + size
@@ -129,12 +127,12 @@ class ViewMemory:
 
 
 def bytes_of_object(obj: JSON, shared: Container[str] = ()) -> int:
-    """Return the bytes of an object, without those of shared keys."""
+    """Return the bytes of an object without its shared keys."""
     return PLACE_BYTES + sum(map(getsizeof, _all_nested_values(obj, shared)))
 
 
 def _all_nested_values(json: JSON, shared: Container[str]) -> Iterator[JSON]:
-    """Yield the value itself, all values in it, and the keys that are not shared."""
+    # also the value itself, and the keys that are not shared
     waiting = [json]
     while waiting:
         value = waiting.pop()

@@ -103,8 +103,7 @@ async def watch(
 
 
 def _poll_and_free(reloaded: ReloadableValue[Value]) -> bool:
-    # replaced policies refer to themselves, and a server collects garbage so rarely that twenty sets would wait (2 to 6
-    # ms)
+    # replaced policies refer to themselves; a server collects so rarely that twenty sets would wait (2 to 6 ms)
     tried = reloaded.poll()
     if tried:
         gc.collect()
