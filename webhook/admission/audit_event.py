@@ -1,9 +1,9 @@
 """Converts events of an API server's audit log to the requests that a webhook would have got.
 
-For a create or an update, the request has the object that the user sent, which needs a log of level Request. A patch
-is not an object, so the request has the object of the answer, which has the defaults and passed admission. An event
-lacks the object before an update, so the new object is also the old object: rules about changes find no change.
-Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go Event, pkg/endpoints/handlers.
+A create or an update has the object that the user sent (a log of level Request). A patch is no object, so its request
+has the object of the answer, with defaults and after admission. The object before an update is missing, so the new
+object is also the old one: rules about changes find none. Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go
+Event, pkg/endpoints/handlers.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
 _READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))
 _NAMESPACES: Final = b'"namespaces"'
-"""The name of the resource, which every line of an event about a Namespace has."""
+"""The resource in every event about a Namespace."""
 _CREATED: Final = 201
 _REFUSED: Final = 400
 
 
 class EventWithoutRequest(Exception):
-    """The error for an audit event from which no admission request can be made; the text gives the reason.
+    """An audit event has no admission request; the text says why.
 
-    is_read: the request only reads, so it needs no review. is_stored: the API server stored the object that was sent.
+    `is_read`: the request only reads. `is_stored`: the API server stored the sent object.
     """
 
     def __init__(self, why: str, *, is_read: bool = False, is_stored: bool = True) -> None:
@@ -69,7 +69,7 @@ class _AuditEvent(msgspec.Struct, rename="camel"):
 
 
 class _EventWithValues(_AuditEvent, rename="camel"):
-    """An event with its objects as parsed JSON, for events that msgspec cannot decode."""
+    """An event with its objects as parsed JSON, for what msgspec cannot decode."""
 
     request_object: Any = None
     response_object: Any = None
@@ -92,8 +92,9 @@ def request_of_audit_event(line: bytes) -> Attributes:
 
 
 def namespace_of_audit_event(line: bytes) -> tuple[str, JSON] | None:
-    """Return the name of the Namespace that a line of an audit log changes, and the Namespace after the change. The
-    second is None if the event has no object. The result is None for a line that changes no Namespace.
+    """Return the name of the Namespace that a line of an audit log changes, and the Namespace after the change.
+
+    The second is None if the event has no object; the result is None for other lines.
     """
     if _NAMESPACES not in line:
         return None
@@ -120,7 +121,7 @@ def _decode_event(line: bytes) -> _AuditEvent:
         try:
             return _EVENT.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # decoded below with values, or refused
+            pass  # decoded below, or refused
     return msgspec.convert(decode_any_json(line, Deadline()), _EventWithValues)
 
 
@@ -130,7 +131,7 @@ def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
     metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
     operation = _OPERATIONS[event.verb]
     if event.verb == "patch" and event.response_status is not None and event.response_status.code == _CREATED:
-        operation = "CREATE"  # server-side apply that created the object
+        operation = "CREATE"  # a server-side apply created the object
     return _decode_request_of_event(
         {
             "uid": event.audit_id or "none",
@@ -168,7 +169,7 @@ def _decode_request_of_event(review: JSON) -> Attributes:
 
 
 def _admitted_object(event: _AuditEvent) -> dict[str, Any]:
-    """Return the object that admission reviewed, or for a patch the object of the answer."""
+    # the reviewed object; for a patch, the object of the answer
     if event.verb in _READS or event.stage != "ResponseComplete":
         raise EventWithoutRequest("reads, and events of other stages", is_read=True)
     if event.verb not in _OPERATIONS:

@@ -1,10 +1,9 @@
 """Decodes AdmissionReviews from bytes, or from parsed JSON, to Attributes, and converts Attributes back to a review.
 
-Knows which fields of the envelope a review needs. The error about a wrong field names the path, what was found and
-what was expected. Of an object, only metadata.name is read. Integers outside int64 are an exception: the bytes are
-searched for runs of digits, at a nanosecond a byte, and an object that may hold such an integer is walked.
+An error about a field names the path, what was found and what was expected. Of an object, only metadata.name is read.
+Integers outside int64 are rare: the bytes are searched for runs of digits, at a nanosecond a byte, and only an object
+that may hold such an integer is walked.
 
-Source: k8s.io/api v0.36 admission/v1/types.go, and the reviews that kube-apiserver 1.36 sends.
 """
 
 from __future__ import annotations
@@ -36,31 +35,30 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
-"""The first bytes, which have all fields before the objects: a name can have up to 3 MB."""
+"""The first bytes, with all fields before the objects: a name can have 3 MB."""
 _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
-"""Matches the key of the object. A text can contain these letters too, but no colon follows there."""
+"""Matches the key of the object. In a text, no colon follows these letters."""
 _WHOLE_BYTES: Final = 1024 * 1024
-"""The largest body that is decoded as a whole if its objects come first; this takes some milliseconds."""
+"""The largest body with its objects first that is decoded as a whole, in some milliseconds."""
 _SLOW_S_PER_BYTE: Final = 5e-7
-"""The most seconds for a byte if msgspec refuses the body; the slowest bodies consist of brackets or escaped
-characters."""
+"""The most seconds for a byte that msgspec refuses, as in bodies of brackets or escaped characters."""
 Names = TypeVar("Names", bound=tuple[str, ...])
 _LONGEST_NAME: Final = 253
-"""The most characters of a name: no API server serves a group, kind, resource or namespace with a longer one."""
+"""The most characters of a name that an API server serves: group, kind, resource or namespace."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 
 
 def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attributes:
     """Return the request of one AdmissionReview from its bytes.
 
-    msgspec decodes nearly all reviews. It refuses bytes that are not UTF-8, halves of surrogate pairs and numbers
-    that no double holds, but an API server stores and sends all three. A body may have 10,000 levels, too many for
-    recursion. A slower decoder reads these bodies.
+    msgspec decodes nearly all reviews. A slower decoder reads what API servers store and msgspec refuses: bytes that
+    are not UTF-8, halves of surrogate pairs, numbers that no double holds. It also reads bodies with up to 10,000
+    levels.
+
 
     Raises:
-        CallError: 400 if the body is not JSON, not an AdmissionReview of version v1, or lacks a field that every
-            request has.
-        Exception: the error of the deadline, if the slower decoder would need more time than is left.
+        CallError: 400 if the body is not JSON, not an AdmissionReview of version v1, or lacks a required field.
+        Exception: the error of the deadline, if the slower decoder needs more time than is left.
     """
     if is_deeper_than(MAX_DEPTH, body):
         return _decode_slowly(body, deadline)
@@ -86,11 +84,10 @@ def _decode_slowly(body: bytes, deadline: Deadline | None) -> Attributes:
 
 
 def decode_request_without_objects(body: bytes) -> Attributes | None:
-    """Return the request without its objects and without the groups and extra of its user; None if that is not
-    possible. These parts are not decoded.
+    """Return the request without its objects, and without groups and extra of its user; None if that is impossible.
 
-    kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
-    Use it for the uid, the user and the operation of a review with objects that are not decoded yet, or never.
+    kube-apiserver writes everything else before these parts (k8s.io/api v0.36 admission/v1/types.go). Use it for the
+    uid, the user and the operation of a review with objects that are not decoded yet, or never.
     """
     key = _OBJECT_KEY.search(body, 0, _HEAD_BYTES)
     if key is not None:
@@ -110,7 +107,7 @@ def _decode_head_or_none(text: bytes) -> Attributes | None:
         user = None if named is None else wire.User(username=named.username)
         return _attributes_of_request(wire.Request(**fields, user_info=user))
     except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # the function that decodes the whole body reports the mistake
+        return None  # the decoder of the whole body reports the mistake
 
 
 def _is_answered(review: wire.ReviewHead) -> bool:
@@ -118,7 +115,7 @@ def _is_answered(review: wire.ReviewHead) -> bool:
 
 
 def decode_review(review: JSON) -> Attributes:
-    """Return the request of an AdmissionReview that is already parsed.
+    """Return the request of a parsed AdmissionReview.
 
     Raises:
         CallError: 400, as `decode_review_bytes`.
@@ -130,7 +127,7 @@ def decode_review(review: JSON) -> Attributes:
 
 
 def decode_request(request: JSON) -> Attributes:
-    """Return the request of the bare `request` of an AdmissionReview, already parsed.
+    """Return the request of a parsed bare `request`.
 
     Raises:
         CallError: 400, as `decode_review_bytes`.
@@ -189,14 +186,12 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
         old_object=request.old_object,
         options=request.options,
         dry_run=bool(request.dry_run),
-        is_decoded=True,  # a review comes from an API server
+        is_decoded=True,  # by an API server
     )
 
 
 def _request_name_from_object(request: wire.Request, operation: Operation) -> str:
-    """Return metadata.name of the object, for a request without a name: a create, or a delete of a collection; else
-    "".
-    """
+    # for a create, or a delete of a collection
     named = request.old_object if operation is Operation.DELETE else request.object
     metadata = named.get("metadata") if named else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -218,7 +213,7 @@ def _group_version_resource(resource: wire.Resource | None, path: str) -> GroupV
 
 
 def _check_name_lengths(names: Names, path: str) -> Names:
-    """Return the names if none is too long for a key of the index of policies."""
+    # longer names would be keys of the index of policies
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
         raise _bad_request_error(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
@@ -237,7 +232,7 @@ def _user_info(user: wire.User | None) -> UserInfo:
 
 
 def _shortened_value(given: str | None) -> str:
-    """Return a wrong value, shortened because it can have 2 MB and the message is logged and sent."""
+    # a wrong value can have 2 MB, and the message is logged and sent
     return shorten_text(given or "", _LONGEST_NAME)
 
 
@@ -266,16 +261,14 @@ _BLOCK: Final = 1 << 16
 
 _SIGNS: Final = {**dict.fromkeys(b"0123456789", ord("0")), **dict.fromkeys(b"-:[, \t\r\n", ord(":"))}
 _DIGITS: Final = bytes(_SIGNS.get(byte, ord("x")) for byte in range(256))
-"""Maps digits to 0, and the characters before an integer in a list or an object to a colon."""
+"""Maps digits to 0, and characters before an integer in a list or an object to a colon."""
 _LONG_NUMBER: Final = b":" + b"0" * 19
-"""The fewest digits of an integer outside int64, after a colon. Texts seldom contain this."""
+"""The fewest digits of an integer outside int64, after a colon; rare in texts."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
 def has_long_number(body: bytes) -> bool:
-    """Return whether there may be an integer outside int64. A large body is searched block by block, because a copy
-    costs time.
-    """
+    """Return whether there may be an integer outside int64; a copy of a large body would be slow."""
     if len(body) <= _BLOCK:
         return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1
@@ -287,26 +280,26 @@ _EXPONENTS: Final = bytes(
     {**dict.fromkeys(b"0123456789-+", ord("0")), **dict.fromkeys(b"eE", ord("e"))}.get(byte, ord("x"))
     for byte in range(256)
 )
-"""Maps digits and signs to 0, and both letters of an exponent to e, so that one search finds every exponent."""
+"""Maps digits and signs to 0, and both letters of an exponent to e: one search finds every exponent."""
 _NUMBER_WITH_EXPONENT: Final = re.compile(rb"[-:[,\s][0-9][0-9.]*[eE][-+]?[0-9]")
 _MOST_EXPONENTS: Final = 300
 _QUICK_BYTES: Final = 8 * 1024
-"""Bodies of at most this size are not searched: decoding the slowest takes 12 ms, and a search costs an ordinary
-review 12 us."""
+"""Bodies up to this size are not searched: the slowest takes 12 ms to decode, and a search costs an ordinary review
+12 us."""
 
 
 def takes_long_to_decode(body: bytes) -> bool:
     """Return whether numbers of a body above 8 KiB may take more than 3 ms to decode.
 
-    A double near the largest or the smallest, such as 1e308, takes 6 to 10 us to decode, and other numbers take 20
-    ns. 127 KB of such doubles took 190 ms, and a decoder cannot be interrupted. Only with an exponent are such
-    numbers short, so exponents are counted, at two nanoseconds a byte.
+    A double near the largest or the smallest, such as 1e308, takes 6 to 10 us; other numbers take 20 ns. 127 KB of such
+    doubles took 190 ms, and a decoder cannot be interrupted. Only an exponent makes such numbers short, so exponents
+    are counted, at two nanoseconds a byte.
     """
     if len(body) <= _QUICK_BYTES:
         return False
     if body.translate(_EXPONENTS).count(b"0e0") <= _MOST_EXPONENTS:
         return False
-    numbers = _NUMBER_WITH_EXPONENT.finditer(body)  # hashes and escaped characters also look like exponents
+    numbers = _NUMBER_WITH_EXPONENT.finditer(body)  # hashes and escapes also look like exponents
     return next(islice(numbers, _MOST_EXPONENTS, None), None) is not None
 
 

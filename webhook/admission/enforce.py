@@ -1,13 +1,12 @@
 """Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
 
-An installation can limit the action of failures: deny, only warn, or only audit. A platform team first looks at what
-would be denied, then warns its users, then enforces. The policies stay the same. Evaluates nothing. A long text is
-shortened after a whole sentence. Only a single sentence that is too long, from another author's policy or from a
-user, is cut inside.
+An installation can limit the action of failures: deny, only warn, or only audit. So a platform team first looks at what
+would be denied, then warns its users, then enforces. A long text is shortened after a whole sentence; only a single
+long sentence of a user or of another author's policy is cut inside.
 
 Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go for the actions of a binding, and
 for the wording with `api_server_text`, which quotes objects unchanged. Our own texts escape the characters that a
-terminal executes or hides, because kubectl prints the text of a denial unchanged.
+terminal executes or hides, because kubectl prints a denial unchanged.
 """
 
 from __future__ import annotations
@@ -38,34 +37,34 @@ from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 WITHHELD_KEYS: Final[Mapping[str, str]] = {"deny": "would-deny", "warn": "would-warn"}
-"""The keys of the annotations that list rules which deny or warn without the limit of the installation."""
+"""The annotations that list rules which deny or warn without the limit of the installation."""
 NOT_APPLIED: Final = "not-applied"
-"""The key of the annotation about a change that was not applied; it follows the name of the mutating policy."""
+"""The annotation about a change that was not applied, after the name of the mutating policy."""
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 APPLIED: Final = "applied"
-"""The key of the annotation that lists the changed fields; it follows the name of the mutating policy."""
+"""The annotation that lists the changed fields, after the name of the mutating policy."""
 MAX_WARNING = 256
-"""Characters of one warning if all warnings together exceed 4096 (k8s.io/apiserver v0.36
-pkg/endpoints/filters/warning.go)."""
+"""The most characters of one warning if all exceed 4096 (k8s.io/apiserver v0.36 pkg/endpoints/filters/warning.go)."""
 MAX_WARNINGS = 4096
-"""Characters of all warnings together (as above)."""
+"""The most characters of all warnings."""
 MAX_MESSAGE = 8192
-"""Characters of a denial's text. The API server and kubectl pass on any text. A controller copies the text into
-conditions, which accept 32,768 characters (metav1.Condition). 8192 characters are about a hundred lines, more than a
-person reads. The longest message that Kubernetes allows for a validation, 5 KiB, fits."""
+"""The most characters of a denial: about a hundred lines, more than a person reads.
+
+The longest message that Kubernetes allows for a validation, 5 KiB, fits. The API server and kubectl pass on any text; a
+controller copies it into conditions, which accept 32,768 characters (metav1.Condition)."""
 MAX_ANNOTATION = 10 * 1024
-"""Characters of one audit annotation with all values joined; the API server shortens one value to this length
+"""The most characters of one audit annotation with all its values; API servers cut one value here
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
 _QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
 _LONGEST_FIELD = 1024
-"""Characters of the path of a cause; a path that ends with the key of a label is shorter."""
+"""The most characters of the path of a cause; a path that ends with a label's key is shorter."""
 _MOST_PATHS = 3  # how many of the changed fields a warning names
 _BAD_REQUEST = 400
 _FROM_VALIDATING_PHASE = " ({count} of them from checks that run later)"
 _SUFFIX = 512  # room for the name of the rule, of up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
 _LINE_OF_SOURCE: Final = re.compile(r"\n(?= \| |ERROR: <input>:)")
-"""Matches the line break before an error of an expression, or before a line of its source, as cel-go prints them."""
+"""Matches the line break before an error of an expression, or before a line of its source."""
 
 
 def verdict_of_decisions(
@@ -77,10 +76,10 @@ def verdict_of_decisions(
 ) -> Verdict:
     """Return the verdict of decisions.
 
-    `further`: decisions that a denial reports in addition, without any effect on the verdict.
+    `further` are decisions that a denial also reports, without effect on the verdict.
 
-    With `api_server_text`, code and reason are those of the first denial. Otherwise the text reports all denials, and
-    a denial with code 400, for a value that cannot be read, takes precedence.
+    With `api_server_text`, code and reason are those of the first denial. Otherwise the text has all denials, and a
+    denial with code 400, for an unreadable value, takes precedence.
     """
     # a list is faster here than any()
     if not [each for each in decisions if each.evaluation != "admit" or each.audit_annotations]:
@@ -134,8 +133,7 @@ def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
 def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descriptions: Mapping[str, str]) -> Verdict:
     """Return the verdict with a warning and an annotation for each policy that changed the object.
 
-    Both name the changed fields, never values. The warning also has the first sentence of the policy's description.
-    These warnings come after those about mistakes, so they are dropped first if there are too many.
+    Both name the changed fields, never values. The warnings come last, so they are dropped first above the limit.
     """
     changes: dict[str, dict[str, None]] = {}
     for each in mutations:
@@ -154,9 +152,7 @@ def with_changes_told(verdict: Verdict, mutations: Iterable[Decision], descripti
 
 
 def _text_about_changes(changed: Sequence[str], root: JSON) -> str:
-    """Return a text such as `changed A, B, C and 2 more fields`; after the first field, only fields with short paths
-    are named.
-    """
+    # after the first field, only fields with short paths
     first, *others = (paths.path_as_text(paths.path_of_json_pointer(each, root)) for each in changed[:_MOST_PATHS])
     shown = [text.shorten_text(first, MAX_WARNING)]
     for path in others:
@@ -177,9 +173,9 @@ def status_of_denials(
 ) -> DenialStatus:
     """Return the status with every denial and its rule, and with the problems of `further`; a long list is shortened.
 
-    Problems that users can fix themselves come first, the most severe first. The message has a line for each problem,
-    and `kubectl` shows it with every reason except Invalid. The causes are for programs, and `kubectl` shows them with
-    reason Invalid (docs/decisions/0012-how-denials-read.md).
+    Problems that users can fix come first, the most severe first. The message has a line for each problem, and
+    `kubectl` shows it unless the reason is Invalid. Then `kubectl` shows the causes
+    (docs/decisions/0012-how-denials-read.md).
     """
     enforced = {each.text: each for each in _messages_for_users_first(denied)}
     besides = {
@@ -211,17 +207,14 @@ def _messages_for_users_first(decisions: Iterable[Decision]) -> Iterable[_Denial
 
 
 def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCause:
-    """Return the cause of a denial. A problem of the whole object has the kind as its field, because `kubectl` prints
-    the field first. Message and field may contain a text of a user, so both are shortened.
-    """
+    # kubectl prints the field first, so a problem of the whole object has the kind as its field
+    # message and field may contain a text of a user, so both are shortened
     field = _escaped(told.field, _LONGEST_FIELD) or attributes.kind.kind
     return DenialCause(field=field, message=_escaped(told.message, MAX_MESSAGE), reason=told.rule)
 
 
 def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
-    """Return the texts with visible escapes until they fill `longest` characters. Later texts stay unchanged, because
-    they are only counted.
-    """
+    # texts above `longest` stay unchanged, because they are only counted
     escaped: list[str] = []
     left = longest
     for each in texts:
@@ -232,9 +225,7 @@ def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
 
 
 def _escaped(said: str, longest: int) -> str:
-    """Return a text of at most `longest` characters with visible escapes; only line breaks around an expression
-    stay.
-    """
+    # only line breaks around an expression stay
     lines = _LINE_OF_SOURCE.split(text.shorten_text(said, longest))
     return text.shorten_text("\n".join(map(one_line, lines)), longest)
 
@@ -245,9 +236,9 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
 
 
 class _DenialMessage(Struct, frozen=True):
-    """The message of one problem: as one sentence with the rule, and split into field and message.
+    """The message of one problem: one sentence with the rule, and split into field and message.
 
-    `about` is the problem. If it is None, `said` is the message without the field.
+    Without a problem in `about`, `said` is the message without the field.
     """
 
     text: str
@@ -263,13 +254,13 @@ class _DenialMessage(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Return the message without the field; long lists in it are shortened."""
+        """Return the message without the field, with shortened lists."""
         said = text.sentence_without_path(self.about) if self.about else self.said
         return f"{said} (claimgate: {self.named})"
 
 
 def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMessage]:
-    """Yield one message for each problem of decisions, the most severe decision first."""
+    # the most severe decision first
     for decision in sorted(decisions, key=lambda decision: severity_rank(decision.severity)):
         for problem in decision.problems:
             yield _DenialMessage(
@@ -307,7 +298,7 @@ def denial_text_in_api_server_words(decision: Decision, attributes: Attributes) 
 
 
 def _object_name_for_denial(attributes: Attributes) -> str:
-    """Return the name in a denial (k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName)."""
+    # k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName
     metadata = (attributes.object or {}).get("metadata") or {}
     named = metadata if isinstance(metadata, dict) else {}
     return str(attributes.name or named.get("name") or named.get("generateName") or "Unknown")
@@ -322,7 +313,7 @@ def warning_in_api_server_words(decision: Decision) -> str:
 
 
 def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return different warnings, as many as an API server passes on; the API server itself shortens each."""
+    # the API server shortens each one
     kept: list[str] = []
     remaining = MAX_WARNINGS
     for said in dict.fromkeys(texts):
@@ -334,10 +325,10 @@ def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return warnings that an API server passes on unchanged: different ones of one line, 4096 characters together.
+    """Return different one-line warnings of 4096 characters together, which an API server passes on unchanged.
 
-    If warnings are left out, the last warning gives their number. If all together exceeded 4096 characters, the API
-    server would cut each warning at 256.
+    The last warning gives the number of dropped ones. Above 4096 characters, the API server would cut each warning at
+    256.
     """
     lines = [line for line in _warnings_on_one_line(dict.fromkeys(texts)) if line]
     if sum(map(len, lines)) <= MAX_WARNINGS:
@@ -355,11 +346,9 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each warning on one line, with visible escapes: an API server drops a warning with a control character.
-
-    A text may contain names that a user made very long, so at most the first 16,384 characters are read. Warnings
-    beyond the limit are only counted, so they are not escaped.
-    """
+    # escapes are visible: an API server drops a warning with a control character
+    # a text may contain very long names of users, so at most its first 16,384 characters are read
+    # warnings beyond the limit are only counted, so they are not escaped
     left = MAX_WARNINGS
     for each in texts:
         shown = each[: 4 * MAX_WARNINGS].strip()
@@ -368,8 +357,10 @@ def _warnings_on_one_line(texts: Iterable[str]) -> Iterator[str]:
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
-    """Return audit annotations: the values that policies publish as `policy/key`, the failures with action Audit, and
-    the rules that would deny or warn without the limit of the installation.
+    """Return audit annotations.
+
+    They have the values that policies publish (`policy/key`), the failures with action Audit, and the rules that would
+    deny or warn without the limit of the installation.
     """
     published: dict[str, dict[str, None]] = {}
     failures: list[JSON] = []
@@ -398,7 +389,7 @@ def _audit_annotation_of_failure(decision: Decision) -> JSON:
 
 
 def _json_as_go_writes(value: JSON) -> str:
-    """Return JSON in the form of Go's encoding/json: compact, with <, > and & escaped for HTML."""
+    # as Go's encoding/json: compact, with <, > and & escaped for HTML
     encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         encoded = encoded.replace(character, f"\\u{ord(character):04x}")
@@ -408,9 +399,9 @@ def _json_as_go_writes(value: JSON) -> str:
 def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
     """Return the decisions, none with a stricter action than `most`.
 
-    With `warn`, a denial becomes a warning. With `audit`, denials and warnings become audit annotations. A failed
-    mutation under failurePolicy Fail denies without actions of a binding: it becomes a warning, or is not reported.
-    `withheld` is the action that the limit prevents.
+    With `warn`, a denial becomes a warning; with `audit`, both become audit annotations. A failed mutation under
+    failurePolicy Fail has no actions of a binding: it becomes a warning, or is not reported. `withheld` is the
+    prevented action.
     """
     return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
 
@@ -436,9 +427,7 @@ def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
 
 
 def without_patch(verdict: Verdict) -> Verdict:
-    """Return the verdict without a patch. An annotation for each mutating policy says that it would have changed the
-    object.
-    """
+    """Return the verdict without a patch; each mutating policy with a change gets an annotation."""
     annotations = dict(verdict.audit_annotations)
     for decision in verdict.decisions:
         if decision.kind == "mutating" and decision.evaluation == "admit":

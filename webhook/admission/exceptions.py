@@ -1,9 +1,8 @@
-"""Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break.
-Removes the decisions that `--rule` and `--skip` leave out.
+"""Applies the exceptions of a configuration: ignored objects, exempt users, and rules that an object may break. Also
+removes the decisions that `--rule` and `--skip` leave out.
 
-A decision about an excepted rule stays in the list and lets the object pass, so reports show the exception.
-webhook/manifests reads the exceptions; this module applies them to decisions. PolicyExceptions are looked up in the
-view of the cluster, and only for an object that breaks a rule.
+A decision about an excepted rule stays and lets the object pass, so reports show the exception. webhook/manifests reads
+the exceptions. PolicyExceptions are looked up only for an object that breaks a rule.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from webhook.rules.problem import Problem
 
 _NOTHING = IgnoredObjects()
 POLICY = "exceptions"
-"""The policy name of decisions about exceptions themselves."""
+"""The policy of decisions about exceptions themselves."""
 
 
 def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfiguration, cluster: Cluster) -> bool:
-    """Return whether a request is ignored, so that no policy is evaluated."""
+    """Return whether no policy is evaluated on a request."""
     if configuration.exemptions and is_exempt(configuration.exemptions, attributes.user_info, current_day()):
         return True
     if configuration.ignore == _NOTHING:
@@ -53,7 +52,6 @@ def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfi
 
 
 def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels | None:
-    """Return the labels of a namespace, or None if they are unknown."""
     try:
         obj = cluster.get(NAMESPACE, "", namespace)
     except LookupFailed:
@@ -68,7 +66,7 @@ def with_exceptions_applied(
     cluster: Cluster,
     deadline: Deadline,
 ) -> tuple[Decision, ...]:
-    """Return the decisions. Decisions about excepted rules let the object pass."""
+    """Return the decisions; those about excepted rules let the object pass."""
     if configuration is EMPTY:
         return tuple(decisions)
     obj = attributes.object if attributes.object is not None else attributes.old_object
@@ -91,9 +89,9 @@ def with_exceptions_applied(
 
 
 _SORT_S = 0.000_02
-"""Seconds for each PolicyException of a namespace, to sort them by age."""
+"""Seconds to sort one PolicyException by age."""
 _MOST_TOLD = 5
-"""The most PolicyExceptions without an effect that are reported."""
+"""The most reported PolicyExceptions without an effect."""
 
 
 def _policy_exceptions(
@@ -103,12 +101,9 @@ def _policy_exceptions(
     cluster: Cluster,
     deadline: Deadline,
 ) -> tuple[Sequence[PolicyException], str]:
-    """Return the PolicyExceptions of the namespace of an object that breaks a rule, or the reason why they are
-    unknown.
-
-    A Namespace gets none, although its request has its name as the namespace: the owner of a namespace may not make
-    exceptions for the Namespace object itself, nor for objects of claimgate.dev.
-    """
+    # the second value is the reason why they are unknown
+    # the owner of a namespace may not make exceptions for the Namespace itself (its request has its name as namespace),
+    # nor for objects of claimgate.dev
     if not configuration.policy_exceptions or not attributes.namespace:
         return (), ""
     if attributes.kind.group == GROUP or (attributes.kind.group, attributes.kind.kind) == ("", NAMESPACE.kind):
@@ -195,7 +190,7 @@ def _name_of_object(attributes: Attributes) -> str:
 
 
 def decisions_about_chosen_rules(decisions: Sequence[Decision], options: ReviewOptions) -> Sequence[Decision]:
-    """Return the decisions without those about rules that the options leave out; decisions that admit stay."""
+    """Return the decisions about rules that the options include, and those that admit."""
     if not options.rules and not options.skip:
         return decisions
     return tuple(kept for each in decisions for kept in _about_chosen_rules(each, options))

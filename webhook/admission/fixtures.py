@@ -1,8 +1,7 @@
-"""Reads reviews that did not come from an API server: AdmissionReviews, bare requests and plain objects in files, each
-with its view of the cluster.
+"""Reads reviews that did not come from an API server, from parsed files, each with its view of the cluster.
 
-Distinguishes the three forms, and knows what an API server would send for a plain object. The workload table has the
-resource names and scopes that cannot be guessed. Opens no files.
+A file has AdmissionReviews, bare requests or plain objects. For a plain object, this module makes the request of an API
+server. The workload table has the resource names and scopes that cannot be guessed.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ from webhook.settings.shared import Settings
 from webhook.text.wording import shown
 
 DEFAULT_NAMESPACE: Final = "default"
-"""The namespace that kubectl uses for an object without a namespace."""
+"""kubectl's namespace for an object without a namespace."""
 
 
 class KindRow(Protocol):
-    """The entry of a kind in the workload table."""
+    """A kind in the workload table."""
 
     @property
     def resource(self) -> str:
@@ -52,28 +51,28 @@ class KindRow(Protocol):
 
     @property
     def namespaced(self) -> bool:
-        """Return whether its objects live in a namespace."""
+        """Return whether objects have a namespace."""
         ...
 
 
 _BETA: Final = f"{wire.GROUP}/v1beta1"
 
 RowOf = Callable[[str, str], KindRow | None]
-"""Returns the entry of a group and kind, as `Table.row` does; None for a kind without an entry."""
+"""Returns the entry of a group and kind, as `Table.row`; None for unknown kinds."""
 
 
 def is_review(value: JSON) -> bool:
-    """Return whether this is an AdmissionReview of any version, by its kind."""
+    """Return whether the kind is AdmissionReview, of any version."""
     return isinstance(value, dict) and value.get("kind") == wire.KIND
 
 
 def is_request(value: JSON) -> bool:
-    """Return whether this is the bare `request` of a review: it has an operation and no apiVersion."""
+    """Return whether this is a review's bare `request`: it has an operation and no apiVersion."""
     return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
 
 
 def is_review_or_request(value: JSON) -> bool:
-    """Return whether this is a review or a bare request, and not a plain object."""
+    """Return whether this is no plain object."""
     return is_review(value) or is_request(value)
 
 
@@ -96,13 +95,13 @@ def attributes_of_fixture(
 
     Args:
         value: an AdmissionReview, a bare request or a plain object, parsed.
-        row: returns the entry of a kind in the workload table; without it plurals are guessed.
-        operation: the operation for a plain object; a review keeps its own.
-        namespace: the namespace for a plain object that has no namespace.
-        fills_defaults: whether a plain object gets the defaults of an API server.
+        row: returns the entry of a kind in the workload table; None guesses plurals.
+        operation: for a plain object.
+        namespace: for a plain object without a namespace.
+        fills_defaults: a plain object gets the defaults of an API server.
 
     Raises:
-        CallError: 400 if the value has none of the three forms, or cannot be decoded.
+        CallError: 400 if the value has another form, or cannot be decoded.
     """
     if is_review(value):
         return decode_review(_completed_review(value, row))
@@ -112,9 +111,9 @@ def attributes_of_fixture(
 
 
 def note_on_v1beta1_review(value: JSON) -> str:
-    """Return a note for the user if a fixture is a review of version v1beta1; "" for other fixtures.
+    """Return a note about a review of version v1beta1; "" for other fixtures.
 
-    The fields of k8s.io/api/admission/v1beta1 have the names and the meaning of those of v1.
+    The fields of k8s.io/api/admission/v1beta1 are those of v1.
     """
     if not (is_review(value) and _is_v1beta1(value)):
         return ""
@@ -126,9 +125,7 @@ def _is_v1beta1(review: Mapping[str, Any]) -> bool:
 
 
 def _key_in_parentheses(value: JSON) -> str:
-    """Return a key in parentheses, from any depth; "" if there is none. Assertions of Chainsaw have such keys,
-    objects do not.
-    """
+    # at any depth, or ""; assertions of Chainsaw have such keys
     left = [value]
     while left:
         each = left.pop()
@@ -153,17 +150,17 @@ def attributes_of_object(
 ) -> Attributes:
     """Return the attributes that an API server would send for this object, as far as the object determines them.
 
-    The uid is derived from the object's name, so that the same fixture gives the same answer. On DELETE the object
-    goes into `old_object`. An object of a built-in kind gets the form and the defaults that an API server gives it;
-    an object that an API server cannot decode stays unchanged. metadata.namespace is filled in for namespaced kinds.
+    The uid is derived from the name, so a fixture always gives the same answer. On DELETE the object goes into
+    `old_object`. An object of a built-in kind gets an API server's form and defaults, unless it cannot be decoded.
+    metadata.namespace is filled in for namespaced kinds.
 
     Args:
         value: an object with apiVersion and kind.
         row: as in `attributes_of_fixture`.
         operation: CREATE, UPDATE, DELETE or CONNECT.
-        old_object: the stored object, for UPDATE; without it the object itself.
-        namespace: where a namespaced object without a namespace goes.
-        fills_defaults: whether the defaults of an API server are filled in.
+        old_object: the stored object, for UPDATE; by default the object itself.
+        namespace: for a namespaced object without a namespace.
+        fills_defaults: fill in the defaults of an API server.
 
     Raises:
         CallError: 400 if the object has no apiVersion or kind, or is an assertion of Chainsaw.
@@ -201,9 +198,7 @@ def attributes_of_object(
 
 
 def with_defaults_filled_in(recorded: Attributes) -> Attributes:
-    """Return a recorded request with the defaults of an API server in its objects. An object that cannot be decoded
-    stays unchanged.
-    """
+    """Return a recorded request with an API server's defaults in its objects, except objects that cannot be decoded."""
     filled = (
         each and (_object_as_sent(each, recorded.kind, fills_defaults=True) or each)
         for each in (recorded.object, recorded.old_object)
@@ -214,16 +209,14 @@ def with_defaults_filled_in(recorded: Attributes) -> Attributes:
 def _objects_as_sent(
     value: JSON, old: JSON, kind: GroupVersionKind, *, fills_defaults: bool
 ) -> tuple[JSON, JSON, bool]:
-    """Return both objects as an API server sends them, and True; both unchanged and False if one cannot be
-    decoded.
-    """
+    # as an API server sends them, and True; both unchanged and False if one cannot be decoded
     now = _object_as_sent(value, kind, fills_defaults=fills_defaults)
     before = now if old is value else _object_as_sent(old, kind, fills_defaults=fills_defaults)
     return (value, old, False) if now is None or before is None else (now, before, True)
 
 
 def _object_in_namespace(obj: JSON, namespace: str) -> JSON:
-    """Return an object with metadata.namespace; an API server fills in the namespace of the request."""
+    # as an API server fills in the namespace of the request
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or metadata.get("namespace"):
         return obj
@@ -236,7 +229,7 @@ def _object_as_sent(value: JSON, kind: GroupVersionKind, *, fills_defaults: bool
 
 
 def group_version_kind_of_object(value: JSON) -> GroupVersionKind:
-    """Return group, version and kind from the apiVersion and kind of an object.
+    """Return group, version and kind of an object.
 
     Raises:
         CallError: 400 if the value is not an object, or a field is missing.
@@ -254,7 +247,7 @@ def group_version_kind_of_object(value: JSON) -> GroupVersionKind:
 
 
 def _completed_review(review: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    """Return a review in version v1; missing fields of a hand-written review are derived from its object."""
+    # as v1; missing fields of a hand-written review come from its object
     request = review.get("request")
     completed = (
         {"request": _completed_request(request, row)} if isinstance(request, dict) and request.get("operation") else {}
@@ -263,7 +256,7 @@ def _completed_review(review: Mapping[str, Any], row: RowOf | None) -> Mapping[s
 
 
 def _completed_request(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
-    """Return a request; if kind, resource, namespace or uid are missing, they are derived from its object."""
+    # missing kind, resource, namespace or uid come from the object
     if all(request.get(key) for key in ("uid", "kind", "resource")):
         return request
     held = request.get("object") or request.get("oldObject")
@@ -288,19 +281,17 @@ def _metadata_text(metadata: Mapping[str, Any], key: str) -> str:
 
 
 class SubmittedObject(Struct, frozen=True):
-    """The request for an object, as an API server would send it, with the view of the cluster for its file."""
+    """The request that an API server would send, with the view of the cluster for its file."""
 
     attributes: Attributes
     cluster: Cluster
 
 
 class Submissions:
-    """The objects of files, each with a view of the cluster. Objects of one file in one namespace share a view."""
+    """The objects of files, each with a view of the cluster; objects of one file and namespace share a view."""
 
     def __init__(self, files: FileTree, row: RowOf, *, namespace: str = "", fills_defaults: bool = True) -> None:
-        """Args: the files; the workload table; the namespace from the command line for objects that have no
-        namespace; whether plain objects get the defaults of an API server.
-        """
+        """Args: `namespace`: of the command line, for objects without one; `fills_defaults`: for plain objects."""
         self._files = files
         self._row = row
         self._namespace = namespace
@@ -308,7 +299,7 @@ class Submissions:
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
     def of(self, document: documents.InputDocument) -> SubmittedObject:
-        """Return the submitted object of one document: a plain object, or a recorded review.
+        """Return the submitted object of a plain object or a recorded review.
 
         Raises:
             CallError: the document is neither, or cannot be decoded.
@@ -330,17 +321,13 @@ class Submissions:
         return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, written, attributes)))
 
     def _assumed_namespace(self, file: str, written: JSON, attributes: Attributes) -> str:
-        """Return the namespace of the attributes if it is only an assumption; "" if a file or the command line states
-        it.
-        """
+        # "" if a file or the command line states the namespace
         is_written = bool(get(written, ("metadata", "namespace")))
         is_stated = self._files.knows_namespace(file) if is_written else bool(self._namespace)
         return "" if is_stated or attributes.kind == NAMESPACE else attributes.namespace
 
     def _view(self, file: str, unsaid: str) -> Cluster:
-        """Return the view of the cluster for a file. Only the views of the last file are cached, because the objects
-        of a file come one after the other.
-        """
+        # only the views of the last file are cached: the objects of a file come together
         if self._views[0] != file:
             self._views = file, {}
         views = self._views[1]
@@ -350,7 +337,7 @@ class Submissions:
 
 
 def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
-    """Return the object with the namespace of the request if it has none and comes from a recorded review."""
+    """Return the object; one from a review gets the request's namespace if it has none."""
     namespace = get(review, (*object_path(review)[:-1], "namespace")) if is_review_or_request(review) else None
     metadata = obj.get("metadata")
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
@@ -359,12 +346,12 @@ def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
 
 
 def is_complete(inputs: documents.InputDocuments) -> bool:
-    """Return whether every file was read. Only then is an object absent if no file has it."""
+    """Return whether every file was read: only then is a missing object absent."""
     return not inputs.problems and not inputs.templates
 
 
 def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
-    """Yield notes for the user about the context files, after the review of all objects."""
+    """Yield notes about the context files, after the review of all objects."""
     if settings.context_is_whole and not files.is_whole:
         yield (
             "--context-is-whole: is ignored because files are not read, or are named in several ways by "

@@ -1,7 +1,7 @@
-"""Finds misspelled kinds and wrong groups. Policies for the right kind do not match such an object.
+"""Finds misspelled kinds and wrong groups, which no policy for the right kind matches.
 
-The API server refuses such an object: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs
-also have a kind and an apiVersion: a kubeconfig, or a version that no API server could serve. These are not mistakes.
+The API server refuses them: `no matches for kind "deployment" in version "apps/v1"`. Files of other programs also have
+a kind and an apiVersion, such as a kubeconfig. These are no mistakes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from webhook.text.similar_names import nearest_name
 from webhook.workloads.table import Table
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
-"""Matches versions of Kubernetes: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
+"""Matches versions: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
 _CORE: Final = "v1"
-"""The only version of the core group. Files of other programs, such as Talos, have `v1alpha1`."""
+"""The only version of the core group; files of programs such as Talos have `v1alpha1`."""
 _OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
-"""Kinds of the core group that only programs read: kubectl, and formerly kube-apiserver and kube-scheduler."""
+"""Kinds of `v1` for programs: kubectl, and formerly kube-apiserver and kube-scheduler."""
 
 
 def kind_mistake(value: JSON, table: Table) -> str:
-    """Return the mistake in the kind of an object, "" if none is known."""
+    """Return the mistake in the kind of an object, or ""."""
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(version, str) or not kind:
         return ""

@@ -1,7 +1,6 @@
 """Runs one request through the admission phases, in this process or in a server.
 
-`auto` does the same as an API server: the mutating phase on the submitted object, then the validating phase on the
-mutated object.
+`auto` works as an API server: the mutating phase on the submitted object, then the validating phase on the result.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class ReviewAnswerer(Protocol):
 
 
 class LocalAnswerer(Struct, frozen=True, kw_only=True):
-    """Answers with the core in this process. `timeout_s` bounds one phase; the default is that of API servers for a
-    webhook.
+    """Answers with the core in this process.
 
-    `explains`: verdicts explain for each policy why it denies, admits or does not apply.
+    `timeout_s` bounds one phase; the default is an API server's for a webhook. `explains`: verdicts say for each policy
+    why it denies, admits or does not apply.
     """
 
     policies: PolicySet
@@ -46,7 +45,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
     timeout_s: float = 10.0
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
-        """Return the verdict on this request. A policy that is not evaluated in time fails, as in a cluster."""
+        """Return the verdict. A policy that is not evaluated in time fails, as in a cluster."""
         return answer_request(
             attributes,
             self.policies,
@@ -59,9 +58,9 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
 
 
 class PhasesOutcome(Struct, frozen=True, kw_only=True):
-    """The combined result of the requested phases.
+    """The combined result of the phases.
 
-    `further`: after a denial in the mutating phase, the decisions that its message also reports.
+    `further`: decisions that the message of a mutating denial also reports.
     """
 
     verdict: Verdict
@@ -72,7 +71,7 @@ class PhasesOutcome(Struct, frozen=True, kw_only=True):
 
 
 def run_phases(attributes: Attributes, phase: PhaseName, door: ReviewAnswerer) -> PhasesOutcome:
-    """Run one phase, or both with `auto`; a denial in the first phase ends the run."""
+    """Run one phase, or both with `auto` until the first denial."""
     if phase != "auto":
         return _combine_verdicts_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
     first = door.answer(attributes, Phase.MUTATE)
@@ -91,9 +90,7 @@ def _object_after_patch(attributes: Attributes, verdict: Verdict) -> JSON:
 
 
 def _combine_verdicts_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> PhasesOutcome:
-    """Return several phases as one verdict. The last phase decides, the first has the patch, and equal warnings are
-    joined.
-    """
+    # the last phase decides, the first has the patch, equal warnings are joined
     first, last = answered[0][1], answered[-1][1]
     joined = Verdict(
         allowed=last.allowed,

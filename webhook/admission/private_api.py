@@ -1,7 +1,4 @@
-"""Uses the private parts of msgspec: the texts of its errors, which contain path and types.
-
-pyproject.toml bounds msgspec.
-"""
+"""Uses private parts of msgspec: the texts of its errors, with path and types. pyproject.toml bounds msgspec."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ _SHAPE: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)
 
 
 class TypeMismatch(NamedTuple):
-    """The type mismatch in an error of msgspec: both types in the words of msgspec, and the path, "$" for the
-    root.
-    """
+    """The wanted and the given type in an error of msgspec, in msgspec's words, and the path ("$" for the root)."""
 
     wanted: str
     given: str
@@ -26,16 +21,16 @@ class TypeMismatch(NamedTuple):
 
 
 def type_mismatch_in_error(error: msgspec.ValidationError) -> TypeMismatch | None:
-    """Return the type mismatch in an error, None if the error is about something else."""
+    """Return the type mismatch in an error; None for other errors."""
     match = _SHAPE.search(str(error))
     return TypeMismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
 
 
 def check_installed_version() -> None:
-    """Check that the errors of the installed msgspec have the expected wording.
+    """Check the wording of the installed msgspec.
 
     Raises:
-        DependencyChanged: the errors have another wording.
+        DependencyChanged: the errors are worded differently.
     """
     try:
         msgspec.json.decode(b'{"a": [1]}', type=dict[str, list[str]])

@@ -1,9 +1,8 @@
 """Encodes a verdict as the AdmissionReview that answers the request.
 
-Knows what API servers check in an answer, and which keys of annotations their audit log accepts. Decides nothing. If
-the configuration has the address of the documentation, messages link to the pages of rules. A sentence about a rule
-ends with its id in brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`. Only rules of
-shipped checks have pages. Every denial ends with the address of the page for users with a denied object.
+An answer has what API servers check, and annotations have keys that their audit log accepts. If the configuration has
+the address of the documentation, messages link to the pages of shipped rules: `(train-job/gang-size)` becomes
+`(train-job/gang-size, https://…)`. Every denial then ends with the page for users with a denied object.
 
 Source: kube-apiserver 1.36, k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go and
 errors/statuserror.go.
@@ -31,12 +30,12 @@ MAX_KEY: Final = 63
 """Characters in the name part of a qualified name (apimachinery pkg/util/validation, IsQualifiedName)."""
 _HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
 _SUFFIX: Final = 8
-"""Characters at the end of a long key that a number may replace, to distinguish equal keys."""
+"""Characters at the end of a long key for a number that distinguishes equal keys."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def json_of_unread_part(part: Any) -> msgspec.Raw:
-    """Return the original JSON of a part that is nested too deeply to be decoded, for an encoder of msgspec."""
+    """Return the JSON of a part that is too deep to be decoded, for an encoder of msgspec."""
     if not isinstance(part, Unread):
         raise TypeError(type(part).__name__)
     return msgspec.Raw(part.text.encode())
@@ -48,8 +47,8 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Operation.CREATE) -> bytes:
     """Return the whole AdmissionReview v1 as compact JSON.
 
-    The answer has a patch, with its type, only if the mutating phase allows a request that is not a DELETE. An API
-    server fails the call for any other patch, with any failurePolicy.
+    Only an allowed request in the mutating phase, except a DELETE, has a patch. An API server fails the call for any
+    other patch, with any failurePolicy.
     """
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
@@ -65,7 +64,7 @@ def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operati
 
 
 def failure_status_as_json(status: DenialStatus) -> dict[str, Any]:
-    """Return the metav1.Status of a failure, without apiVersion and kind, but always with code and reason."""
+    """Return a failure's metav1.Status without apiVersion and kind, always with code and reason."""
     return {
         "metadata": {},
         "status": "Failure",
@@ -77,19 +76,19 @@ def failure_status_as_json(status: DenialStatus) -> dict[str, Any]:
 
 
 def _details_as_json(details: DenialDetails) -> dict[str, Any]:
-    """Return the metav1.StatusDetails; an empty name or group is left out, as in Go."""
+    # an empty name or group is left out, as in Go
     causes = [{"reason": each.reason, "message": each.message, "field": each.field} for each in details.causes]
     about = {"name": details.name, "group": details.group, "kind": details.kind}
     return {**{name: text for name, text in about.items() if text}, "causes": causes}
 
 
 def encode_failure_status(status: DenialStatus) -> bytes:
-    """Return a whole metav1.Status as JSON. API servers show it if an answer is not a review."""
+    """Return a whole metav1.Status as JSON; API servers show it in place of a review."""
     return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status_as_json(status)})
 
 
 def sanitize_audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations with different keys that the audit log accepts."""
+    """Return the annotations with unique keys that the audit log accepts."""
     kept: dict[str, str] = {}
     last: dict[str, int] = {}
     for key, value in given.items():
@@ -100,7 +99,7 @@ def sanitize_audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def next_free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
-    """Return the name, or the name with the next free number. `last` has the last number of each name."""
+    """Return the name, or the name with the next number after `last`."""
     candidate, stem = name, name[: MAX_KEY - _SUFFIX]
     while candidate in taken:
         last[stem] = number = last.get(stem, 1) + 1
@@ -116,9 +115,9 @@ def _status_of_verdict(verdict: Verdict) -> DenialStatus:
 
 
 def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) -> Verdict:
-    """Return the verdict with the addresses of the pages of its rules, and of the page about denials.
+    """Return the verdict with the addresses of its rules' pages, and of the page about denials.
 
-    Warnings get no addresses if the result would be longer than an API server passes on.
+    Warnings get none if the result would exceed what an API server passes on.
     """
     if verdict.status is None and not verdict.warnings:
         return verdict
@@ -129,7 +128,7 @@ def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) ->
 
 
 def _linked_status(status: DenialStatus, policies: PolicySet, docs_address: str) -> DenialStatus:
-    """Add addresses to the message and to the causes; with reason Invalid, kubectl shows only the causes."""
+    # in causes too: with reason Invalid, kubectl shows only them
     page = denials_address(docs_address)
     message = _text_with_links(status.message, policies, docs_address)
     message += f"\nwhat to do: {page}" if "\n" in message else f"; what to do: {page}"

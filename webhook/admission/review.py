@@ -1,16 +1,14 @@
-"""The core: gives the verdict on one request, from the policies and the view of the cluster. All commands call this
-function.
+"""The core, for all commands: gives the verdict on one request, from the policies and the view of the cluster.
 
-Pure and synchronous: the same arguments give the same verdict. In the mutating phase, the validating policies of that
-phase see the submitted object, then the mutating policies change it. A denial has no patch. In the validating phase,
-the validating policies see the object as it will be stored.
+It is pure: the same arguments give the same verdict. In the mutating phase, the validating policies of this phase see
+the submitted object, then the mutating policies change it. A denial has no patch. In the validating phase, policies see
+the object as it will be stored.
 
-After a denial in the mutating phase, an API server does not ask for the validating phase, so users would learn of one
-mistake after the other. Such a denial therefore also reports the problems that the validating phase finds in the
-mutated object. These problems decide nothing.
+After a denial in the mutating phase, an API server skips the validating phase, and users would learn of their mistakes
+one by one. So the denial also reports what the validating phase finds in the mutated object. These problems decide
+nothing.
 
-A built-in object in a request of an API server has the right types, so they are not checked again. In an object from
-elsewhere, fields of wrong types are reported.
+A built-in object from an API server has the right types. In an object from elsewhere, wrong types are reported.
 """
 
 from __future__ import annotations
@@ -68,16 +66,15 @@ def answer_request(
 
     Args:
         attributes: the request.
-        policies: all policies; those of the phase are evaluated.
+        policies: all policies.
         cluster: answers from memory.
-        phase: mutating or validating.
-        deadline: until when it may run; policies after this time fail. None means no limit.
-        authorizer: says what users may do; without an authorizer, expressions that use `authorizer` fail.
+        phase: its policies are evaluated.
+        deadline: policies after it fail; None means no limit.
+        authorizer: says what users may do; without it, expressions that use `authorizer` fail.
         options: what the caller needs in addition to the verdict.
 
     Returns:
-        The verdict. An error of a policy raises nothing. Our own bug in a policy is an error of that policy: the
-        other policies are evaluated.
+        The verdict. An error of a policy, or our own bug in it, is a failure of this policy alone.
     """
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
@@ -105,7 +102,7 @@ def _review_in_context(context: RequestContext, phase: Phase) -> Verdict:
 
 
 def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], context: RequestContext) -> Verdict:
-    """Return the verdict of the mutating phase. `verdict` is that of the validating policies of this phase."""
+    # `verdict` is that of the validating policies of this phase
     attributes, policies, deadline = context.attributes, context.policies, context.deadline
     most, api_server_text = context.options.enforcement_action, context.options.api_server_text
     was_denied = not verdict.allowed
@@ -139,7 +136,7 @@ def _verdict_with_mutations(verdict: Verdict, decisions: Sequence[Decision], con
 
 
 def _decisions_with_site_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:
-    """Return the decisions about the chosen rules, with the site's exceptions and with limited actions."""
+    # of the chosen rules, with the site's exceptions and limited actions
     most, configuration = context.options.enforcement_action, context.policies.configuration
     if configuration is not EMPTY:
         decisions = with_exceptions_applied(
@@ -150,9 +147,7 @@ def _decisions_with_site_settings(decisions: Sequence[Decision], context: Reques
 
 
 def _validating_decisions_after_change(changed: Attributes, context: RequestContext) -> tuple[Decision, ...] | None:
-    """Return the validating phase's decisions on the object after the mutations that succeeded; None if the time is
-    over.
-    """
+    # after the mutations that succeeded; None if the time is over
     then = context.of_other_request(changed)
     decisions = validating_decisions(then, Phase.VALIDATE)
     if context.deadline.is_over:
@@ -167,7 +162,7 @@ def _validating_decisions_after_change(changed: Attributes, context: RequestCont
 
 
 class NotEvaluated(NamedTuple):
-    """Why a request was not evaluated, such as `it took longer than 9 s`, and what to do about it."""
+    """Why a request was not evaluated, such as `it took longer than 9 s`, and what to do."""
 
     because: str
     fix: str = MAKE_SMALLER
@@ -182,10 +177,10 @@ def answer_unevaluated_request(
     why: NotEvaluated,
     most: EnforcementAction = "deny",
 ) -> Verdict:
-    """Answer one request that could not be read or evaluated in time, by the failurePolicies of its policies.
+    """Answer a request that was not read or not evaluated in time, by the failurePolicies of its policies.
 
-    Only the head of the request is known. Under attack the event loop writes many of these answers, so a text is
-    built only if it is shown.
+    Only the head of the request is known. Under attack, many of these answers are written, so a text is built only if
+    it is shown.
     """
     decisions = limit_actions(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
     if not decisions:

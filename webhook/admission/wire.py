@@ -1,7 +1,7 @@
 """The fields of an AdmissionReview as API servers send it, and the messages about invalid reviews.
 
-Knows the shape of admission.k8s.io/v1 (k8s.io/api v0.36 admission/v1/types.go), and not the meaning of the fields.
-Unknown fields are allowed and null means absent, as in Go's decoder; the objects inside stay plain JSON.
+Unknown fields are allowed and null means absent, as in Go's decoder; objects stay plain JSON. Source: k8s.io/api v0.36
+admission/v1/types.go.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NamedUser(msgspec.Struct, gc=False):
 
 
 class _Head(msgspec.Struct, rename="camel"):
-    """admission/v1 AdmissionRequest without the user and the objects, which kube-apiserver writes last."""
+    """admission/v1 AdmissionRequest without the parts that kube-apiserver writes last: the user and the objects."""
 
     uid: str | None = None
     kind: Kind | None = None
@@ -67,7 +67,7 @@ class _Head(msgspec.Struct, rename="camel"):
 
 
 class RequestHead(_Head, rename="camel"):
-    """The fields of an AdmissionRequest that describe it, and its user; the decoder skips the objects."""
+    """An AdmissionRequest and its user, without the objects."""
 
     user_info: NamedUser | None = None
 
@@ -90,7 +90,7 @@ class Review(msgspec.Struct, rename="camel"):
 
 
 class ReviewHead(msgspec.Struct, rename="camel"):
-    """An AdmissionReview without the objects, which the decoder skips."""
+    """An AdmissionReview without the objects."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -109,11 +109,11 @@ _WORDS: Mapping[str, str] = {
 
 
 def explain_parse_error(error: msgspec.ValidationError, *, root: str = "") -> str:
-    """Return a message with the path, the type found and the type expected, as JSON names them.
+    """Return a message with the path, and the found and expected type in the words of JSON.
 
     Args:
-        error: the error of msgspec while it decoded one of the structures above.
-        root: the path of the decoded value inside the review, such as `request`.
+        error: of msgspec, about one of the structures above.
+        root: the path of the decoded value in the review, such as `request`.
     """
     told = type_mismatch_in_error(error)
     if told is None:

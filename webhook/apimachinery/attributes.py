@@ -1,6 +1,5 @@
-"""The request of one AdmissionReview, in the API server's words, and the resource that a kind most likely has.
-
-Knows nothing of policies or verdicts. Field meanings: k8s.io/api admission/v1/types.go.
+"""The request of one AdmissionReview, in the API server's words (k8s.io/api admission/v1/types.go), and the plurals of
+kinds.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
-"""A decoded JSON value: dict, list, str, int, float, bool or None. Never mutated in place."""
+"""A decoded JSON value: dict, list, str, int, float, bool or None. Never changed in place."""
 
 
 class Operation(StrEnum):
@@ -22,18 +21,18 @@ class Operation(StrEnum):
     DELETE = "DELETE"
     CONNECT = "CONNECT"
 
-    __hash__ = str.__hash__  # the hash of an Enum is a slow Python function, and each request looks operations up
+    __hash__ = str.__hash__  # that of an Enum is a slow Python function
 
 
 class Phase(StrEnum):
-    """The admission phase: `mutate` sees the submitted object, `validate` the object that will be stored."""
+    """The admission phase: `mutate` sees the submitted object, `validate` the object to store."""
 
     MUTATE = "mutate"
     VALIDATE = "validate"
 
 
 class GroupVersionKind(NamedTuple):
-    """A kind with its group and version; group is "" for core."""
+    """A kind with its group ("" for core) and version."""
 
     group: str
     version: str
@@ -46,11 +45,11 @@ class GroupVersionKind(NamedTuple):
 
 
 CORE_GROUP: Final = "core"
-"""The name of the core group in `Kind.group`, as in `Service.core`."""
+"""The core group in `Kind.group`, as in `Service.core`."""
 
 
 def parse_group_kind(text: str) -> tuple[str, str]:
-    """Return group and kind of `Job.batch`, or of `Pod` and `Pod.core`, which both mean the core group."""
+    """Return group and kind of `Job.batch`; `Pod` and `Pod.core` both mean the core group."""
     kind, _, group = text.partition(".")
     return "" if group == CORE_GROUP else group, kind
 
@@ -59,7 +58,7 @@ NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 POD: Final = GroupVersionKind("", "v1", "Pod")
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""The label with the name of a Namespace; API servers since 1.22 set it on every Namespace."""
+"""The label with the name of a Namespace, set by API servers since 1.22."""
 
 
 class GroupVersionResource(NamedTuple):
@@ -85,16 +84,20 @@ class UserInfo(NamedTuple):
 NOBODY: Final = UserInfo()
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, because creating a frozen object takes twice as long
+@dataclass(slots=True, kw_only=True)  # frozen objects take twice as long to create
 class Attributes:
-    """One admission request. Treat it as immutable. `object` is None on DELETE, `old_object` None on CREATE and
-    CONNECT.
+    """One admission request; must not be changed.
 
-    `is_plain`: the request was built from an object alone, so no API server has chosen the version of the object.
-    `is_of_tests`: the object is from a folder of tests. `is_decoded`: the request came from an API server, so objects
-    of built-in kinds have the right types. name is "" for generateName creates; namespace is "" for cluster-scoped
-    objects; sub_resource is "" for the object itself. request_kind and request_resource are what the client sent before
-    any conversion.
+    Attributes:
+        object: None on DELETE.
+        old_object: None on CREATE and CONNECT.
+        is_plain: built from an object alone, so no API server has chosen the object's version.
+        is_of_tests: the object is from a folder of tests.
+        is_decoded: from an API server, so objects of built-in kinds have the right types.
+        name: "" for generateName creates.
+        namespace: "" for cluster-scoped objects.
+        sub_resource: "" for the object itself.
+        request_kind, request_resource: what the client sent, before conversion.
     """
 
     uid: str
@@ -122,14 +125,12 @@ class Attributes:
 
 
 def is_user_known(attributes: Attributes) -> bool:
-    """Return whether the user of a request is known; a request that was built from an object alone has no user."""
+    """Return whether the user of a request is known."""
     return not attributes.is_plain or attributes.user_info is not NOBODY
 
 
 def controller_name(obj: JSON) -> str:
-    """Return `Kind/name` of the controller that owns an object; "" if it has no controller, or if the reference cannot
-    be read.
-    """
+    """Return `Kind/name` of the controller that owns an object; "" without a readable reference."""
     metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
     owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     for each in owners if isinstance(owners, Sequence) else ():
@@ -139,9 +140,9 @@ def controller_name(obj: JSON) -> str:
 
 
 def plural_of_kind(kind: str) -> str:
-    """Return the resource name that a kind most likely has: its English plural in lower case.
+    """Return the most likely resource name of a kind: its English plural in lower case.
 
-    The rule is apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).
+    Source: apimachinery's UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, v0.36).
 
     Examples:
         Pod -> pods, NetworkPolicy -> networkpolicies, Ingress -> ingresses, Endpoints -> endpoints

@@ -1,9 +1,8 @@
 """Which names Kubernetes accepts, and what is wrong with a refused name.
 
-A function `…_errors` returns what the API server says about a name; an empty list for a good name. `unit` is the unit
-of lengths in this text, which differs between callers of the API server. A function `…_fault` names the fault of a
-refused name for our messages, such as "it contains `_`", so that the reader need not find it in a list of all rules.
-It does not decide whether a name is refused.
+`…_errors` returns what the API server says about a name, with lengths in `unit`; an empty list for a good name.
+`…_fault` names the fault of a refused name for our messages, such as "it contains `_`". It does not decide whether a
+name is refused.
 
 Source: k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go.
 """
@@ -14,14 +13,14 @@ import re
 from typing import Final
 
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-"""An RFC 1123 label of any length, because it may be part of a longer name."""
+"""An RFC 1123 label of any length: it may be part of a longer name."""
 DNS_SUBDOMAIN: Final = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
 DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 """An RFC 1035 label of any length."""
 LONGEST_LABEL: Final = 63
 LONGEST_SUBDOMAIN: Final = 253
 USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
-"""The advice of our messages about a name of most objects, and about the key and value of a label."""
+"""Our advice about names of most objects, and about keys and values of labels."""
 USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a domain and a slash or alone"
 USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 _SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
@@ -37,7 +36,7 @@ _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a b
 
 
 def dns1123_label_errors(text: str, unit: str = "bytes") -> list[str]:
-    """Return what is wrong with a lowercase RFC 1123 label: the name of a namespace or a container."""
+    """Return what is wrong with a lowercase RFC 1123 label, such as the name of a namespace or a container."""
     is_label = DNS_LABEL.fullmatch(text) is not None
     if is_label and len(text) <= LONGEST_LABEL:
         return []
@@ -55,7 +54,7 @@ def dns1123_label_errors(text: str, unit: str = "bytes") -> list[str]:
 
 
 def has_form_of_subdomain(text: str) -> bool:
-    """Return whether DNS_SUBDOMAIN matches the whole text; for long texts twenty times as fast as the pattern."""
+    """Return whether DNS_SUBDOMAIN matches the whole text; twenty times as fast for long texts."""
     if _SUBDOMAIN_SIGNS.fullmatch(text) is None or not (text[0].isalnum() and text[-1].isalnum()):
         return False
     return not any(signs in text for signs in _ENDS_OF_NO_LABEL)
@@ -74,7 +73,7 @@ def dns1123_subdomain_errors(text: str, unit: str = "bytes") -> list[str]:
 
 
 def dns1035_label_errors(text: str, unit: str = "bytes") -> list[str]:
-    """Return what is wrong with a DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
+    """Return what is wrong with a DNS-1035 label, such as the name of a Service or an API version."""
     complaints = _length_errors(text, LONGEST_LABEL, unit)
     if not DNS_1035_LABEL.fullmatch(text):
         rule = (
@@ -86,7 +85,7 @@ def dns1035_label_errors(text: str, unit: str = "bytes") -> list[str]:
 
 
 def qualified_name_errors(text: str) -> list[str]:
-    """Return what is wrong with a qualified name, which is also a label's key: `name` or `prefix/name`."""
+    """Return what is wrong with a qualified name or a label's key: `name` or `prefix/name`."""
     *prefixes, name = text.split("/")
     is_key = _KEY.fullmatch(name) is not None
     rule = (
@@ -117,7 +116,7 @@ def label_value_errors(text: str) -> list[str]:
 
 
 def path_segment_errors(text: str) -> list[str]:
-    """Return what is wrong with a name that becomes a segment of a URL's path, such as the name of a parameter."""
+    """Return what is wrong with a segment of a URL's path, such as the name of a parameter."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{sign}'" for sign in ("/", "%") if sign in text]
@@ -134,7 +133,7 @@ def _sentence_about_pattern(text: str, pattern: re.Pattern[str], *examples: str)
 
 
 def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
-    """Say what is wrong with a label of RFC 1123, or with `begins_with_letter` of RFC 1035."""
+    """Say what is wrong with a label of RFC 1123; with `begins_with_letter` of RFC 1035."""
     fault = _fault_of_characters(name, "-") or _fault_of_length(name, LONGEST_LABEL) or _fault_of_ends(name)
     if not fault and begins_with_letter and name[0].isdigit():
         return f"it begins with the digit `{name[0]}`"
@@ -142,12 +141,12 @@ def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
 
 
 def subdomain_fault(name: str) -> str:
-    """Say what is wrong with a subdomain of RFC 1123, the form of most names of objects."""
+    """Say what is wrong with a subdomain of RFC 1123, as in most names of objects."""
     return _fault_of_subdomain(name) or _UNKNOWN
 
 
 def qualified_name_fault(key: str) -> str:
-    """Say what is wrong with the key of a label, or with another name of the form `name` or `domain/name`."""
+    """Say what is wrong with the key of a label, or another name `name` or `domain/name`."""
     *domains, name = key.split("/")
     if len(domains) > 1:
         return f"it contains {len(domains)} slashes"
@@ -176,7 +175,7 @@ def _fault_of_subdomain(name: str) -> str:
 
 
 def _fault_of_characters(name: str, allowed: str) -> str:
-    """Name the first capital letter and the first forbidden sign, because a user has to fix both."""
+    # a user has to fix both a capital letter and a forbidden sign
     capital, sign = _fault_of_capital_letter(name), forbidden_character_fault(name, allowed)
     return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
 
@@ -187,7 +186,7 @@ def _fault_of_capital_letter(name: str) -> str:
 
 
 def forbidden_character_fault(name: str, allowed: str) -> str:
-    """Name the first character that is not a letter, a digit or one of `allowed`."""
+    """Name the first character that is no letter, no digit and not in `allowed`; "" if there is none."""
     match = re.search(rf"[^A-Za-z0-9{re.escape(allowed)}]", name)
     if match is None:
         return ""
@@ -201,7 +200,6 @@ def _fault_of_length(name: str, longest: int) -> str:
 
 
 def _fault_of_ends(name: str) -> str:
-    """Say which end of a name is not a letter or digit; "" if both are."""
     if not name:
         return "it is empty"
     if not name[0].isalnum():

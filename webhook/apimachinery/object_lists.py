@@ -1,8 +1,8 @@
 """Lists of the API, split into their objects: a `List` as kubectl prints it, or a typed list such as a `PodList`.
 
-A list is an object of any kind with a list of items, as in kubectl, or an object with null items and a kind that ends
-in List. The items of a typed list have no kind and get it from the list (k8s.io/apimachinery v0.36
-pkg/apis/meta/v1/unstructured UnstructuredList).
+As in kubectl, any object with a list of items is a list. So is an object with null items and a kind that ends in List.
+The items of a typed list get their kind from the list (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/unstructured
+UnstructuredList).
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from webhook.apimachinery.paths import FieldPath
 
 
 def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the value itself, or the objects of a list and of lists in it, each with its path."""
-    opened: list[Iterator[tuple[FieldPath, JSON]]] = [
-        iter([(path, value)])
-    ]  # a stack, because nested generators would be slow
+    """Yield the value itself, or the objects of a list and of inner lists, each with its path."""
+    opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]  # a stack: nested generators are slow
     while opened:
         for at, item in opened[-1]:
             if is_list(item):
@@ -29,7 +27,7 @@ def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPa
 
 
 def _items_with_paths(value: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the items of a list. An item without a kind gets the kind from the list."""
+    # an item without a kind gets the list's
     kind = value["kind"].removesuffix("List")
     typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
     for index, item in enumerate(value["items"] or ()):

@@ -1,8 +1,7 @@
-"""Field paths: the form for people, the form of patches, and the look-up of the value at a path.
+"""Field paths: the form for people, the form of patches, and the value at a path.
 
-Knows no object kinds. The printed form is that of k8s.io/apimachinery pkg/util/validation/field/path.go with one
-difference: a key that is not a word is quoted (`limits["nvidia.com/gpu"]`), so that a printed path can be parsed.
-JSON Pointer is RFC 6901.
+The printed form is that of k8s.io/apimachinery pkg/util/validation/field/path.go, except that a key that is not a word
+is quoted (`limits["nvidia.com/gpu"]`), so that it can be parsed. JSON Pointer is RFC 6901.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from webhook.apimachinery.attributes import JSON
 from webhook.text.caches import cache_for_short_texts
 
 FieldPath: TypeAlias = tuple[str | int, ...]
-"""Keys and list indices from the root of an object: ("spec", "containers", 0)."""
+"""Keys and list indices from the root: ("spec", "containers", 0)."""
 
 MAX_DEPTH: Final = 200
-"""Levels of objects and lists in one object. A walk over an object needs at most three nested Python calls a level,
-fewer than the interpreter's limit of 1,000. A CustomResourceDefinition with a pod template has about 60 levels."""
+"""The most levels of an object. A walk needs at most three nested Python calls a level, below the interpreter's limit
+of 1,000. A CustomResourceDefinition with a pod template has about 60 levels."""
 
 _WORD = r"[A-Za-z_$][A-Za-z0-9_$-]*"
 _PLAIN = re.compile(_WORD)
@@ -28,11 +27,11 @@ _STEP = re.compile(
 )
 _AFTER = re.compile(r":(?=\s|$)|\s|$")
 _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "binaryData", "webhooks"))
-"""Words that are a path even if only a colon or a dot follows: `spec: …` starts with a path, `error: …` does not."""
+"""Words that are a path before a colon or a dot: `spec: …` starts with a path, `error: …` does not."""
 
 
 def path_as_text(path: FieldPath) -> str:
-    """Write a path as users know it: `spec.containers[0].resources.limits["nvidia.com/gpu"]`; the root is ""."""
+    """Write a path for users: `spec.containers[0].resources.limits["nvidia.com/gpu"]`; the root is ""."""
     return "".join([f"[{step}]" if isinstance(step, int) else _render_key(step) for step in path]).removeprefix(".")
 
 
@@ -42,7 +41,7 @@ def _render_key(key: str) -> str:
 
 
 def parse_path(text: str) -> FieldPath:
-    """Parse a printed path; keys in brackets may also be unquoted, as Kubernetes prints them (`limits[a.b/c]`).
+    """Parse a printed path; keys in brackets may be unquoted, as Kubernetes prints them (`limits[a.b/c]`).
 
     Raises:
         ValueError: the text is not a field path.
@@ -56,9 +55,7 @@ def parse_path(text: str) -> FieldPath:
 
 
 def _longest_path_and_end(text: str) -> tuple[FieldPath, int]:
-    """Return the longest path that the text starts with, cut after MAX_DEPTH + 1 steps, and the index where it
-    ends.
-    """
+    # cut after MAX_DEPTH + 1 steps
     path: list[str | int] = []
     position = 0
     while len(path) <= MAX_DEPTH and (match := _STEP.match(text, position)):
@@ -86,11 +83,11 @@ def _unquoted_key(quoted: str) -> str:
 
 
 def split_off_leading_path(text: str) -> tuple[FieldPath, str]:
-    """Return the field path that a message starts with, and the rest of the message with its separator.
+    """Return the field path that a message starts with, and the rest with its separator.
 
-    `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"), and a
-    message without a leading path gives ((), text). Only text that starts with a field of every object, or that has
-    an index, is a path: `nvidia.com is …` and `error: …` are words.
+    `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"). Without a
+    leading path, the result is ((), text). A path has an index or starts with a field of every object: `nvidia.com is
+    …` and `error: …` are words.
     """
     path, end = _longest_path_and_end(text)
     separator = _AFTER.match(text, end)
@@ -111,7 +108,7 @@ def json_pointer(path: FieldPath) -> str:
 
 
 def path_of_json_pointer(pointer: str, root: JSON) -> FieldPath:
-    """Return the path of a JSON Pointer in the value `root`; digits are an index only where `root` has a list."""
+    """Return the path of a JSON Pointer in `root`; digits are an index only in a list."""
     path: list[str | int] = []
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
@@ -125,7 +122,7 @@ def _escaped_step(key: str) -> str:
 
 
 def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
-    """Return the value at a path, or the default if a step is absent, is null, or does not fit the value."""
+    """Return the value at a path, or the default if a step is absent, null, or does not fit the value."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
@@ -142,7 +139,5 @@ _OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
 
 
 def replace_spec_prefixes(text: str, spec: str) -> str:
-    """Replace `spec` at the beginning of each path in a text, such as `…; spec.x: …, likewise spec.y`, by the path
-    `spec`.
-    """
+    """Put the path `spec` for the first step of each path in a text, such as `…; spec.x: …, spec.y`."""
     return _OTHER.sub(lambda match: match[1] + spec, text) if "spec." in text else text

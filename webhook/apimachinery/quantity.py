@@ -1,12 +1,12 @@
 """Quantities: the exact arithmetic and spelling of resource.Quantity.
 
 Rules: k8s.io/apimachinery v0.36.1 pkg/api/resource/{quantity,amount,suffix,math}.go. Go keeps a small number as an
-int64 with a decimal scale and every other number as a big decimal. Users can see the difference (`isInteger` of CEL
-is false for `1000m` and for every big decimal), so Quantity has it too.
+int64 with a decimal scale, and every other number as a big decimal. Users see the difference: CEL's `isInteger` is
+false for `1000m` and for every big decimal.
 
-Three differences, all for values that do not occur in practice: quantities are immutable; value() and milli_value()
-are right where Go overflows, or rounds a negative big decimal in the wrong direction; texts over 1024 characters and
-exponents over 1024 are refused, because Go calculates with them for minutes.
+Three differences, for values that do not occur in practice: quantities are immutable; value() and milli_value() are
+right where Go overflows, or rounds a negative big decimal wrongly; texts over 1024 characters and exponents over 1024
+are refused, because Go calculates with them for minutes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 MAX_INT64: Final = 2**63 - 1
 _MIN_INT64: Final = -(2**63)
-_FAST_DIGITS: Final = 18  # maxInt64Factors of Go: as many decimal digits always fit an int64
-_NANO: Final = -9  # the finest scale; anything finer is rounded up, away from zero
-_LIMIT: Final = 1024  # of characters and of the exponent; a limit of this module, not of Go
+_FAST_DIGITS: Final = 18  # maxInt64Factors of Go: these digits always fit an int64
+_NANO: Final = -9  # the finest scale; anything finer is rounded away from zero
+_LIMIT: Final = 1024  # our limit of characters and of the exponent
 
 _COUNT: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _FORM = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+(?:[+-]?[0-9]*+))", re.ASCII)
@@ -38,7 +38,7 @@ _WRITTEN: Final = re.compile(r"([0-9]++(?:\.[0-9]++)?) *+([A-Za-z]*+)", re.ASCII
 _UNITS: Final = {
     f"{unit}{end}".lower(): unit for unit in (*"kMGTP", "Ki", "Mi", "Gi", "Ti", "Pi") for end in ("", "b", "bytes")
 }
-"""Units by other spellings, in lower case."""
+"""Units by other spellings, lower case."""
 
 _WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
@@ -50,7 +50,7 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 class Quantity:
     """`unscaled` times ten to the `scale`. Equal and hashed by value: `1000m` is `1`.
 
-    `is_big`: Go would have a big decimal. `text` is the parsed text if Go keeps it, else "".
+    `is_big`: Go has a big decimal. `text` is the parsed text if Go keeps it, else "".
     """
 
     unscaled: int
@@ -76,17 +76,17 @@ class Quantity:
         return self.unscaled != 0
 
     def sign(self) -> int:
-        """Return -1, 0 or 1 for a negative quantity, zero or a positive one."""
+        """Return -1, 0 or 1."""
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     def compare(self, other: Quantity) -> int:
-        """Return -1 if this quantity is less than the other, 0 if they are equal, 1 if it is greater."""
+        """Return -1 if this quantity is less, 0 if equal, 1 if greater."""
         scale = min(self.scale, other.scale)
         mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
         return (mine > theirs) - (mine < theirs)
 
     def add(self, other: Quantity) -> Quantity:
-        """Return the sum, in the format of this quantity; if this quantity is zero, in the format of the other."""
+        """Return the sum in this quantity's format; if this is zero, in the other's."""
         form = self.format if self.unscaled else other.format
         if not (self.is_big or other.is_big):
             if not other.unscaled:
@@ -99,9 +99,7 @@ class Quantity:
         return Quantity(mine + theirs, scale, form, is_big)
 
     def sub(self, other: Quantity) -> Quantity:
-        """Return the difference, in the format of this quantity; if this quantity is zero, in the format of the
-        other.
-        """
+        """Return the difference in this quantity's format; if this is zero, in the other's."""
         return self.add(other.neg())
 
     def neg(self) -> Quantity:
@@ -121,9 +119,7 @@ class Quantity:
         return self.scale >= 0 or self.unscaled % 10**-self.scale == 0
 
     def is_integer(self) -> bool:
-        """Return CEL's isInteger: whether Go has an int64 without a negative scale. `1000m` is whole, but not an
-        integer.
-        """
+        """Return CEL's isInteger: Go has an int64 without a negative scale; `1000m` is whole, but no integer."""
         return not self.is_big and self.scale >= 0 and _fits_in_int64(self._unscaled_at_scale(0))
 
     def as_integer(self) -> int:
@@ -145,7 +141,7 @@ class Quantity:
         return number if self.scale == 0 else number * _power_of_ten(self.scale)
 
     def _unscaled_at_scale(self, scale: int) -> int:
-        """Return the unscaled number for a scale that is at most the scale of this quantity."""
+        # `scale` is at most that of this quantity
         return self.unscaled * _ten_to(self.scale - scale)
 
 
@@ -174,7 +170,7 @@ def parse_quantity(text: str) -> Quantity:
 def read_quantity_or_none(value: JSON) -> Quantity | None:
     """Return the quantity of a text or a number; None for other values. Spaces around a text are ignored.
 
-    Most Pods have the same few texts, so the results for short texts are cached.
+    Results for short texts are cached: most Pods have the same few.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -190,10 +186,10 @@ def _parse_or_none(text: str) -> Quantity | None:
 
 
 def nearest_quantity(text: str) -> str:
-    """Return the quantity that a text probably means: `16G` for `16gb`, `100m` for `100 m`; "" if it is unclear.
+    """Return the quantity that a text probably means: `16G` for `16gb`, `100m` for `100 m`; "" if unclear.
 
-    Go accepts neither blanks nor other spellings of units. The unit of `100M` of cpu or `4m` of memory may be a mistake
-    too, but is valid.
+    Go accepts neither blanks nor other spellings of units. `100M` of cpu or `4m` of memory may be mistakes, but are
+    valid.
     """
     parts = _WRITTEN.fullmatch(text.strip()) if len(text) <= _LIMIT else None
     if parts is None:
@@ -206,19 +202,18 @@ def nearest_quantity(text: str) -> str:
 def read_count(value: object) -> int | None:
     """Return the integer of a text or a number with at most 18 ASCII digits; None for other values.
 
-    `str.isdigit` also accepts `²` and thousands of digits, which int() refuses.
+    `str.isdigit` also accepts `²` and thousands of digits.
     """
     text = str(value)
     return int(text) if _COUNT.fullmatch(text) else None
 
 
 def from_int(value: int) -> Quantity:
-    """Return the quantity of an int, as CEL's add and sub convert it."""
+    """Return the quantity of an int, as CEL's add and sub make it."""
     return Quantity(value, 0, "DecimalExponent")
 
 
 def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
-    """Return base, exponent and format of a suffix."""
     if suffix in _DECIMAL:
         return 10, _DECIMAL[suffix], "DecimalSI"
     if suffix in _BINARY:
@@ -233,7 +228,7 @@ def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
 
 
 def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
-    """Parse a whole part and a fraction to an int64 as Go does; None if Go parses them to a big decimal."""
+    # to an int64 as Go does; None if Go makes a big decimal
     whole, fraction = number
     digits = whole + fraction
     if base == 10:
@@ -251,7 +246,7 @@ def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: For
 
 
 def _parse_as_big_decimal(text: tuple[str, str], base: int, exponent: int, form: Format) -> Quantity:
-    """Parse a quantity to a big decimal as Go does: rounded up to nano, and at most 2^63-1 with a binary suffix."""
+    # as Go does: rounded up to nano, and at most 2^63-1 with a binary suffix
     number, scale = int("".join(text)), -len(text[1])
     if base == 10:
         scale += exponent
@@ -268,7 +263,7 @@ def _parse_as_big_decimal(text: tuple[str, str], base: int, exponent: int, form:
 
 
 def _canonical_text(quantity: Quantity) -> str:
-    """Write a quantity as CanonicalizeBytes does: with the largest suffix that leaves no fraction."""
+    # as CanonicalizeBytes does: with the largest suffix that leaves no fraction
     if not quantity.unscaled:
         return "0"
     if quantity.format == "BinarySI" and quantity.is_whole() and abs(quantity.value()) >= 1024:
@@ -283,9 +278,7 @@ def _canonical_text(quantity: Quantity) -> str:
 
 
 def _divide_out_factor(number: int, factor: int) -> tuple[int, int]:
-    """Divide a number by a factor as often as possible; return the quotient and the number of divisions. Zero is not
-    divided.
-    """
+    # as often as possible; zero is not divided
     times = 0
     while number and number % factor == 0:
         number //= factor
@@ -294,7 +287,6 @@ def _divide_out_factor(number: int, factor: int) -> tuple[int, int]:
 
 
 def _scale_away_from_zero(number: int, exponent: int) -> int:
-    """Return the number times ten to the exponent, rounded away from zero."""
     if exponent >= 0:
         return number * _ten_to(exponent)
     if -exponent > 2 * _LIMIT:  # smaller than any digit of a quantity
@@ -312,7 +304,7 @@ def _fits_in_int64(number: int) -> bool:
 
 
 def _power_of_ten(exponent: int) -> float:
-    """Return Go's math.Pow10: the product or quotient of two table entries, which is not always the nearest double."""
+    # Go's math.Pow10: the product or quotient of two table entries, not always the nearest double
     if exponent > 308:
         return float("inf")
     if exponent < -323:

@@ -1,4 +1,4 @@
-"""Releases such as 1.36, and the releases of Kubernetes that have a known version of CEL."""
+"""Releases such as 1.36, and the releases of Kubernetes with a known version of CEL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Release: TypeAlias = tuple[int, int]
 OLDEST: Final[Release] = (1, 30)
 NEWEST: Final[Release] = (1, 37)
 DEFAULT: Final[Release] = (1, 36)
-"""The release that is assumed by default; expected values of tests come from its kube-apiserver."""
+"""Assumed by default; tests take expected values from its kube-apiserver."""
 
 
 def release_as_text(release: Release) -> str:
@@ -28,8 +28,7 @@ def parse_supported_release(text: str) -> Release:
     """Read a release of Kubernetes: `1.36`, with or without a leading v and a patch number.
 
     Raises:
-        ValueError: it is not a release, or an unknown one; the message is a predicate for the value, as "is not a
-            version".
+        ValueError: an unknown release, or none; the message is a predicate, as "is not a version".
     """
     release = parse_release(text)
     if release is None:

@@ -1,7 +1,7 @@
 """Combines policies of files and stored policies into one set with unique names.
 
-A policy of a file takes precedence over a stored policy with the same name. Otherwise a user who may write policies
-of claimgate.dev could replace a shipped policy. A stored binding may name a stored policy or a policy of a file.
+A policy of a file takes precedence over a stored policy of the same name: otherwise an author of stored policies could
+replace a shipped one. A stored binding may name a policy of either kind.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LivePolicies:
-    """A policy set with stored policies, the result for each stored object, and the bindings without a policy.
+    """The policies of files and of the cluster as one set, and the result for each stored object.
 
-    unbound: names of PolicyBindings with a policy that does not exist.
+    `unbound`: PolicyBindings with a policy that does not exist.
     """
 
     policies: PolicySet
@@ -43,12 +43,12 @@ class LivePolicies:
 def combine_file_and_stored_policies(
     files: PolicySet, compiled: Iterable[CompiledObject], *, is_server: bool = False
 ) -> LivePolicies:
-    """Combine the policies of files and of stored objects into one set.
+    """Combine the policies of files and of stored objects.
 
     Args:
         files: the loaded policies of files.
         compiled: the compiled stored objects.
-        is_server: whether to leave out policies that are not registered according to their status.
+        is_server: leave out policies that their status calls unregistered.
     """
     of_files: dict[Key, Policy] = {
         **{(VALIDATING, policy.name): policy for policy in files.validating},
@@ -79,18 +79,14 @@ def combine_file_and_stored_policies(
 
 
 def _is_evaluated(stored: StoredPolicy, policy: Policy) -> bool:
-    """Return whether replicas evaluate a stored policy: always, unless its status says that it is not registered. The
-    status is written shortly after the policy. A policy about every resource is evaluated only after its status says
-    that it is registered.
-    """
+    # the status is written shortly after the policy, so a missing status does not stop the evaluation, except for a
+    # policy about every resource
     is_about_everything = any(resource == "*" for rule in policy.criteria.rules for resource, _ in rule.resources)
     return stored.registration == "True" if is_about_everything else stored.registration != "False"
 
 
 def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
-    """Return the object. If a file has a policy or binding of the same name, the result has an error and no policy or
-    binding.
-    """
+    # a file has precedence: the stored object gets an error
     kind, name = compiled.stored.kind, compiled.stored.name
     if compiled.policy is not None and (NATIVE[kind], name) in of_files:
         return replace(compiled, policy=None, errors=(f"metadata.name: {_TAKEN}",), reason="NameTaken")
@@ -107,14 +103,14 @@ def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key
 
 
 def _has_stored_object_of_policy(key: Key, objects: Iterable[CompiledObject]) -> bool:
-    """Return whether a stored object has this kind and name, even if it is not evaluated."""
+    # even if the object is not evaluated
     return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
 
 
 def _sorted_policies_with_bindings(
     kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
 ) -> tuple[Policy, ...]:
-    """Return the policies of a kind, sorted by name, with their bindings from files and stored bindings."""
+    # by name, with bindings of files and stored bindings
     named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
     return tuple(
         join_bindings(policy, (*policy.bindings, *sorted(more, key=lambda each: each.name)))

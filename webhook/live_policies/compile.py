@@ -1,13 +1,12 @@
-"""Compiles each stored object separately, so that a mistake in one object does not affect another object.
+"""Compiles each stored object separately, so that a mistake in one object does not affect others.
 
-A generation with an error is never evaluated: a typo of a policy author must not block the Pods of a cluster. The
-last generation that compiled stays in use. The status of the object has a copy, so that all replicas evaluate the
-same generation, also after a restart (docs/decisions/0013).
+A generation with an error is never evaluated: a typo must not block the Pods of a cluster. The last generation that
+compiled stays in use. The status of the object has a copy, so all replicas evaluate the same generation, also after a
+restart (docs/decisions/0013).
 
-The time is bounded for one object, and for all objects that a replica compiles at once, so that a user who may write
-policies cannot prevent the start of a replica. The limits are about processor time of the compiling thread, which
-does not depend on the load of the machine. Compiling an expression cannot be interrupted: its time is estimated from
-its tokens before.
+The time for one object, and for all objects together, is bounded: no author of policies can prevent the start of a
+replica. It is processor time of the compiling thread, so the load of the machine does not matter. Compiling an
+expression cannot be interrupted, so its time is first estimated from its tokens.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ from webhook.policy.type_check import sentences_about_types
 MOST_S: Final = 1.0
 """The most seconds for one object. The slowest shipped policy needs a fiftieth."""
 MOST_S_TOGETHER: Final = 5.0
-"""The most seconds for all objects that are compiled together, as at a start."""
+"""The most seconds for all objects of one run, such as a start."""
 MOST_OBJECTS: Final = 400
-"""The most policies and bindings in use: about ten times the number of shipped policies."""
+"""The most policies and bindings in use: about ten times the shipped policies."""
 MOST_BYTES_TOGETHER: Final = 512 << 10
 """The most bytes of all objects as JSON."""
 COMPILED_FACTOR: Final = 70
-"""Bytes of memory of a compiled object for each byte of its JSON. Policies of many short expressions took 65."""
+"""Bytes of memory for each byte of JSON; policies of many short expressions took 65."""
 _MOST_KINDS: Final = 100
-"""The most combinations of group, version and resource for which the expressions of a policy are type-checked."""
+"""The most combinations of group, version and resource for type-checking one policy."""
 _MOST_S_TO_TYPE: Final = 1.0
-"""The most seconds for type-checking all expressions of a policy for all kinds, estimated before the check."""
+"""The most estimated seconds for type-checking one policy for all kinds."""
 _FIX: Final = "make it smaller, or delete others"
 _TOO_SLOW: Final = f"compiling it takes longer than {MOST_S:g} s: write fewer or shorter expressions"
 _TOO_SLOW_TOGETHER: Final = (
@@ -57,10 +56,12 @@ _TOO_SLOW_TOGETHER: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledObject:
-    """The result for one object: a policy or a binding, or the reason why the object has no effect.
+    """The result for one object: a policy, a binding, or the reason why the object has no effect.
 
-    errors: the mistakes, as lines of `claimgate policies check`. reason: the reason of condition Compiled.
-    generation: the generation that is evaluated while the newest generation has errors; 0 if there is none.
+    Attributes:
+        errors: the mistakes, as lines of `claimgate policies check`.
+        reason: of condition Compiled.
+        generation: the one that is evaluated while the newest has errors; 0 for none.
     """
 
     stored: StoredPolicy
@@ -74,14 +75,14 @@ class CompiledObject:
 
 
 class Compiler:
-    """Compiles stored objects, and reuses the results of unchanged objects."""
+    """Compiles stored objects, and keeps the results of unchanged ones."""
 
     def __init__(self, options: Options, *, may_ask: bool, clock: Callable[[], float] = thread_time) -> None:
         """Create a compiler without results.
 
         Args:
             options: how policies are compiled.
-            may_ask: whether policies may use `authorizer`.
+            may_ask: policies may use `authorizer`.
             clock: returns processor seconds of the compiling thread.
         """
         self._options = options
@@ -90,10 +91,10 @@ class Compiler:
         self._kept: dict[bytes, CompiledObject] = {}
 
     def compile(self, stored: Iterable[StoredPolicy]) -> tuple[CompiledObject, ...]:
-        """Compile each object, and return the results in the same order. Objects beyond the bounds are not compiled.
+        """Compile each object within the bounds; the results have the same order.
 
         Args:
-            stored: all objects, those with precedence first.
+            stored: all objects, by precedence.
         """
         made: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
@@ -117,14 +118,12 @@ class Compiler:
         return tuple(listed)
 
     def errors_of_object(self, stored: StoredPolicy) -> tuple[str, ...]:
-        """Return the mistakes of one object alone. Any thread or child process may call this."""
+        """Return the mistakes of one object alone; for any thread or child process."""
         alone = Compiler(self._options, may_ask=self._may_ask)
         return alone.compile([StoredPolicy({**stored.value, "status": None})])[0].errors
 
     def _compile_or_reuse(self, stored: StoredPolicy, made: dict[bytes, CompiledObject]) -> CompiledObject:
-        """Return the result for an object, and add it to `made`. If no time was left, do not add the result, because
-        there may be time later.
-        """
+        # a result for lack of time is not added: there may be time later
         digest = stored.digest()
         kept = made.get(digest) or self._kept.get(digest)
         if kept is None and self._budget.is_spent:
@@ -138,7 +137,7 @@ class Compiler:
             return self._compile_object(stored)
         except CompileTimeExceededError:
             return CompiledObject(stored=stored, errors=(_TOO_SLOW,), reason="TooSlow")
-        except Exception as error:  # noqa: BLE001 - our own bug with one object must not affect the others
+        except Exception as error:  # noqa: BLE001 - our bug with one object must not affect others
             told = f"claimgate failed on this object ({type(error).__name__}): report it with the object"
             return CompiledObject(stored=stored, errors=(told,), reason="InternalError")
 
@@ -166,7 +165,7 @@ class Compiler:
             policy, errors = compile_policy(
                 manifest, self._budget, options.version, _kind_and_name(stored), registry=options.registry
             )
-        except CelError as error:  # an expression that cannot be parsed, for example because it is too deep
+        except CelError as error:  # an expression cannot be parsed, for example because it is too deep
             return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")
         told = _distinct_error_texts(errors)
         if policy.uses_authorizer and not self._may_ask:
@@ -177,7 +176,7 @@ class Compiler:
 
 
 def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
-    """Return the mistakes in types of expressions; None if the check would take too long."""
+    # None if the check would take too long
     kinds = sum(
         max(1, len(rule.groups or ())) * max(1, len(rule.versions or ())) * len(rule.resources)
         for rule in policy.criteria.rules
@@ -189,7 +188,6 @@ def _wrong_types(policy: Policy, options: Options) -> tuple[str, ...] | None:
 
 
 def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
-    """Return the limit that an object exceeds, as a text; "" if it exceeds none."""
     if count > MOST_OBJECTS:
         return f"of more than {MOST_OBJECTS} policies and bindings, only the oldest have an effect: delete some"
     if size > MOST_BYTES:
@@ -222,11 +220,11 @@ def _hints_of_error(error: FieldError) -> list[str]:
 
 
 class CompileTimeExceededError(Exception):
-    """The time for compiling an object, or all objects, is used up."""
+    """The time for one object, or for all, is used up."""
 
 
 class TimeLimitedEngine:
-    """An engine that compiles like another engine until the time for one object, or for all objects, is used up."""
+    """Compiles with another engine until the time for one object, or for all, is used up."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = thread_time) -> None:
         """`clock` returns processor seconds of the compiling thread."""
@@ -249,7 +247,7 @@ class TimeLimitedEngine:
 
     @property
     def is_spent(self) -> bool:
-        """Return whether the time for all objects is spent."""
+        """Return whether the time for all objects is used up."""
         return self._clock() - self._began > MOST_S_TOGETHER
 
     def compile(

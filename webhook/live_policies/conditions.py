@@ -1,4 +1,4 @@
-"""Makes the conditions in the status of a stored object, and compares them with the stored conditions."""
+"""Makes the conditions in the status of a stored object, and compares them with the stored ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELDS: Final = ("status", "reason", "message", "observedGeneration")
 
 
 def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
-    """Return the conditions of one object, without times."""
+    """Return the conditions of an object, without times."""
     stored = compiled.stored
     made = [_compiled_condition(compiled)]
     if stored.kind == POLICY_BINDING:
@@ -31,7 +31,7 @@ def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[
 
 
 def last_compiled_of_object(compiled: CompiledObject) -> JSON:
-    """Return the status field for the last generation that compiled, or None."""
+    """Return the status field of the last generation that compiled, or None."""
     if not compiled.errors:
         return compiled.stored.spec_as_last_compiled()
     return get(compiled.stored.value, ("status", "lastCompiled"), None)
@@ -44,7 +44,7 @@ def create_condition(name: str, holds: bool, reason: str, message: str) -> dict[
 
 
 def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with lastTransitionTime: the stored time if the status of the condition is the same."""
+    """Return the conditions with lastTransitionTime: the stored time if the condition has the same status."""
     known = stored_conditions(stored)
     return [
         {
@@ -58,7 +58,7 @@ def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPoli
 
 
 def has_stored_conditions(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
-    """Return whether the stored status already has these conditions; times are not compared."""
+    """Return whether the stored status has these conditions, at any time."""
     known = stored_conditions(stored)
     return all(
         each["type"] in known and all(known[each["type"]].get(name) == each.get(name) for name in _FIELDS)
@@ -67,7 +67,7 @@ def has_stored_conditions(wanted: Iterable[Mapping[str, Any]], stored: StoredPol
 
 
 def stored_conditions(stored: StoredPolicy) -> dict[str, JSON]:
-    """Return the stored conditions by their types."""
+    """Return the stored conditions by type."""
     return {each["type"]: each for each in get(stored.value, ("status", "conditions"), None) or ()}
 
 

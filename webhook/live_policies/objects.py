@@ -31,13 +31,13 @@ _READ: Final = (
 )
 GVKS: Final = tuple(GroupVersionKind(GROUP, VERSION, kind) for kind in KINDS)
 MOST_BYTES: Final = 64 << 10
-"""The most bytes of one object as JSON; the longest shipped policy has 6 KB. The view keeps a stub of a larger
-object."""
+"""The most bytes of an object as JSON; the longest shipped policy has 6 KB. The view keeps a stub of a larger object.
+"""
 INTERESTS: Final[tuple[Interest, ...]] = tuple(
     replace(interest_in_fields(gvk, *_READ), most_bytes=MOST_BYTES) for gvk in GVKS
 )
 MOST_VIEW_BYTES: Final = 16 << 20
-"""The most bytes of all objects in the view, as Python values: 32 times MOST_BYTES_TOGETHER of compile.py."""
+"""The most bytes of the view as Python values: 32 times MOST_BYTES_TOGETHER of compile.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class StoredPolicy:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of a PolicyException; "" for the other kinds, which are cluster-scoped."""
+        """Return the namespace of a PolicyException; the other kinds are cluster-scoped ("")."""
         return namespace_and_name(self.value)[0]
 
     @property
@@ -63,7 +63,7 @@ class StoredPolicy:
 
     @property
     def uid(self) -> str:
-        """Return the uid, which distinguishes the object from an earlier object of the same name."""
+        """Return the uid; an earlier object of the same name has another."""
         return str(get(self.value, ("metadata", "uid"), ""))
 
     @property
@@ -73,32 +73,30 @@ class StoredPolicy:
 
     @property
     def omitted_bytes(self) -> int:
-        """Return the bytes of an object that is too large for the view; 0 for an object that the view keeps."""
+        """Return the bytes of an object that is too large for the view; otherwise 0."""
         return int(self.value.get(OMITTED, 0))
 
     @property
     def age_order(self) -> tuple[str, str, str]:
-        """Return a key that sorts the oldest object first, in the same order on every replica."""
+        """Return a sort key: the oldest first, in the same order on every replica."""
         return str(get(self.value, ("metadata", "creationTimestamp"), "")), self.kind, self.name
 
     @property
     def last_compiled(self) -> StoredPolicy | None:
-        """Return the object with the spec of the last generation that compiled, from its status; None if the status
-        has none.
-        """
+        """Return the object with the spec of the last generation that compiled, from its status, or None."""
         last = get(self.value, ("status", "lastCompiled"), None) or {}
         try:
             generation, spec = int(last["generation"]), json.loads(last["spec"])
-        except (KeyError, TypeError, ValueError, RecursionError):  # users may write any value into the status
+        except (KeyError, TypeError, ValueError, RecursionError):  # users may write any status
             return None
-        if is_too_deep(spec):  # the view also refuses such an object
+        if is_too_deep(spec):  # as in the view
             return None
         metadata = {**self.value["metadata"], "generation": generation}
         return StoredPolicy({**self.value, "metadata": metadata, "spec": spec})
 
     @property
     def registration(self) -> str:
-        """Return the status of condition Registered: "True", "False", or "" if there is no condition."""
+        """Return the status of condition Registered: "True", "False", or ""."""
         conditions = get(self.value, ("status", "conditions"), None) or ()
         return next((str(each.get("status")) for each in conditions if each.get("type") == "Registered"), "")
 
@@ -108,7 +106,7 @@ class StoredPolicy:
         return {"generation": self.generation, "spec": text}
 
     def canonical_text(self) -> str:
-        """Return the text of the object. Objects with equal texts compile to equal policies."""
+        """Return the text of the object; objects with equal texts compile to equal policies."""
         read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
         read += [self.omitted_bytes] if self.omitted_bytes else []
         return json.dumps(read, sort_keys=True, ensure_ascii=False)
@@ -122,11 +120,11 @@ class StoredPolicies:
     """The stored policies and bindings, from a view of the cluster."""
 
     def __init__(self, view: Cluster) -> None:
-        """Args: view: a view that includes INTERESTS."""
+        """`view` must include INTERESTS."""
         self._view = view
 
     def list_oldest_first(self) -> tuple[StoredPolicy, ...]:
-        """Return all objects, the oldest first. A kind that the API server does not serve has no objects.
+        """Return all objects, the oldest first; none of kinds that are not served.
 
         Raises:
             LookupFailed: the objects are unknown.
@@ -146,7 +144,7 @@ class StoredPolicies:
         return tuple(self._view.revision(gvk) for gvk in GVKS)
 
     def explain_unknown_objects(self) -> str:
-        """Return why the objects are unknown; "" if they are known. Kinds that are not served have no objects."""
+        """Return why the objects are unknown, or ""."""
         try:
             self.list_oldest_first()
         except LookupFailed as error:
@@ -154,16 +152,13 @@ class StoredPolicies:
         return ""
 
     def explain_kinds_not_served(self) -> str:
-        """Return a sentence about the kinds that are not installed; "" if all are."""
+        """Return a sentence about the kinds that are not installed, or ""."""
         unserved = [gvk.kind for gvk in GVKS if not self._view.is_synced(gvk)]
         return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.explain_unknown_objects() else ""
 
 
 def watch_stored_policies(connection: Connection, log: Log, failure_log: FailureLog | None = None) -> StoredPolicies:
-    """Watch the objects and wait for the first lists.
-
-    With a `failure_log`, as in a server, the wait ends if the API server is unreachable.
-    """
+    """Watch the objects and wait for the first lists; with a `failure_log`, not for an unreachable API server."""
     view = WatchCluster(connection, INTERESTS, log, most_bytes=MOST_VIEW_BYTES, failure_log=failure_log)
     view.start()
     if failure_log is None:
@@ -174,5 +169,5 @@ def watch_stored_policies(connection: Connection, log: Log, failure_log: Failure
 
 
 def current_timestamp() -> str:
-    """Return the present time in the format of conditions."""
+    """Return the present time as in conditions."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

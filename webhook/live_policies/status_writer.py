@@ -1,8 +1,8 @@
 """Writes conditions to the status of stored objects by server-side apply, with a bounded number of writes.
 
-Every replica may write, under one field manager, and normally all have the same result. A replica writes nothing if
-the status already has its result. It first waits a random time, so that usually one replica writes for all. During a
-rollout, two versions may disagree and overwrite each other: a replica that was overwritten waits longer each time.
+Every replica may write, under one field manager, and normally all have the same result. A replica first waits a random
+time, and writes only if the status lacks its result, so usually one replica writes. During a rollout, two versions may
+overwrite each other: a replica that was overwritten waits longer each time.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from webhook.live_policies.objects import StoredPolicy, current_timestamp
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
 
 MOST_WRITES: Final = 20
-"""The most writes in one run. The status of 400 changed objects is then written within a minute."""
+"""The most writes in one run: the status of 400 changed objects takes a minute."""
 SPREAD_S: Final = 3.0
 """The longest wait before the first write of a new result."""
 AGAIN_S: Final = (10.0, 1800.0)
-"""The first and the longest wait before the same result is written again. The wait doubles each time."""
+"""The first and the longest wait before the same result is written again; the wait doubles."""
 _WRITE_S: Final = 10.0
 
 Conditions = Sequence[Mapping[str, Any]]
 
 
 class ObjectApplier(Protocol):
-    """A connection for server-side apply."""
+    """Sends a server-side apply."""
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
-        """Apply part of an object by server-side apply; raise LookupFailed."""
+        """Apply part of an object; raises LookupFailed."""
         ...
 
 
 @dataclass(slots=True)
 class _StatusWriteAttempt:
-    """The status to write for one object, the number of writes, and the time of the next allowed write."""
+    """The status for one object, the number of writes, and the next allowed time."""
 
     wanted: tuple[Conditions, JSON]
     not_before: float
@@ -53,10 +53,10 @@ class _StatusWriteAttempt:
 
 @dataclass(slots=True)
 class StatusWriter:
-    """Writes the conditions of one field manager. Only one thread may use it at a time.
+    """Writes the conditions of one field manager; one thread at a time.
 
     Attributes:
-        manager: the field manager. Conditions of other managers are not changed.
+        manager: the field manager; conditions of others stay.
         error: why the last write failed, or "".
         written: the number of writes.
     """
@@ -70,8 +70,9 @@ class StatusWriter:
     _attempts: dict[str, _StatusWriteAttempt] = field(default_factory=dict)
 
     def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions, JSON]]) -> None:
-        """Write conditions and last generations that compiled that the stored objects lack, within the limits on
-        writes and retries. A last generation of None means that another writer owns this field.
+        """Write the conditions and last generations that the stored objects lack, within the limits.
+
+        A last generation of None belongs to another writer.
         """
         attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES
@@ -93,7 +94,7 @@ class StatusWriter:
         try:
             self.connection.apply(*_status_path_and_body(stored, *attempt.wanted), self.manager, _WRITE_S)
         except ServerRefused as error:
-            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # the object was deleted or replaced
+            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # deleted or replaced
                 self.error = str(error)
         except LookupFailed as error:
             self.error = str(error)
@@ -107,9 +108,7 @@ def _stored_last_compiled(stored: StoredPolicy) -> JSON:
 
 
 def _status_path_and_body(stored: StoredPolicy, conditions: Conditions, last: JSON) -> tuple[str, JSON]:
-    """Return the path of the status and the body to apply. The uid in the body prevents a write to a new object with
-    the same name.
-    """
+    # the uid prevents a write to a new object with the same name
     inside = f"/namespaces/{quote(stored.namespace, safe='')}" if stored.namespace else ""
     path = f"/apis/{GROUP}/{VERSION}{inside}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
     return path, {

@@ -1,16 +1,14 @@
-"""Writes log lines with a constant message and fields, as one JSON object for each line or as text for people. A
-separate thread writes them to stderr in batches.
+"""Writes log lines with a constant message and fields, as JSON objects or as text for people.
 
 A line of text has time, level and message, then `name=value` for each field. A value that is not one word is JSON, so
-that a program can split a line into fields. Control and bidirectional characters are escaped, so that a terminal does
-not interpret them (terminal.py).
+that programs can split a line. Control and bidirectional characters are escaped (terminal.py).
 
 Never log objects, params or patches: an object may contain secrets, and more people read a log than the cluster.
 
-A server passes its lines to a LogWriter and never waits for the reader of the log. If a pipe is not read, or stderr
-is closed, lines are dropped and counted. Without a LogWriter, a line is written at once. The descriptor is a copy of
-that of stderr. Otherwise, after stderr is closed, another file or socket could get its number. A forked process has
-the queue but not the thread: it must not log, and it writes nothing when it ends.
+A server's LogWriter writes to stderr in batches, in a separate thread, and never waits for the reader of the log. If a
+pipe is not read, or stderr is closed, lines are dropped and counted. Without a LogWriter, a line is written at once.
+The descriptor is a copy of stderr's: after stderr is closed, another file could get its number. A forked process has
+the queue but not the thread, so it must not log.
 """
 
 from __future__ import annotations
@@ -39,20 +37,19 @@ from webhook.text.wording import counted
 
 MOST_LINES: Final = 10_000
 MOST_CHARACTERS: Final = 4 * 1024 * 1024
-"""The most characters of waiting lines, including the batch that is being written; MOST_LINES bounds their number.
-The line of a review has about 400 characters. The bounds are enough for three seconds of the busiest measured replica
-(3,250 reviews a second)."""
+"""The most characters of waiting lines; MOST_LINES bounds their number. A review's line has about 400 characters. Both
+last three seconds for the busiest measured replica (3,250 reviews a second)."""
 GATHER_S: Final = 0.02
-"""How long the first line of a batch waits for more lines. At 1,000 reviews a second, a batch has twenty lines."""
+"""Seconds that the first line of a batch waits for more: twenty lines at 1,000 reviews a second."""
 FLUSH_S: Final = 1.0
-"""How long a stop waits until the last lines are written."""
+"""Seconds that a stop waits for the last lines."""
 REMARK_S: Final = 60.0
-"""How long /readyz reports dropped lines."""
+"""Seconds for which /readyz reports dropped lines."""
 _ATTEMPT_S: Final = 0.1
 
 
 class LogWriter:
-    """Writes lines to a file descriptor. `write` may be called from any thread, and never blocks or raises.
+    """Writes lines to a file descriptor; `write` works in any thread, and never blocks or raises.
 
     Attributes:
         dropped: the number of dropped lines.
@@ -66,7 +63,7 @@ class LogWriter:
         most_characters: int = MOST_CHARACTERS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a writer with an empty queue. `descriptor` None means a closed stderr."""
+        """Create an empty queue; `descriptor` None means a closed stderr."""
         self.dropped = 0
         self._descriptor = descriptor
         self._most_lines = most_lines
@@ -86,9 +83,7 @@ class LogWriter:
 
     @classmethod
     def to_stderr(cls) -> LogWriter:
-        """Return a writer to stderr of this process. It also writes the last lines when the process ends with an
-        error.
-        """
+        """Return a writer to stderr, which also writes the last lines of a process that ends with an error."""
         try:
             descriptor = os.dup(sys.stderr.fileno())
         except (AttributeError, OSError, ValueError):  # stderr is missing, closed, or not a file
@@ -98,7 +93,7 @@ class LogWriter:
         return made
 
     def write(self, line: str) -> None:
-        """Add a line, with its line break, to the queue; drop it if the queue is full."""
+        """Queue a line with its line break; drop it if the queue is full."""
         with self._lock:
             if self._waiting_lines >= self._most_lines or self._waiting_characters + len(line) > self._most_characters:
                 self._count_dropped_lines(1)
@@ -111,9 +106,7 @@ class LogWriter:
             self._wake.set()
 
     def describe_dropped_lines(self) -> str:
-        """Return a sentence about dropped lines, with the time of the last one; "" if none was dropped in the last
-        minute.
-        """
+        """Return a sentence about lines that were dropped in the last minute, or ""."""
         ago_s = self._clock() - self._dropped_at
         if not self.dropped or ago_s > REMARK_S:
             return ""
@@ -122,9 +115,7 @@ class LogWriter:
         return f"stderr {reason}: {counted(self.dropped, 'log line')} dropped since the start, the last one at {when}"
 
     def stop(self, timeout_s: float = FLUSH_S) -> bool:
-        """Write the waiting lines, for at most `timeout_s`, and return whether all were written. Later lines are
-        dropped.
-        """
+        """Write the waiting lines within `timeout_s`, drop later lines, and return whether all were written."""
         if os.getpid() != self._process:
             return True
         self._stopping.set()
@@ -163,22 +154,17 @@ class LogWriter:
             self._waiting_characters -= len(text)
 
     def _write_bytes(self, data: bytes) -> None:
-        """Write all the bytes, in one system call if the reader accepts them all.
-
-        Raises:
-            OSError: the bytes cannot be written.
-        """
+        # one system call if the reader accepts all; raises OSError
         if self._descriptor is None:
             raise OSError
         rest = memoryview(data)
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:  # another process made the shared file non-blocking
+            except BlockingIOError:  # another process made the file non-blocking
                 select.select([], [self._descriptor], [], _ATTEMPT_S)
 
     def _count_dropped_lines(self, count: int) -> None:
-        """Count dropped lines; the caller holds the lock."""
         if count:
             self.dropped += count
             self._dropped_at, self._time_of_last_drop = self._clock(), datetime.now(UTC)
@@ -191,23 +177,20 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 Write: TypeAlias = Callable[[Level, str, dict[str, Any]], None]
 """Writes a line with its level, message and fields."""
 LINES_PER_S: Final = 5
-"""The most lines a second with one message that clients can cause. Five lines are enough to show the cause."""
+"""The most lines a second with one message that clients can cause."""
 _WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
 _AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
 _LEVEL: Final = 7
-"""Characters of the longest level, `warning`, so that messages are aligned."""
+"""The length of `warning`, the longest level."""
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
 _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
-"""Encodes also texts that are not UTF-8 and integers above 64 bits, but ten times slower."""
+"""Also encodes texts that are not UTF-8 and integers above 64 bits, ten times slower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Writes lines at or above a level. Thread-safe, because each line is one write.
-
-    Lines go to `writer` if there is one, otherwise to `stream`, otherwise to the current sys.stderr.
-    """
+    """Writes lines at or above a level, to `writer`, else to `stream`, else to sys.stderr; thread-safe."""
 
     level: Level = "info"
     stream: TextIO | None = None
@@ -238,7 +221,7 @@ class Log:
 
     @property
     def dropped_line_count(self) -> int:
-        """Return the number of lines that the writer dropped."""
+        """Return how many lines the writer dropped."""
         return self.writer.dropped if self.writer is not None else 0
 
     def describe_dropped_lines(self) -> str:
@@ -246,7 +229,7 @@ class Log:
         return self.writer.describe_dropped_lines() if self.writer is not None else ""
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
-        """Write one line with time, level, message and the fields that are not None."""
+        """Write one line, without fields that are None."""
         if _RANK[level] < _RANK[self.level]:
             return
         head = {"time": _timestamp(self.clock()), "level": level, "message": message}
@@ -263,7 +246,7 @@ class Log:
 
 
 def _fields_as_json(fields: dict[str, Any]) -> str:
-    """Return the fields as JSON on one line, with a blank after each colon and comma."""
+    # on one line, with a blank after each colon and comma
     try:
         return msgspec.json.format(_ENCODE(fields), indent=0).decode()
     except (UnicodeEncodeError, OverflowError, TypeError):
@@ -271,31 +254,28 @@ def _fields_as_json(fields: dict[str, Any]) -> str:
 
 
 def _timestamp(seconds: float) -> str:
-    """Return a time in RFC 3339, in UTC with milliseconds."""
     whole, milliseconds = divmod(int(seconds * 1000), 1000)
     return f"{_second_as_rfc_3339(whole)}.{milliseconds:03d}Z"
 
 
 @lru_cache(maxsize=2)
 def _second_as_rfc_3339(seconds: int) -> str:
-    """Return a time in RFC 3339 without fractions of a second; cached, because many lines share it."""
+    # cached: many lines share it
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 class LimitedLog:
-    """Writes at most LINES_PER_S lines with one message in each period, and counts further lines. Only for the event
-    loop.
-    """
+    """Writes at most LINES_PER_S lines of one message in each period, and counts the others; event loop only."""
 
     def __init__(self, write: Write, message: str, period_s: float = 1.0) -> None:
-        """`write` writes a line with level, message and fields."""
+        """`write` writes a line."""
         self._write = write
         self._message = message
         self._period_s = period_s
         self._lines = self._left_out = 0
 
     def write(self, level: Level, fields: dict[str, Any]) -> None:
-        """Write a line; only count it if the period already has enough lines."""
+        """Write or count a line."""
         if not self._lines:
             import asyncio  # only a server has an event loop
 
@@ -313,25 +293,20 @@ class LimitedLog:
 
 
 def capture_library_logs(log: Log) -> None:
-    """Send log records of libraries, and errors in finalizers and callbacks, to `log`.
-
-    `claimgate serve` calls this once.
-    """
+    """Send log records of libraries, and errors in finalizers and callbacks, to `log`; call once."""
     handler = _LibraryLogHandler(log)
     logging.basicConfig(level=log.level.upper(), handlers=[handler], force=True)
     sys.unraisablehook = partial(_log_unraisable, log)
 
 
 def _log_unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
-    """Log the type and place of an error in a finalizer or a callback, never its text."""
+    # never with its text
     frames = traceback.extract_tb(what.exc_traceback)
     log.error("internal fault", error=what.exc_type.__name__, traceback=fault_locations(frames))
 
 
 class _LibraryLogHandler(logging.Handler):
-    """Writes records of the standard library as lines; only a few each second, because clients can cause any number
-    of records.
-    """
+    """Writes records of the standard library, a few each second: clients can cause any number."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
 """Merges the ApplyConfiguration of a MutatingAdmissionPolicy, a partial object, into the whole object.
 
 Rules: k8s.io/apiserver v0.36.1 pkg/admission/plugin/policy/mutating/patch/smd.go on structured-merge-diff v6.3.2
-typed/{validate,merge}.go. Objects are merged field by field, and lists with keys item by item in the order of the
-configuration. Sets become unions. A configuration may not set fields that are atomic in the schema. Nothing can be
-removed. Owners of fields are not recorded.
+typed/{validate,merge}.go. Objects are merged field by field. Lists with keys are merged item by item in the
+configuration's order, and sets become unions. A configuration sets no atomic fields and removes nothing. Owners of
+fields are not recorded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.patch import gotext
 from webhook.patch.schema import ListShape, MapShape, Node, Shape, schema_of_kind, shape_of_node
 
 Key: TypeAlias = tuple[Any, ...]
-"""The identity of an item of a list: its key fields with their values, or the value itself."""
+"""The identity of a list item: its key fields with values, or the value itself."""
 
 _ABSENT: Final = object()
 
@@ -38,12 +38,12 @@ def apply_configuration(
     """Return the document after merging the configuration; unchanged parts stay the same objects.
 
     Args:
-        document: the current object. Fields that are also in `sent` may be unknown to the schema.
+        document: the current object. The schema may lack fields that `sent` has too.
         configuration: the value of `Object{…}` as plain JSON.
         gvk: the kind of the document.
-        crd: the CustomResourceDefinition of a custom kind, if it is known. The document must then fit its schema.
+        crd: the CustomResourceDefinition of a custom kind, or None. The document must fit its schema.
         sent: the document before the first change.
-        deadline: is charged for the walked parts of the document.
+        deadline: charged for the walked parts of the document.
 
     Raises:
         PatchError: the configuration does not fit the kind, or sets an atomic field. From `error applying patch:` on,
@@ -74,7 +74,7 @@ def apply_configuration(
 
 
 class _MergeError(Exception):
-    """The error for values of the document and the configuration that cannot be merged."""
+    """Values of the document and the configuration cannot be merged."""
 
 
 def _join_problems(problems: tuple[str, ...]) -> str:
@@ -87,9 +87,7 @@ def _join_problems(problems: tuple[str, ...]) -> str:
 
 
 def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
-    """Return the part of a shape for the kind of the value, if the shape allows this kind; otherwise the whole
-    shape.
-    """
+    # the whole shape if it allows no value of this kind
     if isinstance(value, dict):
         return Shape(map=shape.map) if shape.map else shape
     if isinstance(value, list):
@@ -100,17 +98,16 @@ def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
 
 
 class _SchemaValidation(Struct, frozen=True):
-    """Finds values of a configuration, or of an object, that do not fit the schema. An object may have duplicate
-    items.
+    """Finds values that do not fit the schema. An object may have duplicate items.
 
-    Unknown fields of the submitted object are no problem, because they are dropped later.
+    Unknown fields of the submitted object are no problem: they are dropped later.
     """
 
     deadline: Deadline
     of_document: bool = False
 
     def find_problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
-        """Yield the problems of a value, in the order of the API server."""
+        """Yield the problems of a value in the API server's order."""
         if value is None:  # null of JSON; CEL's null is a NonJsonValue, which no field accepts
             return
         shape = _shape_fitting_value(shape_of_node(node), value)
@@ -138,7 +135,7 @@ class _SchemaValidation(Struct, frozen=True):
                 if self.of_document and inner is before:
                     continue
                 yield _text_with_path(f"{path}.{name}", "field not declared in schema")
-                return  # structured-merge-diff checks no further fields of this map
+                return  # structured-merge-diff checks no further fields
             yield from self.find_problems(inner, node, f"{path}.{name}", before)
 
     def _problems_of_items(self, value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
@@ -178,7 +175,7 @@ _SCALAR_WORDS: Final = {
 
 
 def _paths_of_atomic_fields(value: JSON, node: Node, path: str) -> Iterator[str]:
-    """Yield the paths of all atomic fields that the configuration sets, without looking into undeclared fields."""
+    # without looking into undeclared fields
     shape = shape_of_node(node)
     if isinstance(value, dict) and shape.map:
         if shape.map.is_atomic:
@@ -197,13 +194,13 @@ def _paths_of_atomic_fields(value: JSON, node: Node, path: str) -> Iterator[str]
 
 
 def _merge_values(old: JSON, new: JSON, node: Node, path: str) -> JSON:
-    """Return `old`, which may be absent, after merging `new` into it."""
+    # `old` may be absent
     if old is _ABSENT:
         return new
     shape = shape_of_node(node)
     of_new = _shape_fitting_value(shape, new)
     if old is not None and new is not None and _shape_fitting_value(shape, old) != of_new:
-        return new  # an allowed value of another form is replaced
+        return new  # of another form, which the schema allows
     if of_new.map:
         return _merge_maps(_require_map(old, "lhs", path), _require_map(new, "rhs", path), of_new.map, path)
     if of_new.list:
@@ -243,7 +240,7 @@ def _merge_lists(old: list[JSON] | None, new: list[JSON] | None, shape: ListShap
     held = old or []
     mine = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(held)]
     theirs = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(new)]
-    # an item that the document has twice is replaced, not merged
+    # an item that the document has twice is replaced
     times = Counter(mine)
     items = {key: item if times[key] == 1 else None for key, item in zip(mine, held, strict=True)}
     others = dict(zip(theirs, new, strict=True))
@@ -262,12 +259,9 @@ def _is_same_object(one: JSON, other: JSON) -> bool:
 
 
 def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
-    """Yield the items of the merged list in order: (index, None) for an item that only the document has, (-1, key)
-    for an item of the configuration.
-
-    The order is that of visitListItems in merge.go. Shared items have the order of the configuration. An item that
-    only the document has stays before the shared item that follows in the document.
-    """
+    # (index, None) is an item that only the document has, (-1, key) one of the configuration
+    # as visitListItems in merge.go: shared items in the configuration's order; an item of the document alone stays
+    # before the next shared item
     held, given = set(mine), set(theirs)
     shared = deque(key for key in theirs if key in held)
     expected = shared.popleft() if shared else None
@@ -283,7 +277,7 @@ def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[
                 expected = shared.popleft() if shared else None
                 continue
             if key in given and expected is not None and expected != key:
-                left += 1  # another shared item comes before this one
+                left += 1  # after another shared item
                 continue
         if left < len(mine):
             key = mine[left]
@@ -313,7 +307,7 @@ def _key_of_item_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
 
 
 def _key_of_item(item: JSON, shape: ListShape) -> Key:
-    """Return the identity of an item. Absent key fields have their defaults."""
+    # absent key fields have their defaults
     if not shape.keys:
         if isinstance(item, dict):
             raise _MergeError("associative list without keys has an element that's a map type")

@@ -1,7 +1,7 @@
 """Computes the JSON Patch from one value to another: small, in a stable order, and strict RFC 6902.
 
-Parts that are the same Python object are not compared, so unchanged parts of a mutation cost nothing. Values are
-compared with `equal_as_json`, so true, 1 and 1.0 differ.
+Identical Python objects are not compared, so unchanged parts cost nothing. `equal_as_json` compares values, so true, 1
+and 1.0 differ.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _GONE: Final = object()
 
 
 def operations_between(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
-    """Return the operations that change `before` to `after`; empty if they are equal.
+    """Return the operations that change `before` to `after`.
 
-    Operations have the order of the members of objects. Lists of equal length are compared item by item. For other
-    lists, equal items at both ends stay, and items between them are replaced, added or removed.
+    Operations follow the members of objects. Lists of equal length are compared item by item. In other lists, equal
+    items at both ends stay, and those between are replaced, added or removed.
     """
     return tuple(_operations_between_values(before, after, "", deadline or Deadline()))
 
@@ -45,7 +45,7 @@ def _operations_between_maps(
         now = after.get(key, _GONE)
         if now is _GONE:
             yield {"op": "remove", "path": path + json_pointer((key,))}
-        elif now is not value:  # nearly every member stays the same object
+        elif now is not value:  # nearly every member is the same object
             yield from _operations_between_values(value, now, path + json_pointer((key,)), deadline)
     for key, value in deadline.items_with_clock_checks(after.items()):
         if key not in before:

@@ -1,7 +1,7 @@
 """Prints values of an ApplyConfiguration with Go's %v, %#v and %T, as errors of API servers do.
 
-None is null of JSON. A NonJsonValue is a CEL value that is not JSON for API servers, such as CEL's null. Source: fmt
-of Go 1.26 on sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
+None is null of JSON; a NonJsonValue, such as CEL's null, is no JSON for API servers. Source: fmt of Go 1.26 on
+sigs.k8s.io/structured-merge-diff v6.3.2 value/{valueunstructured,value}.go.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNDEFINED: Final = object()
 
 
 class NonJsonValue(Struct, frozen=True):
-    """A value that is not JSON for API servers: its Go type, its text with %v, and its text with %#v."""
+    """A value that is no JSON for API servers: its Go type, and its texts with %v and %#v."""
 
     go_type: str
     text: str
@@ -30,11 +30,11 @@ NULL: Final = NonJsonValue("structpb.NullValue", "NULL_VALUE", "0")
 
 
 class NilList(list[JSON]):
-    """An empty list that CEL created. In Go it is a nil slice, which becomes null in JSON."""
+    """An empty list of CEL: in Go a nil slice, which becomes null in JSON."""
 
 
 def go_type_name(value: JSON) -> str:
-    """Return the Go type of a value, as %T prints it."""
+    """Return the Go type of a value (%T)."""
     if isinstance(value, NonJsonValue):
         return value.go_type
     names: dict[type, str] = {
@@ -50,7 +50,7 @@ def go_type_name(value: JSON) -> str:
 
 
 def plain_go_text(value: JSON) -> str:
-    """Return the value in its Go wrapper as %v prints it: `&{x}`."""
+    """Return the value in its Go wrapper with %v: `&{x}`."""
     return f"&{{{_go_percent_v_text(value)}}}"
 
 
@@ -69,7 +69,7 @@ def _go_percent_v_text(value: JSON) -> str:
 
 
 def go_syntax_text(value: JSON) -> str:
-    """Return the value in its Go wrapper as %#v prints it: `&value.valueUnstructured{Value:5}`."""
+    """Return the value in its Go wrapper with %#v: `&value.valueUnstructured{Value:5}`."""
     return f"&value.valueUnstructured{{Value:{_go_percent_sharp_v_text(value)}}}"
 
 
@@ -89,16 +89,14 @@ def _go_percent_sharp_v_text(value: JSON) -> str:
 
 
 def identity_of_item(value: JSON) -> Hashable:
-    """Return the key by which items of a list are compared: 1 equals 1.0, and all values of the class NonJsonValue
-    are equal.
-    """
+    """Return the key of a list item: 1 equals 1.0, and all NonJsonValues are equal."""
     if isinstance(value, bool | list | dict):
         return type(value), _text_of_identity(value)
     return _UNDEFINED if isinstance(value, NonJsonValue) else value
 
 
 def text_of_identity(value: Any) -> str:
-    """Return an item's key as a text: ToString of structured-merge-diff's value.go."""
+    """Return an item's key as text: ToString of structured-merge-diff's value.go."""
     return str(value[1]) if isinstance(value, tuple) else _text_of_identity(value)
 
 
@@ -115,7 +113,7 @@ def _text_of_identity(value: Any) -> str:
 
 
 def _shortest_number_text(value: float) -> str:
-    """Return the shortest text of a number; with an exponent below 1e-4, and from 1e21 on."""
+    # with an exponent below 1e-4, and from 1e21 on
     if value == int(value) and abs(value) < 1e21:
         return str(int(value))
     mantissa, _, exponent = repr(value).partition("e")

@@ -1,10 +1,10 @@
 """JSON Patch as Kubernetes applies it.
 
 Rules: gopkg.in/evanphx/json-patch.v4 v4.13.0 patch.go, used by k8s.io/apiserver v0.36.1 for webhooks and for
-MutatingAdmissionPolicy. It differs from RFC 6902: `replace` of an absent key adds it, negative indices count from the
-end, `copy` of an absent key gives null, `test` of an absent key passes against null, 1 and 1.0 are different. The
-bytes that `copy` adds are bounded as in API servers (JSONPatchMaxCopyBytes of k8s.io/apiserver pkg/server/config.go).
-claimgate also bounds the depth of the result, because code that walks objects recurses.
+MutatingAdmissionPolicy. Differences from RFC 6902: `replace` of an absent key adds it, negative indices count from the
+end, `copy` of an absent key gives null, `test` of an absent key against null passes, 1 and 1.0 differ. Copied bytes are
+bounded as in API servers (JSONPatchMaxCopyBytes of k8s.io/apiserver pkg/server/config.go). The depth of the result is
+bounded because code that walks objects recurses.
 """
 
 from __future__ import annotations
@@ -24,23 +24,21 @@ from webhook.yamltext.unread import Unread
 Operation: TypeAlias = Mapping[str, JSON]
 
 _MOST_COPIED_BYTES: Final = 3 << 20
-"""The most bytes of all copies of a patch together, as compact JSON."""
+"""The most bytes of all copies of a patch, as compact JSON."""
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _BAD_INDEX: Final = "Unable to access invalid index: {}: invalid index referenced"
 
 
 class FailedTest(PatchError):
-    """The error of a failed `test` operation. A MutatingAdmissionPolicy then changes nothing; a webhook call
-    fails.
-    """
+    """A `test` operation failed: a MutatingAdmissionPolicy then changes nothing, a webhook call fails."""
 
 
 def apply_operations(document: JSON, operations: Sequence[Operation], deadline: Deadline | None = None) -> JSON:
-    """Return the document after all operations, in order; the document itself is not changed.
+    """Return the document after all operations; the document itself is not changed.
 
     Raises:
         FailedTest: a `test` operation failed.
-        PatchError: an operation is invalid or does not apply. The text is that of API servers.
+        PatchError: an operation is invalid or does not apply, in the API server's words.
     """
     if not isinstance(operations, Sequence) or not all(isinstance(operation, Mapping) for operation in operations):
         raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
@@ -56,16 +54,16 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
 
 
 class _PatchedDocument:
-    """A document during a patch. Each object or list that changes is copied once."""
+    """A document during a patch; each object or list that changes is copied once."""
 
     def __init__(self, root: JSON, deadline: Deadline) -> None:
         self.root = root
         self.deadline = deadline
         self.copied_bytes = 0
-        self.own: dict[int, JSON] = {}  # copies; the references keep their ids in use
+        self.own: dict[int, JSON] = {}  # copies, kept so that their ids stay in use
 
     def find_container_and_last_step(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
-        """Return the object or list that contains the path's last step, and the last step."""
+        """Return the object or list with the path's last step, and this step."""
         steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
         if not steps or not isinstance(self.root, dict | list):
             raise PatchError(f"{missing}: missing value")
@@ -86,14 +84,15 @@ class _PatchedDocument:
         return container, steps[-1]
 
     def copy_unless_copied(self, container: JSON) -> JSON:
-        """Return the object or list itself if it is already a copy, otherwise a copy."""
+        """Return the object or list if it is a copy, else a copy."""
         if id(container) not in self.own:
             container = container.copy()
             self.own[id(container)] = container
         return container
 
     def copy_within_limit(self, value: JSON) -> JSON:
-        """Return a deep copy of a value.
+        """Return a deep copy.
+
 
         Raises:
             PatchError: all copies together exceed the limit of API servers.
@@ -125,10 +124,10 @@ class _PatchedDocument:
         self.deadline.spend(1 + size // CHARACTERS)
 
     def require_readable_depth(self, value: JSON, path: str) -> None:
-        """Refuse a value that is nested too deeply at its new path.
+        """Refuse a value that is too deep at its new path.
 
         Raises:
-            PatchError: the value and its path together have too many levels.
+            PatchError: the value and its path have too many levels.
         """
         depth, level = path.count("/"), [value]
         while level:
@@ -144,7 +143,7 @@ class _PatchedDocument:
 
 
 def _size_of_scalar(value: JSON) -> int:
-    """Return the bytes of a scalar in Go's JSON, which escapes five characters for HTML."""
+    # in Go's JSON, which escapes five characters for HTML
     if isinstance(value, Unread):
         return len(value.text)
     text = json.dumps(value, ensure_ascii=False)
@@ -153,7 +152,7 @@ def _size_of_scalar(value: JSON) -> int:
 
 
 def _key_or_index(container: JSON, step: str) -> Any:
-    """Return the key or index of a step. Raises PatchError if a list has no such index."""
+    # raises PatchError for an index outside of the list
     if isinstance(container, dict):
         return step
     index = _parse_index(step)
@@ -181,7 +180,7 @@ def _insert_value(container: JSON, step: str, value: JSON, where: str) -> None:
 
 
 def _insertion_index(container: list[JSON], step: str) -> int:
-    """Return the index at which to insert, at most one past the end. Negative indexes count from one past the end."""
+    # at most one past the end, from which negative indexes count
     try:
         index = _parse_index(step)
     except PatchError as error:

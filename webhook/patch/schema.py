@@ -1,8 +1,8 @@
 """Knows the merge rules of the API: keys of lists, atomic fields, and declared fields.
 
-Built-in kinds are in the table listkeys.json, which has facts from the schema that Kubernetes publishes for apply
-configurations. It is read on first use. Custom kinds have the rules of their CustomResourceDefinition, as in
-k8s.io/kube-openapi pkg/schemaconv. Without a definition, any field is accepted.
+Built-in kinds are in listkeys.json, from the schema that Kubernetes publishes for apply configurations. Custom kinds
+have the rules of their CustomResourceDefinition, as in k8s.io/kube-openapi pkg/schemaconv; without it, any field is
+accepted.
 
 A node of the table: a scalar's name, `#type`, or an object with `list` (with `keys`, or `set`, else atomic), `fields`,
 `map` (of any other field), `atomic`, `scalar`, `ref`.
@@ -27,7 +27,7 @@ Node: TypeAlias = Any
 
 
 class ListShape(Struct, frozen=True):
-    """A list: the node of its items, and their key fields. `defaults` has the values of absent key fields."""
+    """A list: the node of its items, their key fields, and the `defaults` of absent key fields."""
 
     element: Node
     is_associative: bool
@@ -36,7 +36,7 @@ class ListShape(Struct, frozen=True):
 
 
 class MapShape(Struct, frozen=True):
-    """An object: its declared fields, the type of all other fields, and whether it is atomic."""
+    """An object: its declared fields, the type of other fields, and whether it is atomic."""
 
     fields: Mapping[str, Node]
     other: Node
@@ -44,7 +44,7 @@ class MapShape(Struct, frozen=True):
 
 
 class Shape(Struct, frozen=True):
-    """The kinds of value that a node allows; None for a kind that is not allowed."""
+    """The kinds of value that a node allows; None for other kinds."""
 
     scalar: str | None = None
     list: ListShape | None = None
@@ -62,7 +62,7 @@ _OPEN: Final[Node] = {"fields": {"apiVersion": "string", "kind": "string", "meta
 
 
 class _InlineNode(dict[str, Any]):
-    """A node inside another node of the table; its shape is computed on first use."""
+    """A node inside another node; its shape is computed on first use."""
 
     __slots__ = ("shape",)
     shape: Shape
@@ -75,9 +75,7 @@ def _schema_table() -> Any:
 
 
 def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
-    """Return the node of a kind: from the table, or else from its CustomResourceDefinition, or else an object with
-    unknown fields.
-    """
+    """Return the node of a kind: from the table, else from its CustomResourceDefinition, else with unknown fields."""
     if is_builtin(gvk):
         return f"#{_schema_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
     declared = schema_of_definition(crd, gvk.version) if crd else None
@@ -85,7 +83,7 @@ def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
 
 
 def is_builtin(kind: GroupVersionKind) -> bool:
-    """Return whether a kind is built-in, so that API servers decode its objects."""
+    """Return whether a kind is built-in: API servers decode its objects."""
     table = _schema_table()
     group = table["groups"].get(kind.group)
     return bool(group) and f"{group}.{kind.version}.{kind.kind}" in table["types"]
@@ -125,7 +123,7 @@ def _node_of_name(name: str) -> Node:
 
 
 def _compute_shape(node: Mapping[str, Node]) -> Shape:
-    if "ref" in node:  # a reference can override whether its type is atomic
+    if "ref" in node:  # which can override whether its type is atomic
         shape = shape_of_node(f"#{node['ref']}")
         assert shape.map is not None
         return Shape(map=MapShape(shape.map.fields, shape.map.other, bool(node["atomic"])))
@@ -142,7 +140,6 @@ def _compute_shape(node: Mapping[str, Node]) -> Shape:
 
 
 def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
-    """Return the defaults of key fields."""
     if isinstance(element, DeclaredSchemaNode):
         return element.defaults()
     if isinstance(element, str):
@@ -152,9 +149,9 @@ def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
 
 
 class DeclaredSchemaNode:
-    """A node of an OpenAPI schema in a CustomResourceDefinition; its shape is computed on first use.
+    """A node of a schema in a CustomResourceDefinition; its shape is computed on first use.
 
-    `keeps_unknown`: whether the outer schema keeps unknown fields.
+    `keeps_unknown`: the outer schema keeps unknown fields.
     """
 
     __slots__ = ("_is_root", "_keeps_unknown", "_schema", "_shape")
@@ -172,7 +169,7 @@ class DeclaredSchemaNode:
         return self._shape
 
     def defaults(self) -> Mapping[str, JSON]:
-        """Return the defaults of fields, by name."""
+        """Return the defaults of fields."""
         properties = self._schema.get("properties") or {}
         return {name: inner["default"] for name, inner in properties.items() if "default" in inner}
 
@@ -221,9 +218,7 @@ class CrdVersionSchema(Struct, frozen=True):
 
 
 def schema_of_definition(crd: JSON, version: str) -> CrdVersionSchema | None:
-    """Return the schema of a version; None if the definition has no schema for it. The result for an object is
-    cached.
-    """
+    """Return the schema of a version, or None; cached for the definition."""
     return _definition_of_version(IdentityKey(crd), version)
 
 

@@ -1,9 +1,9 @@
 """Applies strategic merge patches, as Kubeflow Trainer applies runtimePatches to a JobSet.
 
 Rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct tags of the
-API types (listkeys.json, `merge`). Lists with a merge key are merged by this key, and other lists are replaced. null
-removes a field. The directives `$patch` (replace, delete) and `$retainKeys` work. Without `$retainKeys`, a volume or
-claim gets the sources of both sides, as upstream. The two list directives that only kubectl writes are refused.
+API types (listkeys.json, `merge`). Lists with a merge key are merged by it, other lists are replaced. null removes a
+field. The directives are `$patch` (replace, delete) and `$retainKeys`; without the latter, a volume or claim gets the
+sources of both sides. The two list directives that only kubectl writes are refused.
 """
 
 from __future__ import annotations
@@ -25,24 +25,22 @@ from webhook.errors import PatchError
 
 Root: TypeAlias = Literal["JobSetSpec", "JobTemplateSpec", "PodTemplateSpec", "PodSpec"]
 Tags: TypeAlias = Mapping[str, Any]
-"""The tagged fields of a type. `merge` is the merge key of a list ("" for plain values), and `type` the type of the
-items or of the field."""
+"""The tagged fields of a type: `merge` is a list's merge key ("" for plain values), `type` that of items or field."""
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _COPIED: Final = 1000
-"""The items of a list that are copied in one unit of work."""
+"""The items of a list that are copied in one step of the deadline."""
 _GAP: Final = 1 << 1024
-"""The distance between the numbers of neighbouring items. Over a thousand patches can insert items between two
-neighbours before all items must be numbered again.
-"""
+"""The distance between the numbers of neighbours. Over a thousand patches can insert items between two neighbours
+before all items are numbered again."""
 _REFUSED: Final = ("$deleteFromPrimitiveList/", "$setElementOrder/")
 _NO_DIRECTIVE: Final = f"write the list in full, or use {_DIRECTIVE}"
 _FOLLOWED: Final = f"remove {_DIRECTIVE} to merge the two, or write replace or delete"
 
 
 class UnmergeableError(PatchError):
-    """The error for a patch that cannot be merged, with the fix."""
+    """A patch cannot be merged; the text has the fix."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -53,8 +51,8 @@ class _ItemIndex(Struct, frozen=True):
     """The order of a list's items as increasing numbers, with gaps for new items.
 
     Args:
-        numbers: the numbers of the items, in order.
-        by_key: the number of the item with a merge key; None if several items have this key.
+        numbers: in order.
+        by_key: the number of the item with a merge key; None if several items have it.
     """
 
     numbers: list[int]
@@ -66,10 +64,7 @@ class _ItemIndex(Struct, frozen=True):
 
 
 class ListIndexes:
-    """The indexes of merged lists, kept from one patch to the next.
-
-    An item keeps its number if items are inserted before or after it.
-    """
+    """The indexes of merged lists, from one patch to the next. Inserted items do not change the numbers of others."""
 
     __slots__ = ("_lists",)
 
@@ -77,7 +72,7 @@ class ListIndexes:
         self._lists: dict[int, tuple[list[JSON], _ItemIndex]] = {}
 
     def remove_index_of_list(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> _ItemIndex:
-        """Remove and return the index of a list that the caller will replace."""
+        """Remove and return the index of a list that will be replaced."""
         known = self._lists.pop(id(listed), None)
         if known is not None:
             return known[1]
@@ -102,14 +97,14 @@ class _MergeContext(Struct, frozen=True):
 def merge_patch(
     original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None, indexes: ListIndexes | None = None
 ) -> JSON:
-    """Return the result of merging the patch into the original. Neither input is changed.
+    """Return the result of merging the patch into the original; both stay unchanged.
 
     Args:
-        original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None counts as empty.
+        original: a JobSetSpec, JobTemplateSpec, PodTemplateSpec or PodSpec; None is an empty one.
         patch: a part of such an object.
         root: the type of the object.
-        deadline: is charged for each walked value.
-        indexes: the indexes of earlier merges, if `original` is the result of the last merge.
+        deadline: charged for each walked value.
+        indexes: of earlier merges, if `original` is the last result.
 
     Raises:
         UnmergeableError: the patch is not an object, lacks a merge key, or has an unknown directive.
@@ -129,7 +124,7 @@ def _read_merge_tags() -> Mapping[str, Tags]:
 
 
 def merge_tags_of_type(name: str | None) -> Tags:
-    """Return the tagged fields of a type; empty if the type has none."""
+    """Return the tagged fields of a type."""
     return _read_merge_tags().get(name or "", {})
 
 
@@ -154,7 +149,7 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
 
 
 def _apply_retain_keys(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the fields of the original that `$retainKeys` keeps; all fields without this directive."""
+    # all fields without the directive
     if _RETAIN not in patch:
         return dict(original)
     kept = patch[_RETAIN]
@@ -179,11 +174,11 @@ def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, wa
 
 
 def _without_directives(value: JSON) -> JSON:
-    """Return a value of the patch that the original lacks, without directives and nulls."""
+    # also without nulls
     if isinstance(value, dict):
         made = {}
         for name, inner in value.items():
-            if type(inner) is str and name != _RETAIN:  # the usual case
+            if type(inner) is str and name != _RETAIN:  # usual
                 made[name] = inner
             elif inner is not None and name != _RETAIN and not _is_directive(inner):
                 made[name] = _without_directives(inner)
@@ -198,7 +193,7 @@ def _is_directive(value: JSON) -> bool:
 
 
 def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, walk: _MergeContext) -> list[JSON]:
-    walk.deadline.spend(len(original) // _COPIED + len(patch))  # nulls of the patch are searched
+    walk.deadline.spend(len(original) // _COPIED + len(patch))  # the patch is searched for nulls
     key = tag.get("merge")
     if key is None:
         return patch
@@ -226,9 +221,7 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
 def _order_merged_items_by_index(
     kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _ItemIndex, walk: _MergeContext
 ) -> list[JSON]:
-    """Return the merged list: the patch's items in the order of the patch, each after the original's other items that
-    preceded it.
-    """
+    # the patch's items in its order, each after the original's other items that preceded it
     taken = sorted(stood.values())
     others, woven = _RemainingItems(kept, taken), _MergedListBuilder()
     for identity, item in merged.items():
@@ -253,24 +246,23 @@ class _MergedListBuilder:
         self._added: list[tuple[int, list[Any]]] = []
 
     def append_patch_item(self, identity: Any, item: JSON) -> None:
-        """Append an item of the patch."""
         if not self._added or self._added[-1][0] + len(self._added[-1][1]) < len(self.items):
             self._added.append((len(self.items), []))
         self._added[-1][1].append(identity)
         self.items.append(item)
 
     def append_slice(self, items: list[JSON], part: slice) -> None:
-        """Append a slice of the other list."""
         self._slices.append((len(self.items), part))
         self.items += items[part]
 
     def number_items_with_gaps(self, known: list[int], taken: list[int]) -> list[int]:
-        """Return the numbers for the new list: those of the other list, with free places for the items of the patch.
+        """Return the numbers for the new list: those of the other list, with free places for the patch's items.
+
         `taken` has the places of replaced items.
         """
         first, added = self._added[0] if self._added else (0, [])
         if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):
-            known[first : first + len(taken)] = [0] * len(added)  # the usual case; much faster than a new list
+            known[first : first + len(taken)] = [0] * len(added)  # usual, and much faster than a new list
             return known
         made = [0] * len(self.items)
         for place, part in self._slices:
@@ -278,7 +270,7 @@ class _MergedListBuilder:
         return made
 
     def fit_patch_numbers_into_gaps(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
-        """Set the number of each item of the patch within its gap; return whether all gaps were large enough."""
+        """Number each item of the patch within its gap; return whether all gaps were large enough."""
         for first, added in self._added:
             end, steps = first + len(added), len(added) + 1
             before = numbers[first - 1] if first else None
@@ -292,7 +284,7 @@ class _MergedListBuilder:
 
 
 class _RemainingItems:
-    """Moves the items of a list, except those at some places, to a builder in slices from the left."""
+    """Moves the items of a list, except some, to a builder in slices from the left."""
 
     __slots__ = ("_at", "_items", "_left_out", "_next")
 
@@ -302,7 +294,6 @@ class _RemainingItems:
         self._at = self._next = 0
 
     def move_items_before(self, into: _MergedListBuilder, end: int) -> None:
-        """Move the remaining items before a place."""
         while self._next < len(self._left_out) and self._left_out[self._next] < end:
             place = self._left_out[self._next]
             self._move_slice(into, place)
@@ -319,7 +310,7 @@ class _RemainingItems:
 def _merge_with_duplicates(
     kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _MergeContext
 ) -> list[JSON]:
-    """Merge a list if the original has an item of the patch twice. API servers store no such list."""
+    # the original has an item of the patch twice; API servers store no such list
     key = tag["merge"]
     before = _keys_of_items(kept, key, name)
     places, merged, fields = _first_positions(before), list(kept), merge_tags_of_type(tag.get("type"))
@@ -336,9 +327,7 @@ def _merge_with_duplicates(
 def _apply_delete_directives(
     original: list[JSON], patch: list[JSON], key: str, name: str
 ) -> tuple[list[JSON], list[JSON]]:
-    """Apply items with `$patch: delete` or `replace`; return the remaining items of the original, and the other items
-    of the patch.
-    """
+    # returns the remaining items of the original, and the patch's items without `$patch: delete` or `replace`
     given, unwanted = [], []
     replaces = False
     for item in patch:
@@ -365,7 +354,7 @@ def _keys_of_items(listed: list[JSON], key: str, name: str) -> list[Any]:
         keys = [item[key] for item in listed]
     except (KeyError, TypeError):
         keys = [_key_of_item(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
-    if not {dict, list}.isdisjoint(map(type, keys)):  # one call of C, because each patch checks the whole list
+    if not {dict, list}.isdisjoint(map(type, keys)):  # one call of C: each patch checks the whole list
         message = f"an item of {name} has a `{key}` that is an object or a list, and cannot be told apart by it"
         raise UnmergeableError(message, f"write a string as `{key}`")
     return keys
@@ -380,9 +369,7 @@ def _key_of_item(item: JSON, key: str, name: str) -> Any:
 def _items_in_merged_order(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
-    """Return all items in the merged order: the patch's items in the order of the patch. Other items of the original
-    stay before the items that they preceded.
-    """
+    # the patch's items in its order; other items of the original stay before the items that they preceded
     wanted, stood = _first_positions(patch_order), _first_positions(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:
@@ -400,7 +387,6 @@ def _items_in_merged_order(
 
 
 def _first_positions(identities: list[Any]) -> dict[Any, int]:
-    """Return the first position of each identity."""
     positions: dict[Any, int] = {}
     for place, identity in enumerate(identities):
         positions.setdefault(identity, place)

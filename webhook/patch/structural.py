@@ -1,7 +1,7 @@
 """Changes a custom resource by its schema as API servers do: fills in defaults, and removes unknown fields and nulls.
 
-Schemas are those of CustomResourceDefinitions. Inputs are not changed; the same value is returned if there is nothing
-to do. Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/ algorithm.go,
+Inputs are not changed; without a change, the same value is returned. Schemas are those of CustomResourceDefinitions.
+Source: k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/schema/{defaulting,pruning}/ algorithm.go,
 defaulting/prunenulls.go.
 """
 
@@ -23,7 +23,7 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
-    """Return the value with defaults for fields that are absent, or that are null although null is not allowed."""
+    """Return the value with defaults for absent fields, and for nulls that are not allowed."""
     if not schema:
         return value
     if isinstance(value, dict):
@@ -54,12 +54,12 @@ def _with_defaults(value: JSON, schema: Schema | None, is_declared: bool, deadli
 
 
 def is_forbidden_null(value: JSON, schema: Schema) -> bool:
-    """Return whether a value is null although null is not allowed."""
+    """Return whether a value is a null that is not allowed."""
     return value is None and schema.get("nullable") is not True
 
 
 def _schema_of_field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
-    """Return the schema of a field, and whether `properties` declares the field."""
+    # and whether `properties` declares it
     declared = (schema.get("properties") or _EMPTY).get(name)
     if declared is not None:
         return declared, True
@@ -90,7 +90,7 @@ def _without_unknown_fields(value: JSON, schema: Schema | None, deadline: Deadli
 
 
 def _field_without_unknown(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
-    """Return the value of a field without unknown fields; _ABSENT if the field itself is unknown."""
+    # _ABSENT if the field is unknown
     if name in _META and schema.get(_EMBEDDED) is True:
         return value
     inner, is_declared = _schema_of_field(name, schema)
@@ -106,7 +106,7 @@ def _keeps_unknown(schema: Schema | None) -> bool:
 def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
     """Return a merged object in its stored form.
 
-    An empty list that CEL created becomes null, or is removed if the schema does not allow null.
+    CEL's empty list becomes null, or is removed if the schema forbids null.
     """
     if type(value) is NilList:
         return None

@@ -1,7 +1,6 @@
 """Applies the changes of an object in the form of API servers to the object as its author wrote it.
 
-The form of API servers has quantities as texts, no empty values, and defaults. Only values that changed are written.
-All others stay as written, or absent.
+The form of API servers has quantities as texts, no empty values, and defaults. Only changed values are written.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ _ABSENT: Final = object()
 
 
 def write_back_changes(written: JSON, shown: JSON, changed: JSON, deadline: Deadline) -> JSON:
-    """Return `written` with the changes from `shown` to `changed`; the same value if nothing changed.
+    """Return `written` with the changes from `shown` to `changed`; the same value without changes.
 
-    Items of lists are matched by identity, or else by `name`, or else by position.
+    List items are matched by identity, else by `name`, else by position.
     """
     deadline.spend(1)
     if changed is shown:
@@ -63,7 +62,7 @@ def _is(one: JSON, other: JSON) -> bool:
 
 
 def _indexes_in(shown: Sequence[JSON], changed: Sequence[JSON], deadline: Deadline) -> Sequence[int | None]:
-    """Return the index in `shown` of each item of `changed`; None for a new item."""
+    # None for a new item
     by_identity = {id(each): index for index, each in enumerate(deadline.charge_for_items(shown))}
     by_name = {name: index for index, each in enumerate(shown) if (name := _name_of(each))}
     indexes = [by_identity.get(id(each)) for each in deadline.charge_for_items(changed)]

@@ -1,7 +1,6 @@
-"""Caches whose keys are texts of users; each is bounded in bytes, and the sum of all bounds is known.
+"""Caches of texts of users; each is bounded in bytes, and the sum of all bounds is known.
 
-Users choose the keys and their size, so a number of entries would not be a bound. Callers pass the most bytes that a
-value needs.
+Users choose the size of the keys, so a number of entries would be no bound. Callers pass the most bytes of a value.
 """
 
 from __future__ import annotations
@@ -16,20 +15,18 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 ENTRY: Final = 200
-"""The bytes of an entry without its key and its value: its places in the dict, and a tuple for the key."""
+"""The bytes of an entry without key and value: places in the dict, a tuple for the key."""
 _SHARE: Final = 8
-"""An entry that needs more than this part of a cache is not kept, because it would replace many others."""
+"""A larger entry than this part of a cache is not kept, because it would replace many others."""
 
 _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg]
 
 
 class TwoGenerationCache(Generic[Key, Value]):
-    """A cache of two generations. When the newer generation has half of the bytes, it replaces the older generation,
-    which is dropped.
+    """A cache of two generations. Once the newer one has half of the bytes, it replaces the older one.
 
-    So the value of a frequent key is computed once for each generation, and looking up a key means looking in two
-    dicts. While a thread adds an entry, other threads may not find it, and compute the value too. `newer` is for
-    callers that first look only in the newer generation.
+    A frequent key is computed once for each generation. A look-up may read two dicts; `newer` is for callers that first
+    read only one. While a thread adds an entry, others may miss it and compute it too.
     """
 
     __slots__ = ("__weakref__", "_half", "_newer_bytes", "_older", "_older_bytes", "newer")

@@ -1,7 +1,6 @@
-"""Describes mistakes in the types and fields of a value, in words for authors of YAML.
+"""Describes mistakes in the types and fields of a value, for authors of YAML.
 
-It has the names of the mistakes that pydantic finds, but imports neither pydantic nor models. Source of the names:
-pydantic 2, "Validation Errors".
+The names of mistakes are pydantic's (pydantic 2, "Validation Errors"), but this module imports no pydantic.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from webhook.text.wording import shown
 
 _UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
 _OF_VALIDATOR: Final = "Value error, "
-"""The prefix that pydantic puts before the text of a ValueError."""
+"""pydantic's prefix before the text of a ValueError."""
 _EXPECTED: Final = {
     "string_type": "a string",
     "list_type": "a list",
@@ -32,12 +31,12 @@ _EXPECTED: Final = {
 
 
 def is_unknown_field_error(mistake: Mapping[str, Any]) -> bool:
-    """Return whether a mistake is a field that the model does not have."""
+    """Return whether the model lacks the field."""
     return mistake["type"] in _UNKNOWN
 
 
 def describe_model_error(mistake: Mapping[str, Any]) -> str:
-    """Return what was expected and what was found, for one mistake from pydantic (`type`, `msg`, `input`, `ctx`)."""
+    """Return what was expected and found, for one mistake of pydantic (`type`, `msg`, `input`, `ctx`)."""
     kind = mistake["type"]
     if is_unknown_field_error(mistake):
         return "unknown field"

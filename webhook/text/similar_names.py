@@ -1,7 +1,7 @@
 """Finds the known name that is closest to a misspelled name.
 
-For names of objects, any different letters count. Names of resources are often similar on purpose (`npu` and `gpu`,
-`gaudi2` and `gaudi`), so only typing errors in the domain or in words count.
+For names of objects, any different letters count. Names of resources are similar on purpose (`npu` and `gpu`), so for
+them only typing errors count.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ _FARTHEST = 2  # edits; with more edits, a name is another word
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return the known name with the fewest edits to `name`, at most two and fewer than a third of it; "" if no name
-    is close enough.
-    """
+    """Return the closest known name, with at most two edits and fewer than a third of `name`, or ""."""
     best, distance = "", min(_FARTHEST, (len(name) - 1) // 3) + 1
     for candidate in known if len(name) <= _LONGEST else ():
         if abs(len(candidate) - len(name)) < distance and candidate != name:
@@ -33,9 +31,8 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 def count_edits(one: str, other: str, limit: int) -> int:
     """Count insertions, deletions, substitutions and swaps of neighbours between two words, up to `limit`.
 
-    The common beginning and end are skipped, and of the table only the diagonals near its middle are computed, which
-    the limit allows (Ukkonen, Algorithms for approximate string matching, 1985). So keys with the same long domain
-    take a few microseconds, and no time that grows with the square of their length.
+    Common ends are skipped, and only the diagonals that the limit allows are computed (Ukkonen, Algorithms for
+    approximate string matching, 1985). Keys with the same long domain take a few microseconds.
     """
     one, other = _without_common_ends(one, other)
     if not one or not other:
@@ -64,14 +61,14 @@ def _without_common_ends(one: str, other: str) -> tuple[str, str]:
 
 
 def nearest_resource(name: str, known: Iterable[str]) -> str:
-    """Return the known resource from which a name differs by at most two typing errors; "" when there is none."""
+    """Return the known resource that differs by one or two typing errors, or ""."""
     best, fewest = "", _FARTHEST + 1
     if len(name) > _LONGEST:
         return best
     domain, _, last = name.lower().partition("/")
     for candidate in known:
         its_domain, _, its_last = candidate.lower().partition("/")
-        errors = int(name != candidate and name.lower() == candidate.lower())  # they differ only in capital letters
+        errors = int(name != candidate and name.lower() == candidate.lower())
         errors += _typing_errors_of_domain(domain, its_domain) + _typing_errors(last, its_last)
         if 0 < errors < fewest:
             best, fewest = candidate, errors
@@ -79,20 +76,14 @@ def nearest_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _typing_errors_of_domain(domain: str, known: str) -> int:
-    """Count typing errors in the domain of a resource; the company alone, or its words in another order, also count
-    as one.
-
-    `nvidia`, `nvidia-com` and `com.nvidia` for `nvidia.com`.
-    """
+    # one error is also the company alone, or its words in another order: `nvidia`, `com.nvidia` for `nvidia.com`
     is_company = "." not in domain and known.startswith(f"{domain}.")
     is_turned = domain != known and sorted(_WORDS.findall(domain)) == sorted(_WORDS.findall(known))
     return 1 if is_company or is_turned else _typing_errors(domain, known)
 
 
 def _typing_errors(name: str, known: str) -> int:
-    """Count typing errors between two names with the same number of words; more than every limit if a word is
-    different.
-    """
+    # more than every limit if a word is different
     words, meant = _WORDS.findall(name), _WORDS.findall(known)
     if len(words) != len(meant):
         return _OTHER
@@ -100,9 +91,7 @@ def _typing_errors(name: str, known: str) -> int:
 
 
 def _typing_errors_of_word(word: str, meant: str) -> int:
-    """Count typing errors in one word, outside its digits; in a short word only a swap, a missing letter, or a letter
-    added after the first letter.
-    """
+    # outside of digits; in a short word only a swap, a missing letter, or a letter added after the first one
     if word == meant:
         return 0
     if _DIGITS.findall(word) != _DIGITS.findall(meant):
@@ -120,4 +109,4 @@ def _is_typing_error_in_short_word(word: str, meant: str) -> bool:
         return word[0] == meant[0]
     if len(word) == len(meant):
         return sorted(word) == sorted(meant) or meant == "com"
-    return word[0] == meant[0]  # another first letter makes another name: vgpu, npu
+    return word[0] == meant[0]  # vgpu and npu are other names

@@ -1,10 +1,9 @@
 r"""Makes text safe for a terminal, a CI log or a log file: control characters become visible and have no effect.
 
-Authors of names and messages could otherwise deceive the readers of a log. A terminal obeys ESC, OSC and the C1
-controls (ECMA-48). Bidirectional controls and invisible characters make a text look like another (Unicode Standard
-Annex 9, Technical Report 36). A line break turns a name into a separate line, and CI systems execute commands in
-lines. Such characters are written as escapes: `\x1b`, `\u202e`, `\n`. Backslashes stay unchanged, because the text is
-for people; JSON is exact.
+Otherwise authors of names could deceive the readers of a log. A terminal obeys ESC, OSC and the C1 controls (ECMA-48).
+Bidirectional and invisible characters make a text look like another (Unicode Standard Annex 9, Technical Report 36). A
+line break turns a name into a line, and CI systems execute commands in lines. All become escapes: `\x1b`, `\u202e`,
+`\n`. Backslashes stay: the text is for people.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
-"""The shells of terminals for which Typer has completion scripts."""
+"""The shells that Typer completes."""
 _LINE: Final = re.compile(r"\n(?= \| |\* |what to do: |ERROR: <input>:)")
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
@@ -25,16 +24,13 @@ _COMMAND: Final = re.compile(r"^\s*:(?=:)|#(?=#(?:\[|vso\[|teamcity\[))")
 
 def one_line(text: str) -> str:
     r"""Return the text on one line, with a visible escape for each character that is neither graphic nor a space."""
-    if not text.isprintable():  # has a character of category Cc, Cf, Cs, Co, Cn, Zl or Zp, or a blank other than " "
+    if not text.isprintable():  # Cc, Cf, Cs, Co, Cn, Zl or Zp, or a blank other than " "
         text = "".join(map(_shown, text))
     return _COMMAND.sub(_escape_command_sign, text) if "::" in text or "##" in text else text
 
 
 def message_lines(text: str) -> list[str]:
-    """Split a message into its first line, problems after `* `, lines of source after ` | `, and what to do.
-
-    Lines of source are as cel-go shows them, below the line of their error.
-    """
+    """Split a message into its first line, problems (`* `), lines of source as in cel-go (` | `), and what to do."""
     return [one_line(part) for part in _LINE.split(text)]
 
 
@@ -44,11 +40,10 @@ def lines(texts: Iterable[str]) -> str:
 
 
 def escape_json_text(text: str) -> str:
-    r"""Return equivalent JSON text with `\uXXXX` for characters that are not graphic; line breaks between tokens
-    stay.
+    r"""Return equal JSON with `\uXXXX` for characters that are not graphic; line breaks between tokens stay.
 
     Args:
-        text: as json.dumps writes it, so that control characters below U+0020 are escaped already.
+        text: of json.dumps, so characters below U+0020 are escaped already.
     """
     text = escape_ci_commands_in_quotes(text)
     if text.isascii() and "\x7f" not in text:
@@ -57,15 +52,15 @@ def escape_json_text(text: str) -> str:
 
 
 def has_ci_command(text: str) -> bool:
-    """Return whether a CI system would execute a command in a line of the text."""
+    """Return whether a CI system would execute a command in a line."""
     return ("::" in text or "##" in text) and any(map(_COMMAND.search, text.split("\n")))
 
 
 def escape_ci_commands_in_quotes(text: str) -> str:
-    r"""Return equivalent JSON or YAML, with `\u0023` in the commands that CI systems execute anywhere in a line.
+    r"""Return equal JSON or YAML, with `\u0023` in the commands that CI systems execute anywhere in a line.
 
     Args:
-        text: has such commands only in double quotes, where no line begins.
+        text: with such commands only in double quotes, where no line begins.
     """
     if "##" not in text:
         return text
@@ -100,6 +95,6 @@ def _in_json(character: str) -> str:
 
 
 def _escape_command_sign(match: re.Match[str]) -> str:
-    """Return the beginning of a command with an escape for its last character, so that no CI system executes it."""
+    # the last character is escaped
     sign = match[0][-1]
     return f"{match[0][:-1]}\\x{ord(sign):02x}"

@@ -20,7 +20,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     Args:
         count: how many.
         noun: the singular.
-        plural: the plural if it is not the singular with an s at the end.
+        plural: if it is not the singular with an s.
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
@@ -31,7 +31,7 @@ def named(names: Sequence[str], noun: str, plural: str = "") -> str:
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """Write the first of many names, and how many more there are: `a, b and 3 more`."""
+    """Write the first of many names, and how many more: `a, b and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
@@ -43,19 +43,19 @@ def either(choices: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, otherwise: str) -> str:
-    """Return the fix for an unknown name: the most similar known name, or another fix if none is similar."""
+    """Return the fix for an unknown name: a similar known name, or else `otherwise`."""
     return f"did you mean `{name}`?" if name else otherwise
 
 
 def change(before: object, after: object) -> str:
-    """Describe a forbidden change of a value: `cannot change from `a` to `b``; "" and None mean no value."""
+    """Describe a forbidden change: `cannot change from `a` to `b``; "" and None mean no value."""
     if before in (None, ""):
         return "cannot be added"
     return "cannot be removed" if after in (None, "") else f"cannot change from `{before}` to `{after}`"
 
 
 def shown(value: object) -> str:
-    """Return a value as JSON on one line, shortened; a text has no quotes unless it looks like another value."""
+    """Return a value as JSON on one line, shortened; a text has quotes only if it looks like another value."""
     is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)
     text = str(value) if is_plain else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split()) if is_plain else text.replace("\n", " ")
