@@ -1,1 +1,1 @@
-"""The input of a command: files, streams, object stores and logs, part by part, as documents with their places."""
+"""Reads the input of a command part by part, as documents with their places: files, streams, object stores, logs."""

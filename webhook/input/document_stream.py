@@ -1,8 +1,8 @@
-"""Reads the files of the command line part by part, so that memory does not grow with the input.
+"""Reads the files of the command line part by part. Memory does not grow with the input.
 
-A part has about a megabyte: whole documents of a YAML stream, or whole lines of JSON lines. A JSON document is one
-part, and so is a YAML stream that only a parser can split (directives, `...`). The parts together have the same
-documents, problems and templates as `documents.read_documents`, which reads everything at once.
+A part has about a megabyte of whole YAML documents or whole lines of JSON. Some files are one part: a JSON document,
+and a YAML stream that only a parser can split (directives, `...`). The documents, problems and templates are those of
+`documents.read_documents`, which reads everything at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HIDDEN: Final = "its name or the name of a folder above it begins with a dot; n
 _BLOCK: Final = 1 << 20
 """The bytes of one read, and about the bytes of a part."""
 _IN_MEMORY: Final = 8 << 20
-"""The most bytes of standard input in memory; further bytes go to a temporary file."""
+"""The most bytes of standard input in memory. Further bytes go to a temporary file."""
 MAX_COPIED_BYTES: Final = 4 << 30
 """The most bytes of standard input or a pipe, because a pipe may be endless."""
 _LINES: Final = (".ndjson", ".jsonl")
@@ -48,9 +48,7 @@ class FilePart(Struct, frozen=True):
 class RereadableFiles:
     """Reads files, pipes, and standard input as `-`. Each can be read several times.
 
-    Args:
-        open_file: opens a file, possibly of an object store.
-        max_copied_bytes: the most bytes of standard input or a pipe that are copied.
+    `open_file` opens a file, possibly of an object store. `max_copied_bytes` bounds standard input and each pipe.
     """
 
     def __init__(self, open_file: OpenFile = open_file, max_copied_bytes: int = MAX_COPIED_BYTES) -> None:
@@ -79,7 +77,7 @@ class RereadableFiles:
         self._spooled[name] = self._copy(BytesIO(data), name)
 
     def size_bytes(self, path: str) -> int:
-        """Return how many bytes a file has; 0 if that is unknown."""
+        """Return the bytes of a file; 0 if unknown."""
         try:
             return 0 if path == "-" else Path(path).stat().st_size
         except OSError:
@@ -118,7 +116,6 @@ class RereadableFiles:
 
 
 def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
-    """Yield the bytes of each part of a file."""
     held, is_first = bytearray(stream.read(_BLOCK)), True
     is_lines = path.endswith(_LINES)
     is_whole = not is_lines and (path.endswith(".json") or held.lstrip().startswith((b"{", b"[")))
@@ -139,9 +136,7 @@ def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
 
 
 def _start_of_last_document(held: bytearray) -> int:
-    """Return the index at which the last document of these bytes begins; 0 if there is only one document. The last
-    document may continue in the next bytes.
-    """
+    """Return the index of the last document, which may continue in the next bytes. 0 means that it is the only one."""
     at = held.rfind(b"\n---")
     while at > 0 and not held[at + 4 : at + 5].isspace():
         at = held.rfind(b"\n---", 0, at)
@@ -158,10 +153,7 @@ def _decode_utf8(data: bytes, path: str, above: int) -> str:
 
 
 class SourcePart(Struct, frozen=True, kw_only=True):
-    """A part of a file, or the `problem` because of which the rest of the file cannot be read.
-
-    is_first: whether this is the first part of the file.
-    """
+    """A part of a file, or the `problem` because of which the rest of the file cannot be read."""
 
     file: InputFile
     part: FilePart
@@ -179,17 +171,17 @@ class DocumentStream:
 
     Args:
         named: files, folders, or `-` for standard input.
-        exclude: patterns for files to leave out: of names, or of paths below a named folder.
-        include: patterns; if given, only files of folders that match are read.
+        exclude: patterns of names, or of paths below a named folder. Files that match are left out.
+        include: patterns. If given, a file of a folder must match one of them.
         listing: lists the files of the named places.
-        patterns: returns the patterns of a named folder; by default those of its `.claimgateignore`.
+        patterns: returns the excluding patterns of a named folder; by default those of its `.claimgateignore`.
 
     Attributes:
         problems: files that do not exist or cannot be listed.
         sources: the files in order, each once.
         excluded: how many files are left out.
-        ignored: how many of the excluded files a `.claimgateignore` leaves out.
-        not_read: entries of folders that are not read, because they are not regular files or lead out of their folder.
+        ignored: how many files a `.claimgateignore` leaves out.
+        not_read: entries of folders that are not regular files or lead out of their folder.
     """
 
     def __init__(
@@ -212,9 +204,7 @@ class DocumentStream:
     def replace_with_rendered(
         self, folder: str, data: bytes, replaced: Callable[[str], bool], not_read: Iterable[FoundFile] = ()
     ) -> None:
-        """Replace the files from which a folder is rendered by the rendered text, also in the list of files that are
-        not read.
-        """
+        """Replace the files from which a folder is rendered by the rendered text, also in `not_read`."""
         self.not_read = tuple({each.file.name: each for each in (*self.not_read, *not_read)}.values())
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
@@ -229,9 +219,7 @@ class DocumentStream:
         self.not_read = tuple(by_name.values())
 
     def hidden_manifests(self) -> Sequence[FoundFile]:
-        """Return hidden files of the folders that look like objects. `kubectl apply` reads them, and an audit does
-        not.
-        """
+        """Return hidden files that look like objects. `kubectl apply` reads hidden files, and an audit does not."""
         listed = documents.list_sources(
             self._named, self._exclude, self._include, listing=yamlfile.hidden_listing, patterns=self._patterns
         )
@@ -242,9 +230,7 @@ class DocumentStream:
         ]
 
     def unread_folders_with_manifests(self) -> Sequence[FoundFile]:
-        """Return the folders with dependencies or test data that are not searched and have files that look like
-        objects.
-        """
+        """Return the folders of dependencies or test data with files that look like objects."""
         listed = documents.list_sources(
             self._named,
             self._exclude,
@@ -263,7 +249,7 @@ class DocumentStream:
         self._files.close()
 
     def size_bytes(self) -> int:
-        """Return the size of all files; standard input and pipes have no size."""
+        """Return the size of all files. Standard input and pipes count as 0."""
         return sum(map(self._files.size_bytes, self.sources))
 
     def parts(self) -> Iterator[SourcePart]:

@@ -1,7 +1,7 @@
 """Reads the files of the command line as single documents with their places.
 
-Knows files, folders, stdin and lists (JSON arrays, `kind: List`), and not the meaning of a document. Problems of
-unreadable files are collected, so that one bad file does not hide other files.
+Knows files, folders, stdin and lists (JSON arrays, `kind: List`). One unreadable file does not hide other files: its
+problem is collected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
 """Lists the files of the named places."""
 
 PatternsOfFolder: TypeAlias = Callable[[Path], tuple[str, ...]]
-"""For a named folder, returns patterns of the files to leave out."""
+"""Returns patterns of the files to leave out of a named folder."""
 
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
@@ -39,8 +39,11 @@ _MOST_PATTERNS_BYTES: Final = 1 << 20
 
 
 class InputDocument(Struct, frozen=True, kw_only=True):
-    """One document or list item. `index` is its number in the source, from 0; `path` is the path of the item in the
-    document.
+    """One document or list item.
+
+    Attributes:
+        index: the number of the document in the source, from 0.
+        path: the path of the item in the document.
     """
 
     source: str
@@ -50,16 +53,14 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     document: yamlfile.Document
 
     def place(self, path: FieldPath = (), words: Words = ()) -> Place:
-        """Return the place in the source of a field, or of the first of `words` in the field. If the field is not
-        written, return the place of the nearest field above it.
+        """Return the place of a field, or of the first of `words` in it. For a field that is not written, return the
+        place of the nearest field above.
         """
         line, column = self.document.position((*self.path, *path), words)
         return Place(file=self.source, line=line, column=column)
 
     def locator(self, inside: FieldPath = ()) -> Locate:
-        """Return a function that returns the place of a printed path. `inside` is the path of the object in this
-        input.
-        """
+        """Return a function that finds a printed path. `inside` is the path of the object in this input."""
 
         def locate(path: str, words: Words) -> Place:
             try:
@@ -70,7 +71,7 @@ class InputDocument(Struct, frozen=True, kw_only=True):
         return locate
 
     def line_finder(self, inside: FieldPath = ()) -> Lines:
-        """Return a function that returns the source line of a printed path; None if the lines must not be shown."""
+        """Return a function for the source line of a printed path. The line is None if it must not be shown."""
 
         def line(path: str, words: Words) -> SourceLine | None:
             try:
@@ -82,12 +83,13 @@ class InputDocument(Struct, frozen=True, kw_only=True):
 
 
 class InputDocuments(Struct, frozen=True, kw_only=True):
-    """The documents that could be read, in order, and the problems of the files that could not.
+    """The documents that could be read, in order, and the problems of other files.
 
-    templates: files that are manifests only after rendering; documents in them are still read, unless the file
-    belongs to a chart. others: problems of files of folders that cannot be read and do not look like manifests.
-    excluded: the number of files that were left out. repeated: problems of keys that a mapping has twice; the
-    document has the last value, as with kubectl.
+    Attributes:
+        templates: files that are manifests only after rendering. Outside of charts, their documents are still read.
+        others: problems of unreadable files of folders that do not look like manifests.
+        excluded: the number of files that were left out.
+        repeated: problems of keys that a mapping has twice. The document has the last value, as with kubectl.
     """
 
     documents: tuple[InputDocument, ...]
@@ -100,11 +102,13 @@ class InputDocuments(Struct, frozen=True, kw_only=True):
 
 
 class InputSources(Struct, frozen=True, kw_only=True):
-    """The files to read, each once, the problems of names that do not exist, and the number of files that were left
-    out.
+    """The files to read, each once.
 
-    ignored: how many of the excluded files a `.claimgateignore` leaves out. not_read: entries of the folders that are
-    not read, because they are not regular files or lead out of their folder.
+    Attributes:
+        problems: about names that do not exist.
+        excluded: how many files were left out.
+        ignored: how many files a `.claimgateignore` leaves out.
+        not_read: entries of folders that are not regular files or lead out of their folder.
     """
 
     sources: tuple[InputFile, ...]
@@ -119,13 +123,12 @@ def read_documents(
 ) -> InputDocuments:
     """Read files, stdin (`-`), and the YAML and JSON files of folders, in order.
 
-    The caller needs all files, so a file of a folder that is not read is a problem.
+    The caller needs all files. So a file of a folder that is not read is a problem.
 
     Args:
         named: the files and folders to read.
         exclude: patterns of names, or of paths below a named folder, with `*` for any characters.
-        patterns: for a named folder, returns patterns of files to leave out. By default, they are read from the
-            folder's `.claimgateignore`.
+        patterns: returns the excluding patterns of a named folder; by default those of its `.claimgateignore`.
     """
     listed = list_sources(named, exclude, patterns=patterns)
     not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)
@@ -159,7 +162,7 @@ def list_sources(
     Args:
         named: the files and folders to read.
         exclude: patterns, as for `read_documents`.
-        include: patterns. A file of a folder must match one of them; a file that the user names is always read.
+        include: patterns. A file of a folder must match one of them. A file that the user names is always read.
         listing: lists the files of names.
         patterns: as for `read_documents`.
     """
@@ -190,8 +193,7 @@ def list_sources(
 
 
 def ignore_patterns(folder: Path) -> tuple[str, ...]:
-    """Return the patterns of a folder's `.claimgateignore`: one on each line, as for --exclude, with `!` before
-    exceptions.
+    """Return the patterns of a `.claimgateignore`: one a line, as for --exclude, with `!` before exceptions.
 
     Raises:
         InputError: the file cannot be read.
@@ -204,8 +206,7 @@ def ignore_patterns(folder: Path) -> tuple[str, ...]:
 
 
 def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
-    """Return the patterns for a folder from a copy of the working directory; empty for a folder outside the working
-    directory.
+    """Return the patterns for a folder from a copy of the working directory. A folder outside of it has none.
 
     Raises:
         InputError: the file cannot be read.
@@ -215,9 +216,7 @@ def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
 
 
 def _ignored_names(names: Iterable[str], folder: str, patterns: Sequence[str]) -> set[str]:
-    """Return the files of a folder that the patterns exclude: for each file, the last matching pattern decides.
-    Patterns are relative to the folder.
-    """
+    """Return the files that the patterns exclude. Patterns are relative to the folder, and the last match decides."""
     below = {name: PurePath(name) for name in names} if patterns else {}
     inside = ((each.relative_to(folder), name) for name, each in below.items() if each.is_relative_to(folder))
     paths = _paths_of({str(path): name for path, name in inside})
@@ -249,14 +248,12 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
 
 
 def _is_beyond_bounds(problem: InputProblem) -> bool:
-    """Return whether a file exceeds a bound of this reader. Such a file may be a manifest that kubectl can read, and
-    is not a template.
-    """
+    """A file that exceeds a bound of this reader is no template. kubectl may still read it as a manifest."""
     return problem.message.startswith(_BEYOND_BOUNDS)
 
 
 def documents_of_text(text: str, source: str) -> InputDocuments:
-    """Return the documents of a text. Their places have the name `source`."""
+    """Return the documents of a text. `source` is the name in their places."""
     read = yamlfile.read_parts_of_text(text, source)
     return InputDocuments(
         documents=tuple(_documents_of_source(source, read.documents)),
@@ -267,7 +264,7 @@ def documents_of_text(text: str, source: str) -> InputDocuments:
 
 
 def _could_be_manifest(file: InputFile) -> bool:
-    """Return whether a file that cannot be read may be a manifest, so that it must be reported."""
+    """Return whether an unreadable file may be a manifest. Then it must be reported."""
     try:
         return looks_like_manifest(read_start(file, object_store.open_file))
     except OSError:
@@ -286,7 +283,7 @@ def looks_like_object(file: InputFile) -> bool:
 def problem_of_nothing_read(
     named: Sequence[str | Path], inputs: InputDocuments, expected: str
 ) -> tuple[InputProblem, ...]:
-    """Return a problem if no document and no problem was read; else ()."""
+    """Return a problem if no document and no problem was read."""
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
     is_emptied = inputs.excluded and not inputs.files
@@ -307,7 +304,7 @@ def source_name(name: str | Path) -> str:
 def _expanded_sources(
     named: Sequence[str | Path], problems: list[InputProblem], not_read: list[FoundFile], listing: Listing
 ) -> Iterator[InputFile]:
-    """Yield files and stdin, each once. A file that is named itself and is also in a named folder counts as named."""
+    """Yield files and stdin, each once. A file that the user names counts as named, even if it is in a named folder."""
     itself = set(map(source_name, named))
     seen = set[str]()
     for name in named:
@@ -321,9 +318,7 @@ def _expanded_sources(
 
 
 def _names_that_match(names: Iterable[str], patterns: Iterable[str]) -> set[str]:
-    """Return the files for which a pattern matches the path, the path of a folder above, or the end of such a
-    path.
-    """
+    """Return the files for which a pattern matches the path, a folder above, or the end of either path."""
     paths = _paths_of({name: name for name in names})
     return {name for pattern in patterns for name in _names_of_pattern(paths, pattern)}
 
@@ -353,10 +348,9 @@ def _documents_of_source(source: str, documents: Iterable[yamlfile.Document]) ->
 
 
 def _document_or_items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the document itself, or the items of an array or a list of the API; empty documents yield nothing.
+    """Yield the document itself, or the items of an array or a list of the API. Empty documents yield nothing.
 
-    Open arrays are kept in a list. With nested generators, each item would cost a step for each of up to 190
-    levels.
+    A list of open arrays is faster than nested generators, in which each item passes up to 190 levels.
     """
     opened: list[Iterator[tuple[FieldPath, JSON]]] = [iter([(path, value)])]
     while opened:

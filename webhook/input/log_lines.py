@@ -1,6 +1,6 @@
 """Reads lines of log files, plain or compressed by gzip, a few megabytes at a time.
 
-Of a damaged file, the part before the damage is read. Does not know the meaning of the lines.
+A damaged file is read up to the damage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PART: Final = 2 << 20
 LONGEST: Final = 32 << 20
 """The most bytes of a line: enough for an event with two objects of 1.5 MB, the limit of etcd, with JSON escapes."""
 _IN_NAMES: Final = (".log", ".json", ".ndjson")
-"""Texts in the names of log files in a folder; `.json` also matches `.jsonl`."""
+"""Parts of the names of log files. `.json` also matches `.jsonl`."""
 _GZIP: Final = b"\x1f\x8b"
 _MOST_UNPACKED: Final = 200
 """The most unpacked bytes for each packed byte. Audit logs have 10 to 40, and gzip allows 1,000."""
@@ -35,9 +35,11 @@ _UNPACKED_ANYHOW: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Whole lines of a file, with the number of the first line, from 1; or the problem with the rest of the file.
+    """Whole lines of a file, or the problem with the rest of the file.
 
-    read_bytes: the bytes of the stored file that were read for these lines.
+    Attributes:
+        first: the number of the first line, from 1.
+        read_bytes: the bytes of the stored file that were read for these lines.
     """
 
     file: str
@@ -48,10 +50,10 @@ class LogPart:
 
 
 def list_log_files(named: Sequence[str]) -> Listed:
-    """Return the named log files and those of named folders, older rotated logs first, and problems of missing files.
+    """Return the named log files and those of named folders, and problems of missing files.
 
-    In a folder, files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names are logs, sorted by the time of the
-    last write, because a rotated log is no longer written.
+    In a folder, files with `.log`, `.json`, `.jsonl` or `.ndjson` in their names are logs. They are sorted by the time
+    of the last write, so older rotated logs come first.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
@@ -109,11 +111,11 @@ def _part_with_problem(file: str, line: int, message: str) -> LogPart:
 
 
 class _LineTooLongError(Exception):
-    """The error for a line that is longer than any event."""
+    """A line is longer than any event."""
 
 
 class _UnpackedTooLargeError(Exception):
-    """The error for a gzip stream that unpacks to far more bytes than a log."""
+    """A gzip stream unpacks to far more bytes than a log."""
 
 
 def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:

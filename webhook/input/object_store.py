@@ -18,8 +18,7 @@ from webhook.yamltext.input_files import FoundFile, InputFile, Listed
 
 _BLOCK: Final = 1 << 20
 _LOCAL: Final = ("file:", "local:")
-"""The beginnings of addresses for files of this machine. They are refused, because fsspec would follow links and open
-devices."""
+"""Addresses of files of this machine begin so. They are refused, because fsspec would follow links and open devices."""
 _LOGS: Final = (".log", ".json", ".ndjson")
 
 
@@ -29,12 +28,12 @@ def is_url(name: str | Path) -> bool:
 
 
 def list_manifest_files(places: Iterable[str | Path]) -> Listed:
-    """List the YAML and JSON files of places, sorted by name; local places as `yamlfile.listing` does."""
+    """List the YAML and JSON files of places, sorted by name. Local places are listed as `yamlfile.listing` does."""
     return _list_files(places, yamlfile.listing, yamlfile.is_manifest_name)
 
 
 def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:
-    """List the logs of places, sorted by name; `local` lists those of this machine."""
+    """List the logs of places, sorted by name. `local` lists those of this machine."""
     return _list_files(places, local, lambda name: any(each in name for each in _LOGS))
 
 
@@ -88,7 +87,7 @@ def _list_files(
 
 
 def _is_of_this_machine(address: str) -> bool:
-    """Return whether an address, or a part of a chain such as `dir::file://folder`, is a path of this machine."""
+    """An address can be a chain such as `dir::file://folder`."""
     return is_url(address) and any(part.startswith(_LOCAL) for part in address.lower().split("::"))
 
 
@@ -98,9 +97,7 @@ def _root(address: str, file: str) -> str:
 
 
 def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the address itself if it is a file; otherwise the addresses of the wanted files below it, without hidden
-    files.
-    """
+    """Yield the address if it is a file; otherwise the wanted files below it, without hidden files."""
     from fsspec.core import url_to_fs
 
     store, top = url_to_fs(address)
@@ -117,7 +114,7 @@ def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterato
 
 
 def _describe_store_error(error: Exception) -> str:
-    """Return why an address cannot be read, without names of Python classes."""
+    """Names of Python classes are left out."""
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"
     text = " ".join(str(error).split()) or "unknown cause"

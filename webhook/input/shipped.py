@@ -9,8 +9,7 @@ from webhook.apimachinery.releases import Release
 from webhook.errors import ConfigurationError
 
 SINCE: Final[Release] = (1, 34)
-"""The first Kubernetes release with the CEL of the shipped policies: `flatten` of lists, and macros with two
-variables."""
+"""The first Kubernetes release with the CEL of shipped policies: `flatten`, and macros with two variables."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -30,8 +29,7 @@ def policies_folder(package: Path = _PACKAGE) -> Path:
 
 
 def samples_folder(package: Path = _PACKAGE) -> Path:
-    """Return the folder of sample reviews and manifests: `_samples` in the wheel, otherwise `deploy/samples` in a
-    checkout.
+    """Return the folder of sample reviews and manifests: `_samples` in the wheel, `deploy/samples` in a checkout.
 
     Raises:
         ConfigurationError: neither exists.

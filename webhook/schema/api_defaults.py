@@ -1,10 +1,10 @@
 """Sets the defaults that API servers set in built-in objects before webhooks and policies get them.
 
-The object must have the form in which API servers send it (sent.py), so an unset field is absent. The defaults of a
-type are here under its name. The defaults of an object are set before those of its parts. Values that API servers
-fill in later are not here, such as names, selectors and labels of Jobs, and tolerations from admission plugins.
-Source: kubernetes v1.36 pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py,
-test_api_defaults.py and test_hand_written.py compare with kube-apiserver 1.36.
+The object must have the form of sent.py, in which an unset field is absent. The defaults of an object are set before
+those of its parts. Values that API servers fill in later are not here, such as names, selectors and labels of Jobs, and
+tolerations from admission plugins. Source: kubernetes v1.36
+pkg/apis/*/v*/{defaults,zz_generated.defaults,conversion}.go; tests/e2e/test_sent.py, test_api_defaults.py and
+test_hand_written.py compare with kube-apiserver 1.36.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def with_api_defaults(obj: JSON, kind: GroupVersionKind, deadline: Deadline | No
 
 @cache
 def _fill_of_type(of: Type) -> Fill | None:
-    """Return the function that sets the defaults of a type and of its parts; None if it has no defaults."""
+    """Return the function that sets the defaults of a type and its parts; None without defaults."""
     if isinstance(of, Items):
         return _fill_of_list(of)
     if not isinstance(of, Fields):
@@ -68,7 +68,7 @@ def _fill_of_map(of: Type) -> Fill | None:
 def _fill_of_object(of: Fields) -> Fill | None:
     own, constants = _FUNCTIONS.get(of.name), _CONSTANTS.get(of.name)
     parts = [(name, inner) for name, each in of.fields.items() if (inner := _fill_of_type(each)) is not None]
-    # Go always writes some fields, so a zero value here is not set
+    # Go always writes some fields. In these fields, a zero value means not set
     unset = [(name, of.always[name], each) for name, each in (constants or {}).items() if name in of.always]
     if own is None and constants is None and not parts:
         return None
@@ -100,7 +100,7 @@ def _fill_in(value: Parts, **defaults: JSON) -> None:
 
 
 def _fill_pod(pod: Parts) -> None:
-    """Set the defaults that a Pod has and a pod template does not."""
+    """Set the defaults that a pod template does not have."""
     spec = pod["spec"] = {"enableServiceLinks": True, **(pod.get("spec") or {})}
     for name in ("containers", "initContainers"):
         if spec.get(name):
@@ -146,9 +146,7 @@ def _pod_level_resources(resources: Parts, spec: JSON) -> JSON:
 
 
 def _total_of_containers(spec: JSON, of: str) -> Mapping[str, str]:
-    """Return the total resources of a Pod's containers: the sum of containers that run at the same time, or the
-    largest init container.
-    """
+    """Return the total of a Pod: the sum of the containers that run together, or the largest init container."""
     running: dict[str, Quantity] = {}
     for container in spec.get("containers") or ():
         _add_amounts(running, container, of)
@@ -298,7 +296,7 @@ def _fill_stateful_set(spec: Parts) -> None:
 
 
 def _claim_template(claim: JSON) -> JSON:
-    """Return a claim of a StatefulSet with its kind, which the conversion writes, and with the phase Pending."""
+    """Return a claim of a StatefulSet with the kind and the phase Pending, which the conversion writes."""
     status = {"phase": "Pending", **(claim.get("status") or {})}
     return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": status}
 

@@ -1,16 +1,17 @@
-"""Decodes an object by its type: removes nulls, and removes and lists values of wrong types.
+"""Decodes an object by its type: removes nulls and values of wrong types, and lists the values of wrong types.
 
-A null field, or a null in a map, counts as absent. In a list, a null or an item of a wrong type becomes an empty
-value, as in Go, so that the other items keep their indexes. A null amount stays: Kubernetes reads it as 0 in built-in
-kinds, and drops it from custom kinds. Undeclared fields are kept. Only changed parts are copied: a valid object is
-returned as the same value.
+- A null field, or a null in a map, counts as absent.
+- In a list, a null or an item of a wrong type becomes an empty value, as in Go. The other items keep their indexes.
+- A null amount stays. Kubernetes reads it as 0 in built-in kinds, and drops it from custom kinds.
+- Undeclared fields are kept.
+- A placeholder (`$`, `{{`, `NUM_NODES`, or `[[name]]` in YAML) may replace a value of any type. A placeholder of a
+  wrong type is removed and its path is returned. It is no mistake.
 
-A placeholder (`$`, `{{`, `NUM_NODES`, or `[[name]]` in YAML) may stand for a value of any type. A placeholder of a
-wrong type is removed and its path is returned, but it is not a mistake. Source: encoding/json and sigs.k8s.io/json,
-with which Kubernetes decodes.
+Only changed parts are copied, and a valid object is returned as the same value. Source: encoding/json and
+sigs.k8s.io/json, with which Kubernetes decodes.
 
-msgspec first checks whether a value already has its type, about ten times faster than decoding. Other values are
-walked: they may have nulls, undeclared fields, or values of other types.
+msgspec first checks whether a value already has its type, about ten times faster than decoding. Only other values are
+walked.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ from webhook.yamltext.unread import NO_FIELD, Unread
 
 
 class Mismatch(Struct, frozen=True, kw_only=True):
-    """A value of a wrong type. `at` is the path from the root of the object, and `expected` a description of the
-    type, such as `a list`.
+    """A value of a wrong type.
+
+    Attributes:
+        at: the path from the root of the object.
+        expected: the type in words, such as `a list`.
     """
 
     at: FieldPath
@@ -51,7 +55,7 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
     @property
     def value_as_text(self) -> str:
-        """Return a description of the value."""
+        """Return the value in words."""
         return described(self.value)
 
     @property
@@ -61,7 +65,7 @@ class Mismatch(Struct, frozen=True, kw_only=True):
 
     @property
     def fix(self) -> str:
-        """Return the fix if only quotes are wrong, because YAML reads some texts as other types; otherwise ""."""
+        """Return the fix if only quotes are wrong, because YAML reads some texts as other types; else ""."""
         if self.expected == "a string":
             if isinstance(self.value, bool):
                 return "put it in quotes, because YAML reads words such as yes, no, on and off as true or false"
@@ -77,11 +81,11 @@ _UNQUOTED: Final = {
     "a whole number of 32 bits": _WHOLE_NUMBER,
     "true or false": re.compile("true|false"),
 }
-"""Patterns of texts that would have the expected type (schema/types.py) without quotes."""
+"""Patterns of texts that would have the expected type without quotes, by the words of schema/types.py."""
 
 
 def described(value: JSON) -> str:
-    """Return a description of a value: ``an object``, ``the string `2 GPUs` ``, ``the number 4``."""
+    """Return a value in words: ``an object``, ``the string `2 GPUs` ``, ``the number 4``."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, Unread):
@@ -98,9 +102,8 @@ INT32: Final = range(-(1 << 31), 1 << 31)
 INT64: Final = range(-(1 << 63), 1 << 63)
 
 _BUILDING: Final = Lock()
-"""Only one thread may build a type: msgspec stores data about a class on the class before the data are complete.
-Another thread that uses the class at that moment would read uninitialized memory and crash (msgspec 0.21,
-`StructInfo_Convert`)."""
+"""Only one thread may build a type. msgspec stores incomplete data on a class while it builds the class. Another
+thread that uses the class would read uninitialized memory and crash (msgspec 0.21, `StructInfo_Convert`)."""
 _NOTHING: Final = Annotated[int, msgspec.Meta(ge=1, le=0)] | msgspec.UnsetType
 """The type of a field that must be absent."""
 _ANY: Final = bool | int | float | str | list | dict
@@ -152,15 +155,13 @@ def _msgspec_type(of: Type) -> Any:
 
 
 def _attribute_names(of: Fields) -> Iterator[tuple[str, str]]:
-    """Yield an attribute name for each field, because the name of a field may be a keyword of Python."""
+    """The name of a field may be a keyword of Python, so each field gets an attribute name."""
     yield "unread", NO_FIELD
     yield from ((f"f{number}", name) for number, name in enumerate(of.fields))
 
 
 def _msgspec_fields(of: Fields) -> list[tuple[str, Any, Any]]:
-    """Return the fields of an object type. The first is a field that only an `Unread` has, so that an `Unread` never
-    fits.
-    """
+    """Return the fields of an object type. The first field exists only in an `Unread`, which therefore never fits."""
     types = [_NOTHING, *(_msgspec_type(inner) | msgspec.UnsetType for inner in of.fields.values())]
     return [(called, each, msgspec.UNSET) for (called, _), each in zip(_attribute_names(of), types, strict=True)]
 
@@ -171,7 +172,7 @@ _WHOLE: Final[Mapping[str, str]] = {"int32": "number"}
 _LONG: Final = 8
 """A list with at least this many entries is first checked as a whole."""
 _WORK_OF_MISMATCH: Final = 3
-"""Units of work for noting a value of a wrong type with its path, about 1.5 microseconds."""
+"""Units of work for one value of a wrong type with its path: about 1.5 microseconds."""
 _EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
 
 
@@ -184,16 +185,12 @@ class DecodedValue(NamedTuple):
 
 
 def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None = None) -> DecodedValue:
-    """Decode a value by a type; the result is None if the value itself has another type.
+    """Decode a value by a type. The result is None if the value itself has another type.
 
-    Args:
-        value: the value.
-        of: the type.
-        at: the path of the value, with which all paths begin.
-        deadline: is charged for walked values.
+    All paths begin with `at`. The deadline is charged for walked values.
     """
     until = deadline or Deadline()
-    until.check_clock()  # msgspec cannot be interrupted; it takes a third of the time that decoding JSON took
+    until.check_clock()  # msgspec cannot be interrupted; it takes a third of the time of decoding JSON
     if value is None or create_type_check(of)(value):
         return DecodedValue(value)
     decoding = _ValueDecoder(until, list(at))
@@ -204,10 +201,7 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
 def has_undeclared_field(value: JSON, of: Type, deadline: Deadline) -> bool:
     """Return whether an object inside a value has a field that its type does not declare.
 
-    Args:
-        value: the value.
-        of: its type; an object without declared fields may have any.
-        deadline: is charged for walked values.
+    An object without declared fields may have any. The deadline is charged for walked values.
     """
     if isinstance(of, Items):
         items = value if isinstance(value, list) else []
@@ -230,7 +224,7 @@ class _ValueDecoder(Struct):
     unfilled: list[FieldPath] = field(default_factory=list)
 
     def decode_value(self, value: JSON, of: Type) -> JSON:
-        """Return a value that is not null, decoded by a type, or _ABSENT."""
+        """Decode a value that is not null. The result may be _ABSENT."""
         if isinstance(of, Fields):
             return self._object(value, of) if isinstance(value, dict) else self._record_mismatch(value, "an object")
         if isinstance(of, Items):
@@ -284,7 +278,7 @@ class _ValueDecoder(Struct):
 
 
 def _is_of_scalar_type(of: Scalar, value: JSON) -> bool:
-    """Return whether a value that is not null has a scalar type."""
+    """The value must not be null."""
     if of in ("any", "quantity"):
         return True
     kind = type(value)

@@ -1,8 +1,7 @@
-"""Knows the type of the objects of each kind: of custom kinds from the files of `data/`, of built-in kinds from the
-table of patch/.
+"""Knows the type of the objects of each kind: custom kinds from `data/`, built-in kinds from the table of patch/.
 
-A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` if it differs) and `types`, which
-all files share. A type is written as
+A file of `data/` has `group`, `kinds` (kind, versions, spec, and `group` if it differs) and `types`, which all files
+share. A type is written as
 
     text, int64, int32, truth, quantity, intOrText, any      a scalar (types.py)
     core.v1.PodSpec                                          a type of Kubernetes
@@ -37,7 +36,7 @@ _SCALARS: Final = get_args(Scalar)
 
 
 class Declarations(Struct):
-    """The declarations of the files: kinds, and the types that they name. Each type is built on first use."""
+    """The kinds of the files, and the types that they name. Each type is built on first use."""
 
     written: dict[str, Any] = field(default_factory=dict)
     kinds: dict[GroupVersionKind, Type] = field(default_factory=dict)
@@ -68,7 +67,7 @@ class Declarations(Struct):
 
 @cache
 def declarations() -> Declarations:
-    """Return the declarations of all files of `data/`; they are read on first use."""
+    """Return the declarations of all files of `data/`, read on first use."""
     files = [yamlfile.read(path)[0].value for path in sorted(DATA.glob("*.yaml"))]
     made = Declarations({name: written for file in files for name, written in file["types"].items()})
     made.kinds = {
@@ -105,13 +104,9 @@ def _type_without_status(of: Type) -> Type:
 
 
 def type_of_defined_kind(definition: JSON, version: str, deadline: Deadline) -> Type | None:
-    """Return the type of a version in a CustomResourceDefinition; None if the definition has no schema for the version,
-    or keeps unknown fields.
+    """Return the type of a version in a CustomResourceDefinition. The deadline is charged for each part of the schema.
 
-    Args:
-        definition: the definition.
-        version: the version.
-        deadline: is charged for each part of the schema.
+    The type is None if the version has no schema or keeps unknown fields.
     """
     known = kubernetes.schema_of_definition(definition, version)
     if known is None or get(definition, ("spec", "preserveUnknownFields")):
@@ -120,7 +115,7 @@ def type_of_defined_kind(definition: JSON, version: str, deadline: Deadline) -> 
 
 
 def _type_of_defined_node(node: kubernetes.Node, deadline: Deadline) -> Type:
-    """Return the type of a node; a value of several types may be any value."""
+    """A value of several types may be any value."""
     deadline.spend(1)
     if not isinstance(node, kubernetes.DeclaredSchemaNode):
         return type_of_node(node)
@@ -137,13 +132,13 @@ def _type_of_defined_node(node: kubernetes.Node, deadline: Deadline) -> Type:
 
 
 def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> DecodedValue:
-    """Decode an object by its kind; an object of an unknown kind is returned unchanged."""
+    """Decode an object by its kind. An object of an unknown kind is returned unchanged."""
     of = type_of(kind)
     return DecodedValue(obj) if of is None else decode(obj, of, (), deadline)
 
 
 def type_at_path(of: Type | None, path: tuple[str | int, ...]) -> Type | None:
-    """Return the type of the value at a path inside a type; None if it is not declared."""
+    """Return the type of the value at a path inside a type; None if undeclared."""
     for step in path:
         if isinstance(of, Items) and isinstance(step, int):
             of = of.item

@@ -1,10 +1,9 @@
-"""Converts an object of a built-in kind to the form in which API servers send it: decoded into Go's types, and
-encoded again.
+"""Converts an object of a built-in kind to the form in which API servers send it, as Go decodes and encodes it.
 
-A field that is unset or empty is left out, unless Go always writes it (go_encoding.json). A null in a map becomes an
-empty text in a map of texts, 0 in a map of amounts, and stays in a map of bytes. An amount gets its canonical form.
-api_defaults.py fills in defaults. Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery v0.36
-pkg/api/resource/quantity.go; tests/e2e/test_sent.py compares with kube-apiserver 1.36.
+A field that is unset or empty is left out, unless Go always writes it (go_encoding.json). In a map, a null text becomes
+"", a null amount becomes 0, and null bytes stay. An amount gets its canonical form. api_defaults.py adds defaults.
+Source: encoding/json on the types of k8s.io/api v0.36, k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go;
+tests/e2e/test_sent.py compares with kube-apiserver 1.36.
 """
 
 from __future__ import annotations
@@ -25,25 +24,19 @@ from webhook.schema.types import Fields, Items, Scalar, Type
 
 _SCALARS: Final = ("text", "number", "truth")
 _UNCHANGED: Final = frozenset(get_args(Scalar)) - {"quantity"}
-"""The types of values that Go writes unchanged, except null."""
+"""The types that Go writes unchanged, except null."""
 _UNJUDGED: Final = "status"
 """The field that controllers write. It is not part of the types of kinds (kinds.py)."""
 _BYTES: Final = {("core.v1.ConfigMap", "binaryData"), ("core.v1.Secret", "data")}
-"""The maps of bytes, by type and field; a null in them stays."""
+"""The maps of bytes, by type and field. A null in them stays."""
 
 
 def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
-    """Return a user's object in the form in which API servers send it; None if it cannot be decoded.
+    """Return a user's object in the form in which API servers send it. Unchanged objects are the same value.
 
-    Args:
-        obj: the written object.
-        kind: the kind of the object.
-        deadline: is charged for walked values.
-
-    Returns:
-        The object; the same value if nothing changes. None if API servers refuse it, because a value has a wrong
-        type, as in a template with placeholders, or because a field does not exist. None also for custom kinds, whose
-        form is unknown here.
+    The result is None if API servers refuse the object because of a wrong type or an unknown field, as in a template
+    with placeholders. It is also None for custom kinds, whose form is unknown here. The deadline is charged for walked
+    values.
     """
     of = type_of(kind) if is_builtin(kind) else None
     if of is None:
@@ -62,15 +55,18 @@ def pod_as_sent(pod: JSON, deadline: Deadline | None = None, *, is_whole: bool =
     """Return a decoded Pod in the form in which API servers send it.
 
     Unknown fields stay, because a newer Kubernetes may have them. Invalid quantities stay, too. Fields that Go always
-    writes are added only if the Pod `is_whole`.
+    writes are added only if `is_whole`.
     """
     of = type_of(POD) or "any"
     return _ApiServerEncoder(deadline or Deadline(), is_strict=False, is_whole=is_whole).encode_value(pod, of)
 
 
 class _ApiServerEncoder(Struct, frozen=True):
-    """Encodes values of the right types. `is_strict`: invalid quantities and unknown fields are refused. `is_whole`:
-    fields that Go always writes are added.
+    """Encodes values of the right types.
+
+    Attributes:
+        is_strict: refuse invalid quantities and unknown fields.
+        is_whole: add fields that Go always writes.
     """
 
     deadline: Deadline
@@ -78,7 +74,7 @@ class _ApiServerEncoder(Struct, frozen=True):
     is_whole: bool = True
 
     def encode_value(self, value: JSON, of: Type) -> JSON:
-        """Return a value that is set in encoded form. Raises ValueError if it is refused."""
+        """Return a set value in encoded form. Raises ValueError for a refused value."""
         if of == "quantity":
             return self._canonical_quantity(value)
         if isinstance(of, Items):
@@ -98,8 +94,8 @@ class _ApiServerEncoder(Struct, frozen=True):
         return _same_value_or_new(value, made, zip(value, made, strict=True))
 
     def _are_unchanged(self, values: list[JSON], of: Fields) -> bool:
-        """Return whether all objects have only fields that Go writes as they are, as in most long lists: variables of
-        the environment, ports, mounts. This is five times faster than to encode them.
+        """Most long lists have only fields that Go writes unchanged: variables, ports, mounts. This check is five
+        times faster than encoding them.
         """
         written, always = _unchanged_fields(of), of.always.keys()
         return all(
@@ -149,19 +145,16 @@ class _ApiServerEncoder(Struct, frozen=True):
 
 @cache
 def _unchanged_fields(of: Fields) -> frozenset[str]:
-    """Return the names of the fields with values that Go writes as they are, if they are not empty."""
+    """Return the fields that Go writes unchanged if they are not empty."""
     return frozenset(name for name, field in of.fields.items() if field in _UNCHANGED)
 
 
 def _same_value_or_new(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
-    """Return `value` itself if all its parts are unchanged, otherwise `made`."""
     return value if all(before is after for before, after in pairs) else made
 
 
 def _is_omitted(empty: JSON, of: Type | None) -> bool:
-    """Return whether Go leaves out an empty value of a type: it does for a scalar, a list, or a map without declared
-    fields.
-    """
+    """Go leaves out an empty scalar, list, or map without declared fields."""
     if isinstance(of, Fields):
         return not of.fields
     return isinstance(of, Items) or (of in _SCALARS and empty is not None)

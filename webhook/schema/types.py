@@ -1,8 +1,8 @@
 """Defines types of JSON values, from declarations and from the table of built-in types.
 
-A type is the name of a scalar, `Items` or `Fields`. Built-in types have their names in OpenAPI documents of
-Kubernetes without the prefix, such as `core.v1.PodTemplateSpec`. They come from the table of the patch package
-(k8s.io/client-go v0.36.1 applyconfigurations/internal), each on first use. No type contains itself.
+A type is the name of a scalar, `Items` or `Fields`. A built-in type has the name of Kubernetes' OpenAPI documents
+without the prefix, such as `core.v1.PodTemplateSpec`. It comes from the table of the patch package (k8s.io/client-go
+v0.36.1 applyconfigurations/internal) on first use. No type contains itself.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", 
 """`number` is a whole number as Go decodes it. `int64` and `int32` are whole numbers as in a
 CustomResourceDefinition, where 2.0 is the same as 2. `intOrText` is a whole number or a text.
 
-A `quantity` may be any value here. Kubernetes reads amounts with a separate decoder, which reports every value that
-is not an amount as an invalid quantity, and reads null as 0; a rule checks this.
+A `quantity` may be any value here. Kubernetes has a separate decoder for amounts, which reads null as 0 and calls every
+other value an invalid quantity. A rule checks amounts.
 """
 Type: TypeAlias = "Scalar | Items | Fields"
 
@@ -36,11 +36,11 @@ EXPECTED: Final[Mapping[str, str]] = {
     "truth": "true or false",
     "intOrText": "a whole number or a string",
 }
-"""The description of each scalar type; `any` and `quantity` accept all values and have none."""
+"""The words for each scalar type. `any` and `quantity` accept all values and have none."""
 _GO_ENCODING: Final = Path(__file__).with_name("go_encoding.json")
-"""Encoding of Go by the name of a type of k8s.io/api v0.36. `always` has the fields that Go always writes, with their
-empty values: those without `omitempty`, and structures. `kept` has pointers to scalars, which Go writes if they are
-set, even if they are empty.
+"""How Go encodes the types of k8s.io/api v0.36, by name. `always` are the fields that Go always writes, with their
+empty values: structures, and fields without `omitempty`. `kept` are pointers to scalars, which Go writes if they are
+set, even to an empty value.
 """
 _SCALARS: Final[Mapping[str | None, Scalar]] = {"string": "text", "numeric": "number", "boolean": "truth"}
 _SPECIAL: Final[Mapping[str, Scalar]] = {
@@ -58,11 +58,14 @@ class Items(Struct, frozen=True, eq=False):
 
 
 class Fields(Struct, frozen=True, eq=False):
-    """An object with the types of its fields, and the type of all other entries if it is a map.
+    """An object with the types of its fields, and for a map the type of all other entries.
 
-    An entry without a type is kept unchanged. `name` is the name of a type of Kubernetes, such as `core.v1.Pod`.
-    `always` has the fields that an API server writes even if they are not set, with the values that it writes. `kept`
-    has the fields that it writes even if they are set to empty values.
+    An entry without a type is kept unchanged.
+
+    Attributes:
+        name: the name of a type of Kubernetes, such as `core.v1.Pod`.
+        always: fields that an API server writes even if unset, with the written values.
+        kept: fields that an API server writes even if set to empty values.
     """
 
     fields: Mapping[str, Type]
@@ -93,13 +96,12 @@ def _type_of_name(name: str) -> Type:
 
 @cache
 def _encoding_by_type() -> Mapping[str, Any]:
-    """Return the data of go_encoding.json by the names of types."""
     encoding: Mapping[str, Any] = json.loads(_GO_ENCODING.read_text())
     return encoding
 
 
 def type_of_node(node: kubernetes.Node) -> Type:
-    """Return the type of a node in the table of the patch package; `any` for a node without a type."""
+    """Return the type of a node in the table of the patch package. A node without a type is `any`."""
     if isinstance(node, str):
         return _SPECIAL.get(node) or _type_of_name(node)
     return _type_of_shape(kubernetes.shape_of_node(node)) if node else "any"

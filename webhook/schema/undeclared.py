@@ -1,5 +1,6 @@
-"""Finds what strict decoding refuses of an object: fields that its type does not declare, and texts that are not
-quantities. Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go uses it.
+"""Finds what strict decoding refuses: fields that a type does not declare, and texts that are not quantities.
+
+Source: sigs.k8s.io/json as k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go uses it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from webhook.text.similar_names import nearest_name
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 _SHORTEST: Final = 5
-"""The fewest letters of a name that may be the beginning of another name."""
+"""The fewest letters of the beginning of a longer name"""
 _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
 """The inner objects to which a misplaced field may belong."""
 _SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
-"""The types of values of a map in which nothing is read."""
+"""The types of map values in which nothing is read"""
 _CONTAINERS: Final = "containers"
-"""A field of a container is often written beside the list of containers. The place is then the first container."""
+"""Users often write a field of a container beside the list of containers. The place is then the first container."""
 _METADATA: Final = ("metadata",)
-"""The place at which a field of the object itself is often written by mistake."""
+"""Users often write a field of the object itself here."""
 _LEVELS: Final = 3
-"""The most levels of inner objects in which a misplaced field is looked for, as spec.template.spec of a Deployment."""
+"""The most levels in which a misplaced field is looked for, such as spec.template.spec of a Deployment"""
 
 
 class UndeclaredField(Struct, frozen=True):
@@ -36,9 +37,8 @@ class UndeclaredField(Struct, frozen=True):
 
     Args:
         name: the name.
-        nearest: a declared field with a similar name; "" if there is none.
-        place: the place of an object in which the field is declared and not set; None if there is none, or a similar
-            name.
+        nearest: a declared field with a similar name; "" without one.
+        place: an object in which the field is declared and not set; None without one, or with a similar name.
     """
 
     name: str
@@ -47,7 +47,7 @@ class UndeclaredField(Struct, frozen=True):
 
 
 class UndeclaredFields(Struct, frozen=True):
-    """The undeclared fields of one object: its place, the name of its type such as `PodSpec`, and the fields."""
+    """The undeclared fields of one object. `type_name` is the name of its type, such as `PodSpec`."""
 
     at: FieldPath
     type_name: str
@@ -62,11 +62,10 @@ class _Level(Struct, frozen=True):
     value: JSON
 
     def may_have(self, name: str) -> bool:
-        """Return whether the object may get a field: its type declares the field, and it is not set."""
+        """Return whether the type declares the field and the object has not set it."""
         return name in self.of.fields and not (isinstance(self.value, dict) and name in self.value)
 
     def inner_levels(self) -> Iterator[_Level]:
-        """Yield the objects in which a misplaced field is looked for."""
         for step, inner in self.of.fields.items():
             if step == _CONTAINERS and isinstance(inner, Items) and isinstance(inner.item, Fields):
                 first = self.value.get(step) if isinstance(self.value, dict) else None
@@ -77,7 +76,7 @@ class _Level(Struct, frozen=True):
 
 
 class _Place(Struct, frozen=True):
-    """A place in an object: its path, the objects that contain it, and whether its amounts are read."""
+    """A path, the objects that contain it, and whether its amounts are read."""
 
     at: FieldPath = ()
     holders: tuple[_Level, ...] = ()
@@ -85,7 +84,7 @@ class _Place(Struct, frozen=True):
 
 
 class StrictReading(Struct, frozen=True):
-    """What strict decoding refuses: objects with undeclared fields, and the places and texts that are no quantities."""
+    """Objects with undeclared fields, and the places and texts that are no quantities."""
 
     fields: list[UndeclaredFields] = field(default_factory=list)
     quantities: list[tuple[FieldPath, str]] = field(default_factory=list)
@@ -95,14 +94,14 @@ class StrictReader(Struct, frozen=True):
     """How an object is read.
 
     Args:
-        deadline: is charged for what is walked.
+        deadline: is charged for walked values.
         is_closed: whether all types declare all fields. Otherwise only types of Kubernetes inside the object do.
-        left_out: names of types whose values are not read.
+        left_out: names of types that are not read.
         left_out_at: places that are not read.
         open_at: the place of an object that may have more fields.
-        known: names of fields of the whole object that no type declares.
+        known: fields of the whole object that no type declares.
         removed: pairs of a type and a field that earlier releases had.
-        without_amounts: names of types whose texts are not read as quantities.
+        without_amounts: names of types in which texts are not read as quantities.
         only_nulls: whether only fields without a value count.
     """
 
@@ -117,7 +116,7 @@ class StrictReader(Struct, frozen=True):
     left_out_at: Collection[FieldPath] = ()
 
     def read(self, value: JSON, of: Type) -> StrictReading:
-        """Return what strict decoding refuses of a value, found in one walk, in the order of the value."""
+        """Return what strict decoding refuses, in the order of the value."""
         reading = StrictReading()
         self._read(value, of, _Place(), reading)
         return reading
@@ -170,7 +169,6 @@ class StrictReader(Struct, frozen=True):
         )
 
     def _place(self, name: str, level: _Level, holders: Sequence[_Level]) -> FieldPath | None:
-        """Return the place of the nearest holder that may get a field, or of an inner object."""
         for holder in reversed(holders):
             self.deadline.spend(1)
             if (holder.at or level.at == _METADATA) and holder.may_have(name):
@@ -185,6 +183,6 @@ class StrictReader(Struct, frozen=True):
 
 
 def _only_longer_name(name: str, known: Iterable[str]) -> str:
-    """Return the only field that begins with a name, as priorityClassName does with priorityClass; "" otherwise."""
+    """Return the only field that begins with a name, such as priorityClassName for priorityClass; else ""."""
     longer = [each for each in known if len(name) >= _SHORTEST and each.startswith(name)]
     return longer[0] if len(longer) == 1 else ""

@@ -1,23 +1,34 @@
-"""Checks the values of an object by the declarations of a file: forms, ranges, choices, and unknown fields.
+"""Checks the values of an object by the declarations of a data file: forms, ranges, choices, and unknown fields.
 
-A file has `objects` with their fields. One key of a field's declaration is its type:
+A data file has `objects`, which are entries with their fields. One key of a field is its type, others are its bounds:
 
-    text: FORM       one of `FORMS`, or instead `one: [A, B]` for a closed set; `empty: true` also allows "";
-                     `longest` is the limit in bytes
-    amount: true     a whole number or a text, as custom kinds declare quantities
-    number: true     a whole number between `least` and `most`
-    flag: true       true or false
-    quantity: true   at least `least`
-    list: FIELD      at most `most` entries, different in the field `unique`; with `unique: true`, different as a whole
-    map: FIELD       with keys of the form `keys`
-    object: NAME     or {VERSION: NAME}: an entry of `objects`
-    any: true
+    text: FORM              a text of a form of `FORMS`, with at most `longest` bytes; `empty: true` also allows ""
+    one: [A, B]             a text of a closed set
+    number: true            a whole number from `least` to `most`
+    amount: true            a whole number or a text, as custom kinds declare quantities
+    quantity: true          a quantity of at least `least`
+    flag: true              true or false
+    list: FIELD             a list of `least` to `most` entries
+      unique: NAME          the entries differ in the field NAME
+      unique: true          the entries differ as a whole
+    map: FIELD              a map with keys of the form `keys`
+      otherwise: KIND       the kind of breach for a bad key; by default badName
+    object: NAME            an entry of `objects`; {VERSION: NAME} if it depends on the version
+    any: true               any value
 
-Other keys are `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
-is not allowed if the field SIBLING has another value. For an object, `moved: {NAME: PLACE}` is the place of an
-unknown field, as a path from the object, and `open: true` allows other fields. An object is first decoded by these
-types (decode.py), unless it is already decoded. Values of wrong types and placeholders are not checked further. Knows
-no API.
+Each field may also have these keys:
+
+    required: true          the field must be set
+    expected: WORDS         messages describe the expected value with these words
+    forbidden: REASON       the field must not be set
+    with: {SIBLING: VALUE}  the field must not be set if the field SIBLING has another value
+
+An entry of `objects` may also have these keys:
+
+    moved: {NAME: PLACE}    the unknown field NAME belongs to this path inside the object
+    open: true              unknown fields are allowed
+
+An object is first decoded by these types (decode.py). Values of wrong types and placeholders are not checked further.
 
 Sources of the forms: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go (validateQualifiedName,
 validatePoolName), pkg/apis/core/validation ValidateCSIDriverName, pkg/apis/core/v1/helper IsExtendedResourceName, and
@@ -59,7 +70,7 @@ from webhook.yamltext.placeholders import is_placeholder
 _LONGEST_DRIVER, _LONGEST_ID = 63, 32
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DURATION = re.compile(r"[-+]?(0|(([0-9]++[.]?[0-9]*+|[.][0-9]++)(ns|us|µs|μs|ms|s|m|h))++)")
-"""The quantifiers are possessive, because backtracking over a text of 100,000 digits would take minutes."""
+"""The quantifiers are possessive. With backtracking, a text of 100,000 digits would take minutes."""
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 _DEVICE = re.compile(r"[0-9]+|(GPU|MIG)-[0-9A-Za-z/-]+")
 
@@ -75,9 +86,7 @@ def is_subdomain(value: str) -> bool:
 
 
 def is_driver(value: str) -> bool:
-    """Return whether a text is the name of a driver, which may have upper case letters (core validation
-    ValidateCSIDriverName).
-    """
+    """Return whether a text names a driver. Upper case is allowed (core validation ValidateCSIDriverName)."""
     return len(value) <= _LONGEST_DRIVER and not dns1123_subdomain_errors(value.lower())
 
 
@@ -93,9 +102,7 @@ def is_capacity_name(value: str) -> bool:
 
 
 def is_qualified_attribute_name(value: str) -> bool:
-    """Return whether a text is the name of an attribute with its domain. As in Kubernetes, several slashes are
-    accepted.
-    """
+    """Return whether a text names an attribute with its domain. As in Kubernetes, several slashes are accepted."""
     return value.count("/") > 1 or ("/" in value and is_capacity_name(value))
 
 
@@ -134,7 +141,7 @@ def _extended_resource_fault(name: str) -> str:
 
 
 def is_pool(value: str) -> bool:
-    """Return whether a text is the name of a pool of devices: subdomains separated by slashes."""
+    """Return whether a text names a pool of devices: subdomains separated by slashes."""
     return len(value) <= 253 and all(map(is_subdomain, value.split("/")))
 
 
@@ -189,7 +196,7 @@ _FAULT_OF: Final = {FORMS[form][1]: fault for form, fault in _FAULTS.items()}
 
 
 def fault_of_name(value: str, expected: str) -> str:
-    """Return the fault of a name of an expected form, such as `it contains `-``; "" for a form that is not a name."""
+    """Return the fault of a name, such as `it contains `-``; "" if the expected form is not a name."""
     return _FAULT_OF[expected](value) if expected in _FAULT_OF else ""
 
 
@@ -206,15 +213,16 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 }
 Field: TypeAlias = Mapping[str, Any]
 Judge: TypeAlias = "Callable[[_BreachCollector, JSON, FieldPath, JSON], None]"
-"""Collects the breaches of a value that is set and has the right type. The last argument is the object that contains
-it."""
+"""Collects the breaches of a set value of the right type. The last argument is the object around the value."""
 
 
 class Breach(Struct, frozen=True, kw_only=True):
-    """One breach of a declaration. `what` is its kind, and the other fields are for the message.
+    """One breach of a declaration.
 
-    `what` is wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName, notOneOf, outOfRange,
-    forbidden, excluded or unknownField. A declaration can replace badName by its key `otherwise`.
+    Attributes:
+        what: wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName, notOneOf, outOfRange,
+            forbidden, excluded, unknownField, or a kind from the key `otherwise`.
+        given, expected, nearest: for the message.
     """
 
     what: str
@@ -235,11 +243,7 @@ class ValueDeclarations(Struct, frozen=True):
     def breaches(self, value: JSON, name: str, at: FieldPath, deadline: Deadline) -> Iterator[Breach]:
         """Yield all breaches of an object: first wrong types, then other breaches in the order of fields.
 
-        Args:
-            value: the object.
-            name: the entry of `objects` that declares it.
-            at: the path of the object.
-            deadline: is charged for walked values.
+        `name` is the entry of `objects` for the object at path `at`. The deadline is charged for walked values.
         """
         decoded = decode(value, _type_of_declaration(self, {"object": name}), at, deadline)
         for each in deadline.charge_for_items(decoded.mismatches):
@@ -269,7 +273,7 @@ class ValueDeclarations(Struct, frozen=True):
 
 
 class _BreachCollector(Struct, frozen=True):
-    """Collects the breaches of one object. `settled` has the paths that are skipped."""
+    """Collects the breaches of one object. Skips values at `settled` paths."""
 
     deadline: Deadline
     settled: Collection[FieldPath]
@@ -281,7 +285,7 @@ class _BreachCollector(Struct, frozen=True):
 
 @cache
 def read_data_file(file: Path) -> Mapping[str, Any]:
-    """Return the content of a data file."""
+    """Return the content of a data file, which has one document."""
     (document,) = yamlfile.read(file)
     value: Mapping[str, Any] = document.value
     return value
@@ -294,7 +298,7 @@ def declarations_of_file(file: Path, version: str = "") -> ValueDeclarations:
 
 
 def _type_of_declaration(known: ValueDeclarations, declaration: Field) -> Type:
-    """Return the type of a declaration; the type of an entry of `objects` is created once."""
+    """The type of an entry of `objects` is created once."""
     if "object" in declaration:
         name = known.name_of_entry(declaration["object"])
         if name not in known.types:
@@ -311,7 +315,7 @@ def _type_of_declaration(known: ValueDeclarations, declaration: Field) -> Type:
 
 
 def _judge_of_declaration(known: ValueDeclarations, declaration: Field) -> Judge | None:
-    """Return the function that checks values by a declaration; None if every value is valid."""
+    """Return the function that checks values; None if every value is valid."""
     if "object" in declaration:
         return known.judge_of_entry(declaration["object"])
     return next((make(known, declaration) for kind, make in _KINDS.items() if kind in declaration), None)
@@ -339,7 +343,7 @@ def _judge_of_object(known: ValueDeclarations, declared: Mapping[str, Any]) -> J
 
 
 def _judge_of_field(known: ValueDeclarations, declaration: Field) -> Judge | None:
-    """Return the function that checks a field of an object, also whether another field excludes it."""
+    """Return the function that checks a field, also whether another field excludes it."""
     forbidden, others, inner = (
         declaration.get("forbidden"),
         declaration.get("with"),
@@ -390,7 +394,7 @@ def _judge_of_list(known: ValueDeclarations, declaration: Field) -> Judge:
 
 
 def _all_differ_under_key(entries: Sequence[JSON], key: str, deadline: Deadline) -> bool:
-    """Return whether all entries certainly have different values under a key."""
+    """True only if the values certainly differ. False may also mean not known."""
     deadline.spend(len(entries) // 10)  # most of the work is in C
     try:
         return len({each[key] for each in entries}) == len(entries)
@@ -475,7 +479,6 @@ def _quantity_or_none(value: JSON) -> Quantity | None:
 
 
 def _expected_value_as_text(declaration: Field) -> str:
-    """Return a description of the expected value of a field."""
     if "expected" in declaration:
         return str(declaration["expected"])
     if "one" in declaration:

@@ -1,7 +1,6 @@
 """Combines settings with the configuration file. Flags take precedence, then variables, then the file, then defaults.
 
-For settings with several values, such as folders of policies, values of flags and variables are added to those of the
-file.
+A setting with several values, such as folders of policies, adds the values of flags and variables to those of the file.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from webhook.yamltext.input_files import InputFile
 
 S = TypeVar("S", bound=Settings)
 _ALIKE: Final = 0.8
-"""The least similarity between a variable and a setting for a misspelling; SERVICE_PORT is less similar to
-PROBE_PORT."""
+"""The least similarity of a misspelt variable to a setting. SERVICE_PORT is less similar to PROBE_PORT."""
 _FOUND: Final = "the working directory"
 
 
@@ -30,8 +28,8 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
     """Return settings from flags, the environment, the configuration file, and defaults.
 
     Raises:
-        ConfigurationError: a value cannot be used; the message names the flag or variable.
-        InputError: with all mistakes in the configuration file.
+        ConfigurationError: a value cannot be used. The message names the flag or variable.
+        InputError: has all mistakes in the configuration file.
     """
     _refuse_misspelt_variables(kind, environment)
     chosen = setting.read_settings(kind, flags, environment)
@@ -51,10 +49,8 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def _refuse_misspelt_variables(kind: type[Settings], environment: Mapping[str, str]) -> None:
-    """Refuse a variable with a name that is similar to that of a setting of any verb.
-
-    Other variables are allowed, because Kubernetes sets variables such as CLAIMGATE_SERVICE_HOST for a Service
-    `claimgate`.
+    """Refuse a variable with a name similar to a setting of any verb. Kubernetes sets other variables with our prefix,
+    such as CLAIMGATE_SERVICE_HOST for a Service `claimgate`.
     """
     given = {name for name, value in environment.items() if value and name.startswith(setting.PREFIX)}
     if not given - _variables_of(kind):
@@ -82,9 +78,7 @@ def _refuse_several_configurations(chosen: Settings) -> None:
 
 
 def settings_from_changed_file(chosen: S) -> S:
-    """Return the settings with the current configuration file. `chosen` must be the settings of flags and variables
-    alone.
-    """
+    """Return the settings with the current configuration file. `chosen` must come from flags and variables alone."""
     path = chosen.configuration.path
     if path is None:
         return chosen

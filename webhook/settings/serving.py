@@ -20,10 +20,13 @@ DENIAL_LEVELS: Final[tuple[DenialLevel, ...]] = get_args(DenialLevel)
 class ServerSettings(ReportSettings):
     """The address of the server, its clients, the limits of one review, and its start and stop.
 
-    max_body_bytes: the review of an UPDATE of a 2.9 MB object had 17.4 MB, because it has both objects with HTML
-    escapes. max_inflight_body_bytes: enough for one largest body and smaller bodies. max_connections: an API server
-    opens a connection for each call at the same time. Three API servers with 600 requests each need 900 connections
-    if half of the requests call a webhook. server/memory_bounds.py adds up the memory.
+    server/memory_bounds.py adds up the memory.
+
+    Attributes:
+        max_body_bytes: the review of an UPDATE of a 2.9 MB object had 17.4 MB: both objects, with HTML escapes.
+        max_inflight_body_bytes: enough for one largest body and smaller bodies.
+        max_connections: an API server opens a connection for each call at the same time. Three API servers with 600
+            requests each need 900 connections if half of the requests call a webhook.
     """
 
     host: str = declare_setting(

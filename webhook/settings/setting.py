@@ -1,7 +1,6 @@
 """Declares a setting as a field of a frozen dataclass, and reads settings from flags and the environment.
 
-Flags take precedence over the environment, and the environment over defaults. Does not know Typer: a flag here is a
-name with a text.
+Flags take precedence over the environment, and the environment over defaults. Does not know Typer.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from webhook.yamltext import input_files
 PREFIX: Final = "CLAIMGATE_"
 _FORMER_PREFIX: Final = "WEBHOOK_"
 _LINK: Final = "tcp://"
-"""The beginning of CLAIMGATE_PORT if Kubernetes sets it for a Service `claimgate` in the same namespace
-(enableServiceLinks)."""
+"""The beginning of CLAIMGATE_PORT if Kubernetes sets it for a Service `claimgate` (enableServiceLinks)."""
 REQUIRED: Final = "required"
 """The default in help texts for a required setting."""
 _KEY: Final = "setting"
@@ -28,8 +26,11 @@ _KEY: Final = "setting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting with its texts for users. `unset` is the effect if a setting without a default is not given.
-    `has_variable`: whether it has an environment variable.
+    """A setting with its texts for users.
+
+    Attributes:
+        unset: the effect if a setting without a default is not given.
+        has_variable: whether it has an environment variable.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Setting:
 
     @property
     def shown_default(self) -> str:
-        """Return the default in the form of a flag's value, or the effect without a value; "" if there is neither."""
+        """Return the default as a flag's value. Without a default, return the effect of no value, or ""."""
         return self.unset if self.default in (None, ()) else self.type.show(self.default)
 
     def read(self, value: str, origin: str) -> Any:
@@ -78,9 +79,7 @@ def declare_option(default: Any, type: ValueType, help: str, *, unset: str = "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsBase:
-    """The base of classes of settings. origins: the flag or variable of each given setting; the others have
-    defaults.
-    """
+    """The base of classes of settings. `origins` has the flag or variable of each setting without its default."""
 
     origins: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
@@ -107,12 +106,11 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
     Args:
         kind: the class of the settings.
-        flags: values by name of the setting: a text, a list of texts or paths, or True. None and an empty list mean
-            that the flag is not given.
-        environment: variables such as `CLAIMGATE_POLICIES`; an empty value counts as not set.
+        flags: a text, a list of texts or paths, or True, by name of the setting. None and [] mean not given.
+        environment: variables such as `CLAIMGATE_POLICIES`. An empty value counts as not set.
 
     Raises:
-        ConfigurationError: a value that cannot be used, naming the flag or variable.
+        ConfigurationError: a value cannot be used. The message names the flag or variable.
     """
     given = {name: value for name, value in flags.items() if value is not None and value != []}
     chosen: dict[str, Any] = {}
@@ -129,7 +127,6 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
 
 
 def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
-    """Return the text of the variable; "" if it is not set."""
     former = _FORMER_PREFIX + each.environment_variable.removeprefix(PREFIX)
     values = {name: environment.get(name, "") for name in (each.environment_variable, former)}
     named = {name: "" if value.startswith(_LINK) else value for name, value in values.items()}
@@ -141,7 +138,7 @@ def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
 
 
 def _value_of_flag(each: Setting, value: Any) -> Any:
-    """Return the value of a flag. The values of a repeated flag are not split."""
+    """The values of a repeated flag are not split."""
     if isinstance(value, str | Path):
         return each.read(input_files.url_in_place_of_file(value) or str(value), each.flag)
     if isinstance(value, list):

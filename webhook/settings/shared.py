@@ -1,8 +1,7 @@
 """Declares the settings that several commands share, and which options each verb that reviews objects has.
 
-Every setting of `ReviewSettings` and of `ServerSettings` that changes an answer is an option of every verb, unless
-`LEFT_OUT` or `NOT_OF_SERVER` has a reason against it. A new setting is added to all verbs automatically, except to
-`test`: each case of a suite sets the options of its own review.
+A setting that changes an answer is an option of every verb, unless `LEFT_OUT` or `NOT_OF_SERVER` has a reason against
+it. A new setting gets into all verbs automatically, except `test`, in which each case sets the options of its review.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ _SINCE: Final = releases.release_as_text(shipped.SINCE)
 class PolicySettings(SettingsBase):
     """Settings about the policies, how they are compiled, and the objects of the cluster.
 
-    configuration: the configuration file. Its values for settings are already merged into the settings
-    (configured.py).
+    `configuration` is the configuration file. Its settings are already merged into these settings (configured.py).
     """
 
     configuration: ConfigurationFile = NO_FILE
@@ -83,11 +81,10 @@ class PolicySettings(SettingsBase):
     )
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, because a class inherits from two of these classes
+@dataclass(frozen=True, kw_only=True)  # no slots, because a class inherits from two of these classes
 class AnswerSettings:
-    """The settings that are also fields of `ReviewOptions` (evaluation/review_options.py), which a review reads.
-
-    A new setting in this class is an option of the server and of all verbs that review objects.
+    """The settings that are also fields of `ReviewOptions` (evaluation/review_options.py), which a review reads. The
+    server and all verbs that review objects have them.
     """
 
     enforcement_action: EnforcementAction = declare_setting(
@@ -124,8 +121,7 @@ class ReportSettings(Settings):
 class ReviewSettings(ReportSettings):
     """The settings that change the answers of the verbs that review files, logs and clusters.
 
-    A new option here is added to each of these verbs; implement its effect in `assembly`. The server does not have
-    these options, because API servers send the objects.
+    `assembly` implements these options. The server does not have them, because API servers send the objects.
     """
 
     authorizer: Path | None = declare_option(
@@ -174,7 +170,7 @@ LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "rule": {"test": "`--run` chooses cases"},
     "skip": {"test": "`--run` chooses cases"},
 }
-"""For each option, the verbs that do not have the option, with the reason."""
+"""For each option, the verbs that lack it, with the reason"""
 OF_TEST: Final = frozenset(
     (
         "config",
@@ -189,7 +185,7 @@ OF_TEST: Final = frozenset(
         "advice",
     )
 )
-"""The options of `test`: those about reading and compiling policies, and advice, which is printed after the cases."""
+"""The options of `test`: how policies are read and compiled, and advice, which is printed after the cases"""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "authorizer": "in serve it is a switch, and the API server answers",
     "no_defaults": "the API server has set the defaults",
@@ -198,7 +194,7 @@ NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "rule": "use `levels` of claimgate.yaml",
     "skip": "use `levels` of claimgate.yaml",
 }
-"""The reason why the server does not have an option, for each option of `ReviewSettings`."""
+"""For each option of `ReviewSettings`, the reason why the server lacks it"""
 REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
     "--fail-on": {
         "serve": "a review has no exit code",
@@ -220,7 +216,7 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
         "backtest": "use `--against`",
     },
 }
-"""For each flag of reports, the verbs that do not have the flag, with the reason."""
+"""For each flag of reports, the verbs that lack it, with the reason"""
 
 
 def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:
@@ -235,6 +231,6 @@ def reason_left_out(name: str, door: Door) -> str:
 
 
 def without_left_out(chosen: S, door: Door) -> S:
-    """Return the settings, with defaults for those that a verb leaves out, because a variable may have set them."""
+    """Settings that a verb leaves out get their defaults, because a variable may have set them."""
     declared = declared_settings(type(chosen))
     return replace(chosen, **{each.name: each.default for each in declared if reason_left_out(each.name, door)})

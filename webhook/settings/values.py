@@ -1,7 +1,7 @@
 """Defines the types of settings: how a text is parsed, and how a default is shown.
 
-A reader raises a ValueError with a predicate, such as "is not a size". The caller adds the flag or variable and the
-value before it.
+A `read` function raises a ValueError such as "is not a size". The caller puts the flag or variable and the value
+before it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ _UNITS: Final = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
 class ValueType:
     """The type of the value of a setting.
 
-    metavar: the word that help shows for the value. read: parses the text of a flag or variable. show: returns the
-    text of a default. many: whether the flag may be repeated. form: `path` if a shell completes file names, `switch`
-    if the flag has no value.
+    Attributes:
+        metavar: the word for the value in help texts.
+        read: parses the text of a flag or variable.
+        show: returns the text of a default.
+        many: whether the flag may be repeated.
+        form: `path` if a shell completes file names, `switch` if the flag has no value.
     """
 
     metavar: str
@@ -46,7 +49,7 @@ def text_type(metavar: str) -> ValueType:
 
 
 def name_list_type(metavar: str) -> ValueType:
-    """Return the type of a list of names: the flag may be repeated, and a variable is separated by commas."""
+    """Return the type of a list of names. The flag may be repeated, and a variable is separated by commas."""
     return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
 
 
@@ -62,9 +65,7 @@ def _file(value: str) -> Path:
 
 
 def path_list_type(metavar: str) -> ValueType:
-    """Return the type of a list of files or folders: the flag may be repeated, and a variable is separated like
-    PATH.
-    """
+    """Return the type of a list of files or folders. The flag may be repeated, and a variable is separated as PATH."""
     return ValueType(
         metavar=metavar, read=_paths, show=lambda value: os.pathsep.join(map(str, value)), many=True, form="path"
     )

@@ -1,6 +1,6 @@
 """YAML and JSON: reads files and texts with the place of each value, and writes values as YAML.
 
-Only this package imports the YAML library. It decides which files may be opened, and has no rules about objects of
+Only this package imports the YAML library. It decides which files may be opened. It has no rules about objects of
 Kubernetes.
 """
 

@@ -1,12 +1,11 @@
 """Reads YAML quickly if it has the style of most manifests: one key, item or value in each line.
 
-It reads a subset of block style, with collections in brackets that end in their line. It stops at the first line with
-anything else: anchors, tags, `<<`, plain scalars of several lines, tabs, a key that occurs twice. PyYAML's parser
-then reads the text; both return the same values. docs/decisions/0008-two-readers-of-yaml.md explains why there are
-two readers, and how they are compared.
+Reads a part of block style, and collections in brackets that end in their line. Anything else stops this reader:
+anchors, tags, `<<`, plain scalars of several lines, tabs, a key that occurs twice. PyYAML's parser then reads the text.
+Both readers return the same values. docs/decisions/0008-two-readers-of-yaml.md gives the reasons for two readers.
 
-A line has an indentation, dashes, a key and a value. Every other line is an UnsupportedStyleError. Each pattern
-matches less than YAML 1.1 allows. Source: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
+A line has an indentation, dashes, a key and a value. Each pattern matches less than YAML 1.1 allows, and another line
+is an UnsupportedStyleError. Source: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _ENTRY: Final = rf"(?:{_WORD}|{_DOUBLE}|{_SINGLE})"
 _LIST: Final = rf"\[ *+(?:{_ENTRY} *+(?:, *+{_ENTRY} *+)*+)?\]"
 _FLOW_ITEM: Final = rf"(?:{_WORD}(?::(?=[A-Za-z0-9/])[A-Za-z0-9_./$=-]*+)*+|{_DOUBLE}|{_SINGLE})"
 _FLOW: Final = rf"(?=[\[{{])(?: *+(?:[\[\]{{}},]|{_FLOW_ITEM}(?::(?= )|(?=[ ,\]}}]))))*+(?<=[\]}}])"
-"""Matches what may be a collection in brackets: `read_flow` reads it."""
+"""Matches what may be a collection in brackets, for `read_flow`."""
 _KEY: Final = r"""[A-Za-z0-9_./$][A-Za-z0-9_./$-]*+|"[^"\\]++"|'[^']++'"""
 _LINE: Final = re.compile(
     rf"( *+)((?:- ++)*+)(?:({_KEY}):(?= |$) *+)?"
     rf"({_DOUBLE}|{_SINGLE}|{_LIST}|\{{\}}|{_FLOW}|\|-?|>-?|-(?= *$)|{_PLAIN})?"
     r" *+(?:(?<![^ ])#.*)?"
 )
-"""Matches indentation, dashes, key and value, each of which may be empty, and a comment."""
+"""Matches indentation, dashes, key, value (each may be empty), and a comment."""
 _PLAIN_LIST: Final = re.compile(_LIST)
 _ITEMS: Final = re.compile(_ENTRY)
 _FLOW_TOKEN: Final = re.compile(rf"({_FLOW_ITEM})(: ++)?|([\[\]{{}},])| ++")
@@ -44,28 +43,28 @@ _DASH: Final = re.compile(r"- +")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {"n": "\n", "t": "\t"}
 _LONGEST_KEY: Final = 500
-"""The most characters of a key: half of those that libyaml accepts for a key in one line."""
+"""The most characters of a key: half of the limit of libyaml."""
 
 MOST_NESTED: Final = 8
 """The most levels of collections in brackets."""
 
 SCALAR, BELOW, BLANK, LIST, MAP, FLOW, LITERAL, FOLDED = range(8)
-"""The kinds of the value of a line; BELOW: the value is in the lines below, or null."""
+"""The kinds of a line's value. BELOW means a value in the lines below, or null."""
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Matches characters that YAML rejects or treats as the end of a line or a byte order mark, and tabs."""
+"""Matches tabs, and characters that YAML rejects or reads as the end of a line or a byte order mark."""
 _DEEPEST: Final = MAX_DEPTH - 1
-"""The most collections that may be open at a time; the parser reads deeper texts."""
+"""The most open collections. The parser reads deeper texts."""
 _NOTHING: Final = object()
 _ITEM: Final = object()
-"""Replaces a key if the next value is an item, or if no key waits for its value."""
+"""Replaces a key if the next value is an item, or if no key waits for a value."""
 
 
 def read_block_document(text: str) -> JSON:
     """Return the value of a document, with or without a `---` above it.
 
     Raises:
-        UnsupportedStyleError: the document has another style or a mistake; the other reader finds out which.
+        UnsupportedStyleError: the document has another style or a mistake. The other reader finds out which.
     """
     if _FOREIGN.search(text):
         raise UnsupportedStyleError
@@ -74,7 +73,6 @@ def read_block_document(text: str) -> JSON:
 
 
 def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, because calls would take most of its time
-    """Return the value of the lines from index `at` on."""
     result: list[JSON] = []
     # the innermost open collection, its column, and whether a value follows
     container: Any = result
@@ -150,9 +148,7 @@ def _put(container: Any, key: Any, value: JSON) -> JSON:
 
 
 def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
-    """Return the text of the lines that are indented further than the collection around them, and the index of the
-    next line.
-    """
+    """Return the text of the lines with a greater indentation, and the index of the next line."""
     at = first
     while at < len(lines) and not lines[at]:
         at += 1
@@ -175,7 +171,7 @@ def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
 
 
 def _folded(text: str) -> str:
-    """Return folded text of lines that all begin at the same column, without blank lines and spaces at their ends."""
+    """Return folded text. Its lines begin at the same column, without blank lines and spaces at their ends."""
     lines = text.split("\n")
     if any(not each or each[0] == " " or each[-1] == " " for each in lines):
         raise UnsupportedStyleError
@@ -183,21 +179,21 @@ def _folded(text: str) -> str:
 
 
 class UnsupportedStyleError(Exception):
-    """The error for a text in a style that this reader does not support."""
+    """The style of a text is not supported by this reader."""
 
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
-"""A parsed line: the number of spaces before it; the width of each dash with the spaces after it; the key, None if
-there is none; the kind of its value; and the value: a scalar, the items of a list in brackets, the text of other
-collections in brackets, or the line break that ends literal or folded text.
+"""A parsed line: the number of spaces before it; the width of each dash with the spaces after it; the key or None; the
+kind of the value; the value. The value is a scalar, the items of a list in brackets, the text of another collection in
+brackets, or the line break that ends literal or folded text.
 """
 _SHORT: Final = 100
-"""The most characters of a line that is cached: 8192 lines take about 4 MB with their results."""
+"""The most characters of a cached line. 8192 lines take about 4 MB with their results."""
 _BLANK: Final[Line] = 0, (), None, BLANK, None
 
 
 def line(text: str) -> Line:
-    """Return the parsed line; short lines are cached, because manifests repeat them.
+    """Return the parsed line. Short lines are cached, because manifests repeat them.
 
     Raises:
         UnsupportedStyleError: the line has a style that is not read here.
@@ -255,8 +251,8 @@ def read_flow(written: str) -> JSON:
     """Return the value of a collection in brackets that begins and ends in one line.
 
     Raises:
-        UnsupportedStyleError: the text is not such a collection, or has anything but keys, one-word or quoted
-            scalars, commas and brackets.
+        UnsupportedStyleError: the text has another form, or has more than keys, one-word or quoted scalars, commas and
+            brackets.
     """
     outermost: list[JSON] = []
     container: Any = outermost

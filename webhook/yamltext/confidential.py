@@ -1,7 +1,7 @@
 """Hides confidential values, which no report may show: those of Secrets and of environment variables.
 
-In JSON they are replaced. In YAML texts their places are found from the nodes, for every occurrence of a repeated key
-and for every use of an anchor.
+In JSON they are replaced. In YAML texts, their places come from the nodes, for every occurrence of a repeated key and
+every use of an anchor.
 """
 
 from __future__ import annotations
@@ -14,21 +14,19 @@ import yaml
 from webhook.apimachinery.attributes import JSON
 
 HIDDEN: Final = "***"
-"""The text that replaces such a value."""
+"""The text in place of a confidential value"""
 VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
 """Fields with environment variables: a list of `name` and `value`, or a map."""
 WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))
-"""Fields whose texts may contain such values: the environment of a RayJob, and the object that kubectl applied
-last."""
+"""Fields with confidential values in their texts: the environment of a RayJob, and the last object that kubectl
+applied."""
 OF_SECRETS: Final = frozenset(("data", "stringData"))
 _Inside: TypeAlias = Literal["", "secret", "variable"]
 _OWN: Final = {"secret": OF_SECRETS, "variable": frozenset(("value",))}
 
 
 class Span(NamedTuple):
-    """The beginning and the end of a value; lines and columns count from 0, and the last column is the first
-    after it.
-    """
+    """The beginning and the end of a value. Lines and columns count from 0. The last column is the one after it."""
 
     line: int
     column: int
@@ -58,7 +56,7 @@ def confidential_spans(root: Any) -> list[Span]:
 
 
 def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
-    """Yield the spans without those inside other spans, which exist because of anchors."""
+    """Anchors cause spans inside other spans."""
     end = (-1, -1)
     for span in spans:
         if span[2:] > end:
@@ -67,7 +65,7 @@ def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
 
 
 def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
-    """Yield the values of a mapping with the state of each; None marks a confidential value."""
+    """Yield the values of a mapping with the state of each. None marks a confidential value."""
     if any(key.value == "<<" or (key.value == "kind" and value.value == "Secret") for key, value in node.value):
         inside = inside or "secret"  # `<<` may merge `kind: Secret`
     for key, value in node.value:
@@ -83,9 +81,7 @@ def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Insid
 
 
 def _spans_of_confidential_value(value: Any) -> Iterator[Span]:
-    """Yield the place of a confidential value; for a mapping only the spans of its values, because its keys may be
-    shown.
-    """
+    """Yield the place of a confidential value. The keys of a mapping may be shown, so only its values have places."""
     if isinstance(value, yaml.MappingNode):
         yield from (_span(inner) for _, inner in value.value)
     else:
@@ -98,7 +94,7 @@ def _span(node: Any) -> Span:
 
 
 def without_confidential(value: JSON) -> JSON:
-    """Return the object with HIDDEN in place of each confidential value."""
+    """Return the object with HIDDEN in place of confidential values."""
     if isinstance(value, list):
         return [without_confidential(each) for each in value]
     if not isinstance(value, dict):
@@ -116,12 +112,12 @@ def _hide_field(key: str, value: JSON, *, is_secret: bool) -> JSON:
 
 
 def _hide_variable(value: JSON) -> JSON:
-    """Return one item of a list of environment variables with its value hidden; references are kept."""
+    """Return an environment variable with its value hidden. References are kept."""
     if not isinstance(value, dict):
         return value
     return {key: HIDDEN if key == "value" else without_confidential(inner) for key, inner in value.items()}
 
 
 def _hide_values(value: JSON) -> JSON:
-    """Return a map with all its values hidden, or HIDDEN for any other value."""
+    """Return a map with its values hidden, or HIDDEN for another value. Null stays."""
     return dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else value if value is None else HIDDEN

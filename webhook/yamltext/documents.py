@@ -1,7 +1,7 @@
-"""Reads the documents of a YAML text, each with the quick reader or, if that reader stops, with the parser.
+"""Reads the documents of a YAML text. The quick reader reads each document, and the parser what the quick one refuses.
 
-A line that begins with `---` always begins a document (YAML 1.1, l-forbidden in 1.2), so documents can be separated
-without the parser. A text with directives, `...` or rare ends of lines is read by the parser as a whole.
+A line that begins with `---` always begins a document (YAML 1.1, l-forbidden in 1.2). So documents can be separated
+without the parser, except for a text with directives, `...` or rare ends of lines. The parser reads such a text whole.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ _BEFORE: Final = re.compile(r"(?:---[^\n]*\n)?(?: *(?:#[^\n]*)?\n)*( *)")
 
 
 def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
-    """Yield every document of a text with its number in the stream; some empty ones are left out.
+    """Yield every document of a text with its number in the stream. Some empty documents are left out.
 
     Args:
-        places: the text; the extents of its documents are added to it.
-        repeated: the list to which notes about repeated keys of a mapping are added; kubectl v1.36 uses the last
-            value of such a key.
+        places: the text, to which the extents of its documents are added.
+        repeated: gets notes about repeated keys. kubectl v1.36 uses the last value of a repeated key.
 
     Raises:
         YamlError: the text cannot be read.
@@ -46,7 +45,7 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
 
 
 def split_documents(text: str) -> tuple[str, ...]:
-    """Return the documents of a text, each with the `---` above it; none if only a parser can separate them."""
+    """Return the documents of a text, each with the `---` above it; () if only a parser can separate them."""
     return () if _WHOLE.search(text) else tuple(text[start:end] for start, end in pairwise(_starts(text)))
 
 
@@ -56,7 +55,7 @@ def _starts(text: str) -> list[int]:
 
 
 def _part(places: Places, part: str, start: int, above: int, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
-    """Yield the documents of a part of the text that begins at character `start`, below `above` lines."""
+    """Yield the documents of a part that begins at character `start`, below `above` lines."""
     number = len(places.extents)
     try:
         value = block_style.read_block_document(part)
@@ -73,7 +72,7 @@ def _part(places: Places, part: str, start: int, above: int, repeated: list[Yaml
 def _parse_part_with_shifted_places(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
-    """Yield the documents of a part as the parser reads them, with places in the whole text."""
+    """The parser reads the part, and the places are those in the whole text."""
     inside, twice = Places(part, refuses_repeats=places.refuses_repeats), list[YamlError]()
     try:
         for at, value in parse_documents(inside, twice):

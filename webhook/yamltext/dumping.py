@@ -13,15 +13,15 @@ from webhook.yamltext.unread import Unread, refuse_unread_part
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _UNLIMITED: Final = 1 << 30
-"""A width above every line, so that no text is continued on another line."""
+"""A width above every line, so no text continues on another line"""
 
 
 def dump(value: JSON) -> str:
-    """Return the YAML of a value: keys in order, no aliases, and quotes around texts that kubectl would read as another
-    type.
+    """Return the YAML of a value, with keys in order and without aliases. Texts that kubectl would read as another type
+    get quotes.
 
-    A text with control characters or invisible characters has escapes for all characters outside ASCII. If a line
-    could be a command of a CI system, texts are in double quotes on one line, with an escape in the command.
+    A text with control or invisible characters has escapes for all characters outside ASCII. A possible command of a CI
+    system gets double quotes on one line and an escape.
 
     Raises:
         UnreadPartError: the value has a part that was not read.
@@ -57,7 +57,6 @@ def _represent_text_in_quotes(dumper: Any, text: str) -> Any:
 
 
 def _stays_text(text: str) -> bool:
-    """Return whether kubectl reads a text without quotes as a text."""
     try:
         return scalars.resolve(text) is text
     except ValueError:
@@ -65,7 +64,7 @@ def _stays_text(text: str) -> bool:
 
 
 def _represent_unread_part(_: Any, part: Unread) -> Any:
-    """Refuse a part that was not decoded, because claimgate could not read it back from YAML."""
+    """Claimgate could not read the part back from YAML."""
     refuse_unread_part(part)
 
 

@@ -1,8 +1,7 @@
-"""Finds comments in YAML that ask for an exception, `# claimgate:ignore RULE reason`, and the line that each is
-about.
+"""Finds comments in YAML that ask for an exception, `# claimgate:ignore RULE reason`.
 
 A comment at the end of a line is about this line. A comment on a separate line is about the next line that is not a
-comment. This module decides neither about rules nor about permissions.
+comment. Does not decide about rules or permissions.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from msgspec import Struct
 MARK: Final = "claimgate:ignore"
 _COMMENT: Final = re.compile(r"#[ \t]*+claimgate:ignore[ \t]++([^ \t]++)(.*)", re.DOTALL)
 _MOST: Final = 1_000
-"""The most comments that are read in a file."""
+"""The most comments that are read in a file"""
 _LONGEST: Final = 200
-"""The most characters of a reason that are shown."""
+"""The most characters of a reason that are shown"""
 
 
 class IgnoreComment(Struct, frozen=True):
-    """A comment with its line, from 1; the reason may be ""."""
+    """A comment with its line, from 1. The reason may be ""."""
 
     line: int
     rule: str
@@ -30,11 +29,7 @@ class IgnoreComment(Struct, frozen=True):
 
 
 def ignore_comments(lines: Sequence[str]) -> Mapping[int, Sequence[IgnoreComment]]:
-    """Return the comments of a text by the number of the line that they are about, from 1.
-
-    Args:
-        lines: the lines of the text.
-    """
+    """Return the comments of a text, by the number of the line that they are about, from 1."""
     comments: dict[int, list[IgnoreComment]] = {}
     waiting: list[IgnoreComment] = []
     count = 0
@@ -51,7 +46,7 @@ def ignore_comments(lines: Sequence[str]) -> Mapping[int, Sequence[IgnoreComment
 
 
 def _comment_in_line(line: str, number: int) -> IgnoreComment | None:
-    """Return the comment of a line; in YAML a comment begins the line, or comes after a blank."""
+    """In YAML, a comment begins the line or comes after a blank."""
     start = line.rindex("#", 0, line.index(MARK)) if "#" in line[: line.index(MARK)] else -1
     if start < 0 or line[start - 1 : start].strip():
         return None

@@ -1,9 +1,8 @@
 """Opens the files that users name, and files in folders whose contents others may have written.
 
-A path that a user named may be any file, such as a pipe or a device. A file that was found in a folder, or that
-another file of the folder names, must be a regular file below the folder, after links are resolved. Each step of the
-path is checked and opened with descriptors, so that a link that is replaced meanwhile is not followed. The number of
-bytes is always bounded.
+A path that a user named may be any file, such as a pipe or a device. Other files must be regular files below their
+folder, after links are resolved. Each step of a path is checked and opened with descriptors: a link that is replaced
+meanwhile is not followed. The number of bytes is always bounded.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from msgspec import Struct
 from webhook.errors import InputProblem
 
 MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of a file: enough for a dump of a large cluster, but bounded because a device may never end."""
+"""The most bytes of a file: enough for a dump of a large cluster. A device may never end."""
 PRIVATE_FOLDERS: Final = frozenset((".git",))
-"""Folders with credentials of the user who checked the files out; links may not lead there."""
+"""Folders with credentials of the user who checked the files out. Links may not lead there."""
 _TEST_DATA: Final = "testdata"
-"""The name that Go reserves for the inputs of tests; many of them are wrong on purpose."""
+"""The name that Go reserves for the inputs of tests, which may be wrong on purpose."""
 _OF_DEPENDENCIES: Final = frozenset(("node_modules", "bower_components", "site-packages"))
 """Names of folders that package managers fill."""
 _VENDOR: Final = "vendor"
 _LOCKS_ABOVE: Final = ("Gopkg.lock", "glide.lock", "jsonnetfile.lock.json")
 _LISTS_INSIDE: Final = ("modules.txt", "vendor.json", "autoload.php")
-"""Files that package managers for Go, Jsonnet or PHP write into or beside the `vendor` that they fill. Other folders
-with this name, such as those of vendir, may have manifests that users apply.
+"""Files that package managers for Go, Jsonnet or PHP write in or beside the `vendor` that they fill. Other folders with
+this name, such as those of vendir, may have manifests.
 """
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 """The file by which Python recognizes virtual environments."""
@@ -46,19 +45,19 @@ _MAX_LINKS: Final = 40
 """The most links on the way to a file, as in Linux."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""The flags with which a file of a folder is opened; opening a pipe in place of a file must not wait."""
+"""The flags for a file of a folder. Opening a pipe must not wait."""
 
 
 class NotReadError(OSError):
-    """The error for a file of a folder that is not read, whatever its content; `strerror` says why."""
+    """A file of a folder is not read. `strerror` says why."""
 
 
 class InputFile(Struct, frozen=True):
     """A file to read.
 
     Args:
-        name: its path, an address, or `-` for standard input.
-        root: the folder in which it must be; "" for a file that a user named.
+        name: the path, an address, or `-` for standard input.
+        root: the folder in which the file must be; "" for a file that a user named.
     """
 
     name: str
@@ -70,7 +69,7 @@ class InputFile(Struct, frozen=True):
 
     @property
     def is_named(self) -> bool:
-        """Return whether a user named the file itself, and not a folder above it."""
+        """Return whether a user named the file, and not a folder above."""
         return not self.root
 
     @property
@@ -80,7 +79,7 @@ class InputFile(Struct, frozen=True):
 
 
 AnyFile: TypeAlias = str | Path | InputFile
-"""A file to read; a plain path was named by the user."""
+"""A file to read. A plain path was named by the user."""
 OpenFile: TypeAlias = Callable[[InputFile], IO[bytes]]
 
 
@@ -94,7 +93,7 @@ def open_file(file: InputFile) -> IO[bytes]:
 
     Raises:
         NotReadError: a file of a folder is not a regular file, or a link leads out of the folder.
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
     if file.is_named:
         return file.path.open("rb")
@@ -102,8 +101,7 @@ def open_file(file: InputFile) -> IO[bytes]:
 
 
 def read_start(file: AnyFile, open_file: OpenFile = open_file, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a file. Of a file with more than `max_bytes`, return a beginning that has more than
-    `max_bytes`. `-` is standard input.
+    """Return the bytes of a file, or a beginning that exceeds `max_bytes`. `-` is standard input.
 
     Raises:
         OSError: the file cannot be read.
@@ -128,7 +126,7 @@ def read_whole(file: AnyFile, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def is_regular_file(file: InputFile) -> bool:
-    """Return whether a path is a regular file, and, for a file in a folder, whether it is really in the folder."""
+    """Return whether a path is a regular file. A file of a folder must really be in the folder."""
     if file.is_named:
         return file.path.is_file()
     try:
@@ -139,7 +137,7 @@ def is_regular_file(file: InputFile) -> bool:
 
 
 class FoundFile(Struct, frozen=True):
-    """A file of a folder; `reason` says why it is not read, "" if it is read."""
+    """A file of a folder. `reason` says why it is not read; "" if it is read."""
 
     file: InputFile
     reason: str = ""
@@ -149,8 +147,9 @@ class FoundFile(Struct, frozen=True):
 class Listed(Struct, frozen=True, kw_only=True):
     """The named files and the files in named folders, each once.
 
-    problems: places that do not exist or cannot be listed. not_read: entries of a folder that are not read, because
-    they are not regular files, or lead out of the folder.
+    Attributes:
+        problems: places that do not exist or cannot be listed.
+        not_read: entries of folders that are not regular files or lead out of their folder.
     """
 
     files: tuple[InputFile, ...] = ()
@@ -171,9 +170,9 @@ def walk_folder(
     Folders of dependencies and of test data are not entered.
 
     Args:
-        folder: where to begin; the folder itself may be a link, or such a folder.
-        is_wanted: returns for a name whether such a file is wanted.
-        enters: returns for a name whether the files of such a folder are wanted.
+        folder: where to begin. It may be a link, or itself a folder of dependencies.
+        is_wanted: returns whether a file with a name is wanted.
+        enters: returns whether the files of a folder with a name are wanted.
         root: the folder that links may lead to; "" for the folder itself.
         on_error: is called with the error of a folder that cannot be listed.
     """
@@ -191,12 +190,9 @@ def walk_folder(
 
 
 def reason_not_entered(at: str, name: str, files: Sequence[str]) -> str:
-    """Return why the files of a folder are not read although a folder above it was named; "" if they are.
+    """Return why the files of the folder `name` in the folder `at` are not read; "" if they are.
 
-    Args:
-        at: the folder above.
-        name: the name of the folder.
-        files: the names of the files in the folder above.
+    `files` are the names of the files in `at`.
     """
     if name == _TEST_DATA:
         return "it holds the inputs of tests; name it to read it"
@@ -216,7 +212,7 @@ def folders_not_entered(folder: Path, enters: Callable[[str], bool]) -> Iterator
 
 
 def _holds_dependencies(folder: str, name: str, files: Sequence[str]) -> bool:
-    """Return whether a package manager fills a folder with dependencies, which nobody applies."""
+    """A package manager fills such a folder, and its files are not applied."""
     if name == _VENDOR:
         return any(lock in files for lock in _LOCKS_ABOVE) or any(map(partial(_has_file, folder), _LISTS_INSIDE))
     return name in _OF_DEPENDENCIES or _has_file(folder, _VIRTUAL_ENVIRONMENT)
@@ -227,7 +223,7 @@ def _has_file(folder: str, name: str) -> bool:
 
 
 def is_unicode(name: str) -> bool:
-    """Return whether a name can be written into reports; file systems allow any bytes."""
+    """Return whether a name can be written into reports. File systems allow any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -236,7 +232,7 @@ def is_unicode(name: str) -> bool:
 
 
 def reason_not_read(file: InputFile) -> str:
-    """Return why a file of a folder, or a link to a folder, is not read; "" if it is, or if reading it fails."""
+    """Return why a file of a folder, or a link to a folder, is not read; "" if it may be read."""
     if not is_unicode(file.name):
         return NOT_UNICODE
     try:
@@ -256,13 +252,13 @@ def reason_not_read(file: InputFile) -> str:
 
 
 def leads_out_by_link(folder: Path) -> bool:
-    """Return whether a path below the working directory, which may be audited, leads out of it by a link."""
+    """Return whether a path below the working directory leads out by a link. The directory may be an audited one."""
     is_below = not folder.is_absolute() and ".." not in folder.parts
     return is_below and not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath("."))
 
 
 def write_file_of_folder(file: Path, text: str) -> None:
-    """Overwrite a file of a folder; a link in its place is replaced, and its target is not changed."""
+    """Overwrite a file of a folder. A link in its place is replaced, and its target is not changed."""
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     try:
@@ -274,9 +270,7 @@ def write_file_of_folder(file: Path, text: str) -> None:
 
 
 def _read_pieces(stream: IO[bytes], max_bytes: int) -> bytes:
-    """Read until the end or beyond the bound, in pieces, because one large read() would reserve memory for the whole
-    bound.
-    """
+    """Read in pieces until the end or beyond the bound. One large read() would reserve memory for the whole bound."""
     pieces, size = list[bytes](), 0
     for piece in iter(partial(stream.read, min(_PIECE_BYTES, max_bytes + 1)), b""):
         pieces.append(piece)
@@ -287,10 +281,10 @@ def _read_pieces(stream: IO[bytes], max_bytes: int) -> bytes:
 
 
 def _descriptor_below(root: str, path: PurePath) -> int:
-    """Open a regular file below a folder, following links that stay in the folder.
+    """Open a regular file below a folder. Links that stay in the folder are followed.
 
     Raises:
-        NotReadError: it is not regular, or outside.
+        NotReadError: the file is not regular, or outside.
         OSError: as open() does.
     """
     top = list(PurePath(os.path.realpath(root)).parts)
@@ -337,10 +331,10 @@ def _descriptor_below(root: str, path: PurePath) -> int:
 
 
 def _return_inside(root: str, top: list[str], at: list[str], waiting: deque[str]) -> None:
-    """Take the steps of a path that left a folder, until they are in the folder again.
+    """Follow the steps of a path that left a folder, until they are in the folder again.
 
     Raises:
-        NotReadError: they lead elsewhere.
+        NotReadError: the steps lead elsewhere.
     """
     while waiting and at != top:
         part = waiting.popleft()
@@ -355,7 +349,7 @@ def _return_inside(root: str, top: list[str], at: list[str], waiting: deque[str]
 
 
 def _regular_descriptor(name: str, mode: int, folder: int) -> int:
-    """Open a regular file of an open folder, and refuse what is, or meanwhile became, another kind of file."""
+    """Open a regular file of an open folder. Refuse another kind of file, even one that just replaced it."""
     if stat.S_ISREG(mode):
         descriptor = os.open(name, _FILE, dir_fd=folder)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -365,12 +359,12 @@ def _regular_descriptor(name: str, mode: int, folder: int) -> int:
 
 
 def path_as_shown(file: str | Path) -> str:
-    """Return a path for messages: relative to the working directory if it is below it."""
+    """Return a path for messages, relative to the working directory if below it."""
     place, here = Path(file), Path.cwd()
     return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
 
 
 def url_in_place_of_file(file: str | Path) -> str:
-    """Return the address that a user wrote in place of a file, or ""; a Path has only one of its two slashes."""
+    """Return the address that a user wrote in place of a file, or "". A Path keeps only one of two slashes."""
     match = _ADDRESS.fullmatch(str(file))
     return f"{match[1]}://{match[2]}" if match else ""

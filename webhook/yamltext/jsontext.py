@@ -1,14 +1,15 @@
-"""Reads JSON as an API server reads it: one value from bytes, or one or several values from a text, with their
-places.
+"""Reads JSON as an API server reads it, with the places of values.
 
-It differs from the standard library in the same ways as Go and Kubernetes: NaN and Infinity are refused, numbers
-outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json), and each byte that is not UTF-8, or half of
-a surrogate pair, becomes U+FFFD (encoding/json unquote). If a key occurs twice in an object, the last counts, and a
-note is given. A part that is nested deeper than walks over objects may go becomes an `Unread`, and so does a number
-that no double can hold: Go reads 10,000 levels, and keeps the text of fields that it does not decode.
+Go and Kubernetes differ from the standard library of Python:
 
-The depth of JSON is told from its bytes before anything recurses into it. Brackets are counted at a nanosecond each,
-and nothing is decoded.
+- NaN and Infinity are refused.
+- Numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json).
+- Each byte that is not UTF-8, or half of a surrogate pair, becomes U+FFFD (encoding/json unquote).
+- The last of repeated keys counts. This reader adds a note.
+
+A part that is nested too deeply for walks over objects becomes an `Unread`, and so does a number that no double can
+hold. Go reads 10,000 levels, and keeps the text of fields that it does not decode. The depth is counted from the
+brackets of the bytes before any recursion, at a nanosecond each.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from webhook.yamltext.unread import Unread, cut_deep_parts
 
 _BLOCK: Final = 1 << 16
 _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-"""Translates an opening bracket to 1 level, and a closing bracket to -1 as a signed byte."""
+"""Translates an opening bracket to 1, and a closing bracket to -1 as a signed byte."""
 _NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
 _NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
 _STRETCH: Final = 32
@@ -48,8 +49,11 @@ _KEYS = json.JSONDecoder(strict=False)
 
 
 class JsonError(ValueError):
-    """Text that JSON allows and Kubernetes does not, or that is too deep; `offset` is its place. `is_harmless`: it is
-    about a repeated key, and the last value has all that the others have.
+    """The text is JSON, but Kubernetes refuses it or it is too deep.
+
+    Attributes:
+        offset: the place in the text.
+        is_harmless: about a repeated key: the last value has all that the earlier values have.
     """
 
     def __init__(self, message: str, offset: int = 0, *, is_harmless: bool = False) -> None:
@@ -60,10 +64,8 @@ class JsonError(ValueError):
 def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
     """Yield every value of the text with its offset.
 
-    Args:
         text: one value, or several in a row.
-        repeated: the list for notes. For each value, a note names the first key that occurs twice in one object with
-            different values; it is harmless if the last value lacks nothing.
+        repeated: gets a note for each value, about the first key that occurs twice in one object with different values.
 
     Raises:
         json.JSONDecodeError: not JSON.
@@ -86,9 +88,9 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 
 
 def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
-    """Return the value of any JSON that an API server reads or keeps.
+    """Return the value of any JSON that an API server reads or keeps. msgspec refuses some of it, but is about ten
+    times faster.
 
-    This is about ten times slower than msgspec, which refuses some of this JSON.
 
     Raises:
         ValueError: not JSON.
@@ -99,7 +101,7 @@ def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Return the text of some bytes, with U+FFFD for each byte that is not UTF-8, as in Go's decoder."""
+    """Each byte that is not UTF-8 becomes U+FFFD, as in Go's decoder."""
     return data.decode(errors=_INVALID_BYTES)
 
 
@@ -112,8 +114,7 @@ codecs.register_error(_INVALID_BYTES, _replace_invalid_bytes)
 
 
 def _readable_text(text: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
-    """Return the text in a form that `_Decoder` can read, with all values at their places, and the parts that are not
-    read.
+    """Return the text in a form for `_Decoder`, and the parts that are not read. Values stay at their places.
 
     Raises:
         json.JSONDecodeError: NaN or Infinity.
@@ -149,9 +150,8 @@ def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
 
 
 class _ObjectBuilder:
-    """Builds the objects of a text, and notes repeated keys with different values.
-
-    `lost`: the repeated keys whose last value lacks something.
+    """Builds the objects of a text. Notes repeated keys with different values, in `lost` if the last value lacks
+    something.
     """
 
     def __init__(self) -> None:
@@ -182,8 +182,8 @@ def equal_as_json(one: JSON, other: JSON) -> bool:
 
 
 def keeps_value(last: JSON, earlier: JSON, key: str = "") -> bool:
-    """Return whether the last value of a repeated key has all that an earlier value has. A null has nothing, and a
-    `description` is a text for people, which no program needs.
+    """Return whether the last value of a repeated key has all that an earlier value has. A null has nothing. A
+    `description` is for people, so no program needs it.
     """
     if earlier is None or earlier is last:
         return True
@@ -213,9 +213,9 @@ def _float_or_unread(text: str) -> float | Unread:
 
 
 def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
-    """Return the offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor.
+    """Return the offset of the key or item at a path inside the value at `offset`, or of its nearest ancestor.
 
-    With `has_repeated` the text is read to its end, because the last of repeated keys counts.
+    With `has_repeated`, the text is read to its end, because the last of repeated keys counts.
     """
     best, matched = offset, 0
     for steps, place in _keys_with_offsets(text, offset):
@@ -228,9 +228,7 @@ def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: boo
 
 
 def end_of_value(text: str, offset: int, longest: int) -> int:
-    """Return the end of the value at `offset`, which is valid; 0 if it has more characters than `longest`, or is
-    nested too deeply.
-    """
+    """Return the end of the valid value at `offset`. Return 0 if it is longer than `longest`, or nested too deeply."""
     shown = text[offset : offset + longest]
     if is_deeper_than(MAX_DEPTH, shown.encode(errors="replace")):
         return 0
@@ -241,7 +239,7 @@ def end_of_value(text: str, offset: int, longest: int) -> int:
 
 
 def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
-    """Return the offsets of the items of the list at a path inside the value at `offset`; none without a list."""
+    """Return the offsets of the items of the list at a path inside the value at `offset`; [] without a list."""
     offsets: list[int] = []
     for steps, place in _keys_with_offsets(text, offset):
         if len(steps) == len(path) + 1 and isinstance(steps[-1], int) and tuple(steps[:-1]) == path:
@@ -252,7 +250,7 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
 
 
 def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> JsonError:
-    """Return the error for the first repeated key in an object of the value, if possible one with a lost value."""
+    """Return the error for the first repeated key, if possible one with a lost value."""
     keys = objects.lost or objects.repeated
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
@@ -267,7 +265,7 @@ def _error_of_repeated_key(text: str, offset: int, objects: _ObjectBuilder) -> J
 
 
 def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
-    """Yield the path and the offset of each key and item of the value at `offset`, in order."""
+    """Yield path and offset of each key and item of the value at `offset`, in order."""
     steps: list[str | int] = []  # one for each open bracket
     opened: list[str] = []
     expects_step = False
@@ -290,17 +288,15 @@ def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int]
 def is_deeper_than(bound: int, body: bytes) -> bool:
     """Return whether JSON is nested deeper than `bound` levels. Also true for many brackets that do not match.
 
-    Nearly all bodies have few brackets, and are decided by counting the opening ones. `},{` adds no level, so it is
-    subtracted. The count is still an upper bound, because it includes brackets in strings and closed brackets. For
-    other bodies, only the brackets are kept, as steps down and up. They are added up part by part, and one by one only
-    in a part that is near the bound.
+    For nearly all bodies, the number of opening brackets decides. Without each `},{`, which adds no level, this number
+    is an upper bound of the depth. Other bodies are reduced to steps up and down. The steps are added up part by part,
+    and one by one only in a part near the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:
         return False
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # the quotes between two strings, or of an empty one, do not matter; they are removed, so that no text makes many
-    # pieces below
+    # an empty string, or the quotes between two strings, would make many pieces below, and does not matter
     steps = unescaped.translate(_STEPS, _NO_BRACKET).replace(b'""', b"")
     depth, in_string = 0, 0
     for start in range(0, len(steps), _BLOCK):
@@ -314,7 +310,7 @@ def is_deeper_than(bound: int, body: bytes) -> bool:
 
 
 def _depth_after_brackets(steps: bytes, depth: int, bound: int) -> int | None:
-    """Return the depth after some brackets that follow a depth; None if they go deeper than `bound`."""
+    """Return the depth after some brackets; None if they go deeper than `bound`."""
     rest, rounds = _remove_innermost_bracket_pairs(steps)
     down = rest.count(b"\x01")
     if depth + down + rounds <= bound:
@@ -329,9 +325,7 @@ def _depth_after_brackets(steps: bytes, depth: int, bound: int) -> int | None:
 
 
 def _remove_innermost_bracket_pairs(steps: bytes) -> tuple[bytes, int]:
-    """Return the brackets without innermost pairs, and the number of rounds, which is how much deeper they were at
-    most.
-    """
+    """Return the brackets without innermost pairs, and the number of rounds: the most levels that were removed."""
     for rounds in range(_ROUNDS):
         shorter = steps.replace(b"\x01\xff", b"")
         if len(shorter) * 4 > len(steps) * 3:

@@ -1,6 +1,4 @@
-"""Finds the places of paths in YAML documents and in JSON texts, only when they are needed, and the lines at these
-places.
-"""
+"""Finds the places of paths in YAML documents and in JSON texts, and the lines at these places, only when needed."""
 
 from __future__ import annotations
 
@@ -24,9 +22,9 @@ from webhook.yamltext.source_line import Columns, SourceLine, Words, offset_of_w
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
-"""The most characters of a document whose lines are shown, because all nodes of the document are visited first."""
+"""The most characters of a document with shown lines. All nodes of such a document are visited first."""
 _MOST_SCALARS: Final = 5000
-"""The most scalars of a field that are searched for words."""
+"""The most scalars of a field in which words are searched."""
 _COMMANDS: Final = ("command", "args")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -46,7 +44,7 @@ class Extent(NamedTuple):
     place: tuple[int, int]
 
     def moved(self, characters: int, lines: int) -> Extent:
-        """Return the extent in a text with this number of additional characters and lines before it."""
+        """Return the extent after this number of additional characters and lines."""
         line, column = self.place
         return Extent(
             self.start + characters, self.end + characters, self.line + lines, self.column, (line + lines, column)
@@ -54,9 +52,9 @@ class Extent(NamedTuple):
 
 
 def places_of_json(text: str, column: int) -> Places:
-    """Return the places of one JSON value that begins at this column, from 1; YAML includes all of JSON but surrogates.
+    """Return the places of one JSON value that begins at this column, from 1. Lines are shown unchanged.
 
-    Lines are shown unchanged.
+    YAML includes all of JSON except surrogates.
     """
     padded = " " * (column - 1) + text
     extents = {0: Extent(0, len(padded), 0, 0, (0, column - 1))}
@@ -67,10 +65,12 @@ def places_of_json(text: str, column: int) -> Places:
 class Places:
     """The places of all paths in a text's documents.
 
-    `extents` has the extent of each document, by its number. `nodes` are built only for requested documents: a file
-    with a Deployment often also has definitions of some MB, and their nodes would take seconds and gigabytes.
-    `words_are_text`: a plain `on` or `yes` is a text, as in YAML 1.2. `refuses_repeats`: the program that reads the
-    text refuses a mapping with a key twice.
+    Attributes:
+        extents: the extent of each document, by its number.
+        nodes: the nodes of requested documents only. A file with a Deployment often also has definitions of some MB,
+            and their nodes would take seconds and gigabytes.
+        words_are_text: a plain `on` or `yes` is a text, as in YAML 1.2.
+        refuses_repeats: the program that reads the text refuses a repeated key.
     """
 
     text: str
@@ -85,7 +85,7 @@ class Places:
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor.
 
-        If the field contains one of `words`, the place of the first such word is returned.
+        If the field contains one of `words`, return the place of the first such word.
         """
         extent = self.extents[at]
         line, column = extent.place
@@ -103,10 +103,9 @@ class Places:
         return line + 1, column + 1
 
     def _place_of_word(self, node: Any, words: Words, begin: int) -> tuple[int, int] | None:
-        """Return line and column, from 0, of the first of `words` that a scalar below a node has. Words of commands
-        are searched before other scalars.
+        """Return line and column, from 0, of the first of `words` in a scalar below a node. Commands come first.
 
-        `begin`: the place in the text from which the marks of the node count.
+        The marks of the node count from `begin`.
         """
         searched = islice(_scalars_below(node), _MOST_SCALARS)
         ordered = [scalar for _, scalar in sorted(searched, key=lambda each: not each[0])]
@@ -121,19 +120,17 @@ class Places:
         return None
 
     def source_line(self, at: int, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
-        """Return the line at the place of `position`, without confidential values; None if the document is too
-        long.
-        """
+        """Return the line at the place of `position`, without confidential values; None for a long document."""
         return self.line_at(at, *self.position(at, path, words))
 
     def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
-        """Return the comments about a line of the text, from 1, that ask for an exception."""
+        """Return the comments about a line, from 1, that ask for an exception."""
         if self.comments is None:
             self.comments = ignore_comments(_BREAK.split(self.text)) if MARK in self.text else {}
         return self.comments.get(line, ())
 
     def line_at(self, at: int, line: int, column: int) -> SourceLine | None:
-        """Return the line at a known place of this document, from 1, without confidential values."""
+        """Return the line at a known place of this document, without confidential values."""
         extent = self.extents[at]
         if extent.end - extent.start > LONGEST_SHOWN or (node := self._node(at)) is None:
             return None
@@ -152,7 +149,7 @@ class Places:
 
 
 def _scalars_below(node: Any) -> Iterator[tuple[bool, Any]]:
-    """Yield the scalars of a node in order, each once, and whether each is a word of a command."""
+    """Yield the scalars of a node in order, each once. The boolean says whether a scalar is a word of a command."""
     seen: set[int] = set()
     waiting = [(False, node)]
     while waiting:
@@ -169,7 +166,7 @@ def _scalars_below(node: Any) -> Iterator[tuple[bool, Any]]:
 
 
 def columns_within_line(spans: list[Span], line: int, length: int) -> Iterator[Columns]:
-    """Yield the columns of a line of this length that are in spans; the line counts from 0."""
+    """Yield the columns of a line that are in spans. The line counts from 0."""
     first = bisect_left(spans, line, key=lambda span: span.last_line)
     for span in takewhile(lambda span: span.line <= line, islice(spans, first, None)):
         start = span.column if span.line == line else 0
@@ -182,7 +179,7 @@ def _composed(document: str) -> Any:
     try:
         return yaml.compose(document, Loader=LOADER)
     except yaml.composer.ComposerError:
-        with suppress(yaml.YAMLError):  # written in Python, it refuses tabs that libyaml accepts: then no path is found
+        with suppress(yaml.YAMLError):  # the loader in Python refuses tabs that libyaml accepts: then no path is found
             return yaml.compose(document, Loader=_RepeatedAnchorLoader)
         return None
     except yaml.YAMLError:  # JSON with a character that YAML does not allow
@@ -190,9 +187,7 @@ def _composed(document: str) -> Any:
 
 
 class _RepeatedAnchorLoader(yaml.SafeLoader):
-    """Composes texts in which an anchor is defined twice, which PyYAML rejects: an alias means the last such anchor
-    before it.
-    """
+    """Composes texts that define an anchor twice, which PyYAML rejects. An alias means the last anchor before it."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if not self.check_event(yaml.AliasEvent):
@@ -201,7 +196,7 @@ class _RepeatedAnchorLoader(yaml.SafeLoader):
 
 
 def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """Return the mark and the node of one step below a node: the mark of the key, or the beginning of the item."""
+    """Return the mark and the node one step below. The mark is that of the key, or the beginning of the item."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
         return node.value[step].start_mark, node.value[step]
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
@@ -221,28 +216,28 @@ def _is_merge(scalar: Any) -> bool:
 
 
 _MOST_LISTS: Final = 8
-"""A value inside more lists gets the place of the list around it; no API of Kubernetes nests so many lists."""
+"""A value inside more lists gets the place of its list. No API of Kubernetes nests so many lists."""
 
 
 _MOST_BLANKS: Final = 1000
-"""The most blanks around a colon; real files have fewer."""
+"""The most blanks around a colon. Real files have fewer."""
 
 
 class JsonPlaces(Struct):
-    """The places in one JSON text. `text` is the whole text; `at` is always the offset of a value in it."""
+    """The places in one JSON text. `text` is the whole text. `at` is always the offset of a value in it."""
 
     text: str
     lines: list[int] | None = None
     has_repeated: bool = False
     items: dict[tuple[int, FieldPath], list[int]] = struct_field(default_factory=dict)
-    """The offsets of the items of a list, because a dump of a cluster is one list with thousands of items."""
+    """The offsets of the items of a list: a dump of a cluster is one list with thousands of items."""
     shown: dict[int, Places | None] = struct_field(default_factory=dict)
-    """The objects whose lines were shown; None if one is too long."""
+    """The objects with shown lines; None if one is too long."""
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
-        """Return line and column, from 1, of a path of the value at an offset, or of its nearest existing ancestor.
+        """Return line and column, from 1, of a path of the value at an offset, or of its nearest ancestor.
 
-        If the field contains one of `words`, the place of the first such word is returned.
+        If the field contains one of `words`, return the place of the first such word.
         """
         if self.lines is None:
             self.lines = [0, *(index + 1 for index, character in enumerate(self.text) if character == "\n")]
@@ -271,16 +266,14 @@ class JsonPlaces(Struct):
         return ()
 
     def _value_of_key(self, offset: int) -> int:
-        """Return the offset of a value. At `offset` is the value itself, or the key of the value."""
+        """At `offset` is the value, or the key of the value."""
         end = jsontext.end_of_value(self.text, offset, LONGEST_SHOWN) or offset
         rest = self.text[end : end + _MOST_BLANKS]
         is_key = self.text[offset : offset + 1] == '"' and rest.lstrip()[:1] == ":"
         return end + len(rest) - len(rest.lstrip(" \t\r\n:")) if is_key else offset
 
     def _offset(self, at: int, path: FieldPath) -> int:
-        """Return the offset of a place. The offsets of the items of each list on the path are kept. So very many
-        places in one list cost only one walk over the text for each list on their path.
-        """
+        """Many places in one list cost one walk over the text, because the offsets of items are kept."""
         if self.has_repeated:
             return jsontext.offset_at_path(self.text, at, path, has_repeated=True)
         lists = [length for length, step in enumerate(path) if isinstance(step, int)]

@@ -1,9 +1,8 @@
-"""Builds the values of any YAML text from the events of the parser, without recursion, so that no text can exhaust
-the stack.
+"""Builds the values of any YAML text from the events of the parser. Without recursion, no text can exhaust the stack.
 
-Values are those of kubectl v1.36 (scalars.py). If a key occurs twice in a mapping, the last value counts, and a note
-is given if a value is lost, or if kustomize refuses the file because of the key. A `<<` overrides the keys before it,
-unlike in YAML 1.1 and in kustomize; this also gives a note.
+Values are those of kubectl v1.36 (scalars.py). The last of repeated keys counts. A note is added if a value is lost, or
+if kustomize refuses the file because of the key. A `<<` overrides the keys before it, unlike in YAML 1.1 and kustomize.
+This also adds a note.
 """
 
 from __future__ import annotations
@@ -23,38 +22,40 @@ from webhook.yamltext.jsontext import equal_as_json, keeps_value
 from webhook.yamltext.places import LOADER, Extent, Places
 
 MAX_ALIASED = 100_000
-"""The most values that aliases may add to one document; Kubernetes manifests with aliases add hundreds."""
+"""The most values that aliases may add to one document. Kubernetes manifests with aliases add hundreds."""
 _LONGEST_PATH: Final = 1_000
 _LONGEST_KEY: Final = 300
 _EXPECTED: Final = "; expected it once"
 _OF_EVERY_OBJECT: Final = frozenset(("apiVersion", "kind"))
-"""The keys of every object. A document that has both twice is two objects."""
+"""A document that has both keys twice is two objects."""
 NO_SEPARATOR: Final = "a line `---` is missing above, so several objects are one document"
-"""The begin of a message about a document with several objects."""
+"""The beginning of a message about a document with several objects."""
 _VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
-"""The classes of events that are about values."""
+"""The classes of events about values."""
 
 
 class YamlError(Exception):
-    """The error for text that is not YAML, or not YAML that Kubernetes accepts; line and column from 1, 0 if
-    unknown.
-    """
+    """The text is no YAML, or no YAML that Kubernetes accepts. Line and column count from 1; 0 is unknown."""
 
     def __init__(self, message: str, line: int = 0, column: int = 0, path: str = "") -> None:
         super().__init__(message)
         self.line, self.column, self.path = line, column, path
 
     def with_lines_above(self, lines: int) -> YamlError:
-        """Return the error for a text with this number of lines above it."""
+        """Return the same error below this number of lines."""
         return YamlError(str(self), self.line and self.line + lines, self.column, self.path)
 
 
 class _Frame(Struct):
-    """A mapping or list that is being read. `key` is the key of the next value; None before a key.
+    """A mapping or list that is being read.
 
-    `merge` is the event of that key if it is a `<<`. `repeated` is the event of that key if it occurred before, and
-    `repeats` are all such keys. `merged` are the keys with the value of a `<<`; `overridden` are the keys that had
-    another value before, with its event.
+    Attributes:
+        key: the key of the next value; None before a key.
+        merge: the event of the key if it is a `<<`.
+        repeated: the event of the key if it occurred before.
+        repeats: all keys that occurred before.
+        merged: the keys with the value of a `<<`.
+        overridden: the keys that had another value before a `<<`, with its event.
     """
 
     container: Any
@@ -80,9 +81,8 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
     """Yield every document of a text with its number in the stream, empty ones included.
 
     Args:
-        places: the text; the extents of its documents are added to it.
-        repeated: the list to which notes about repeated keys of a mapping are added, if a value is lost or kustomize
-            refuses the file.
+        places: the text, to which the extents of its documents are added.
+        repeated: gets notes about repeated keys, if a value is lost or kustomize refuses the file.
 
     Raises:
         YamlError: the text cannot be read.
@@ -109,7 +109,7 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
 
 
 def _extent(begun: Any, first: Any, ended: Any) -> Extent:
-    """Return the extent of a document from the events of its beginning, its first value and its end."""
+    """The events are the document's beginning, first value and end."""
     start, value = begun.start_mark, first.start_mark
     return Extent(start.index, ended.start_mark.index, start.line, start.column, (value.line, value.column))
 
@@ -146,7 +146,7 @@ class _Reader:
         if frame and isinstance(frame.container, dict) and frame.key is None:
             raise self._fail(event, "a mapping or list cannot be a key; expected text")
         if len(self.frames) >= MAX_DEPTH:
-            self.frames.clear()  # so that the message has no long path
+            self.frames.clear()  # the message must have no long path
             raise self._fail(event, f"nested more than {MAX_DEPTH} levels deep")
         if event.anchor:
             self.anchors[event.anchor] = None
@@ -175,7 +175,7 @@ class _Reader:
         return value
 
     def _put(self, value: JSON, event: Any) -> None:
-        """Store a finished value: the document, an item, a key, or the value of a key."""
+        """A finished value is the document, an item, a key, or the value of a key."""
         self.size += 1
         if not self.frames:
             self.result = value
@@ -193,7 +193,7 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """Store the value of a key. If the key had a value before, note whether a part of the earlier value is lost."""
+        """If the key had a value before, note whether a part of that value is lost."""
         if frame.repeated is not None:
             repeat = frame.repeats.setdefault(key, _Repeat())
             repeat.count += 1
@@ -203,7 +203,7 @@ class _Reader:
         frame.merged.discard(key)
 
     def _note_repeated_keys(self, frame: _Frame) -> None:
-        """Add notes about the repeated keys of a mapping that just ended, with its path unless it is long."""
+        """Add notes about the repeated keys of a mapping that just ended. A long path is left out."""
         is_long = sum(len(each.key or "") for each in self.frames) > _LONGEST_PATH
         path = "" if is_long else self._path()
         result = "kustomize refuses the file" if self.refuses_repeats else "kubectl uses the last"
@@ -237,9 +237,7 @@ class _Reader:
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
-        """Set the keys of `<<`; the first of several mappings takes precedence, and all take precedence over the keys
-        before `<<`.
-        """
+        """Set the keys of `<<`, which override the keys before it. The first of several mappings takes precedence."""
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise self._fail(event, "`<<` needs a mapping or a list of mappings")
@@ -254,7 +252,7 @@ class _Reader:
         frame.merged |= merged.keys()
 
     def _scalar(self, event: Any) -> JSON:
-        """Return the value of a scalar, by its tag or otherwise by its style: with quotes it is a text."""
+        """The tag decides; without a tag the style, so quotes make a text."""
         if event.style and not event.tag:
             return event.value
         tag = (event.tag or "").removeprefix("tag:yaml.org,2002:")
@@ -276,18 +274,17 @@ class _Reader:
         return _error_at(event, message, self._path())
 
     def _path(self) -> str:
-        """Return the path of the value that is being read."""
         steps = [len(frame.container) if isinstance(frame.container, list) else frame.key for frame in self.frames]
         return paths.path_as_text(tuple(step for step in steps if step is not None))
 
 
 def _shown(key: str) -> str:
-    """Return a key for a message, shortened, because many mappings may repeat a long key."""
+    """Shorten a key for a message, because many mappings may repeat a long key."""
     return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}…"
 
 
 def _is_merge_key(event: Any) -> bool:
-    """Return whether a key `<<` merges: it has neither quotes nor the tag of another type."""
+    """Return whether `<<` merges: it must have neither quotes nor the tag of another type."""
     return isinstance(event, yaml.ScalarEvent) and not event.style and event.tag in (None, "tag:yaml.org,2002:merge")
 
 

@@ -1,7 +1,7 @@
 """Reads a plain YAML scalar as kubectl does: as null, a boolean, a number or a text.
 
-Source: sigs.k8s.io/yaml v1.6.0 with go.yaml.in/yaml/v2 v2.4.3 resolve.go, and its conversion to JSON: `yes`, `on` and
-`y` are true, `017` is octal, `1_000` is a number, `1.0` is the integer 1; dates and `12:30` stay texts.
+Source: sigs.k8s.io/yaml v1.6.0 with go.yaml.in/yaml/v2 v2.4.3 resolve.go, and its conversion to JSON. `yes`, `on` and
+`y` are true, `017` is octal, `1_000` is a number, `1.0` is the integer 1. Dates and `12:30` stay texts.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _WORDS: dict[str, JSON] = {
 _NO_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-_DIGITS = 400  # digits; a longer number is infinite as a double
+_DIGITS = 400  # a longer number is infinite as a double
 _INT64 = range(-(2**63), 2**63)
 
 
 WORD_OF_YAML_1_1: Final = re.compile(r"\b(?:y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF)\b")
-"""Matches a word that is a truth value in YAML 1.1 and a text in 1.2."""
+"""Matches a word that is a boolean in YAML 1.1 and a text in 1.2."""
 
 
 def is_word_of_yaml_1_1(text: str) -> bool:
@@ -60,7 +60,7 @@ def _number(text: str, plain: str) -> JSON:
 
 
 def _whole(plain: str) -> int:
-    """Return a whole number by its prefix; a single leading zero means octal."""
+    """A single leading zero means octal."""
     sign, digits = (-1, plain[1:]) if plain[0] == "-" else (1, plain.removeprefix("+"))
     if digits[0] == "0" and digits[1:].isdigit():
         return sign * int(digits, 8)
@@ -68,7 +68,7 @@ def _whole(plain: str) -> int:
 
 
 def key(value: JSON) -> str:
-    """Return a mapping key as a text, because JSON has no other keys.
+    """Return a mapping key as a text. JSON has no other keys.
 
     Raises:
         ValueError: null is not a key.

@@ -1,7 +1,4 @@
-"""Defines a line of a file for reports, with the place in it that a finding is about.
-
-Long lines are cut here; confidential.py finds the values that are hidden.
-"""
+"""Defines a line of a file for reports, with the place of a finding. Long lines are cut here."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from msgspec import Struct
 from webhook.yamltext.confidential import HIDDEN
 
 _MOST: Final = 240
-"""The most characters of a line that are kept; a JSON document may be one line of a megabyte."""
+"""The most characters of a line that are kept. A JSON document may be one line of a megabyte."""
 _BEFORE: Final = 40
-"""The most characters before the place in a line that is cut."""
+"""The most characters before the place in a cut line."""
 _MORE: Final = "…"
 _WORD: Final = re.compile(r"""- |"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:,\[\]{}"']+|.""")
 
@@ -25,14 +22,14 @@ Columns: TypeAlias = tuple[int, int]
 
 
 class SourceLine(Struct, frozen=True):
-    """A line without its indentation; `column` counts from 1, and `length` is that of the marked key or item."""
+    """A line without its indentation. `column` counts from 1. `length` is that of the marked key or item."""
 
     text: str
     column: int
     length: int = 1
 
     def within(self, width: int) -> SourceLine:
-        """Return the line cut to at most this number of characters, including the place."""
+        """Return the line cut to this number of characters, around the place."""
         if len(self.text) <= width:
             return self
         inner = max(width - 2 * len(_MORE), 1)
@@ -45,7 +42,7 @@ class SourceLine(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """The place of a finding in the input: line and column count from 1, 0 is unknown."""
+    """The place of a finding in the input. Line and column count from 1, and 0 is unknown."""
 
     file: str
     line: int = 0
@@ -56,22 +53,22 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def file_line_and_column(self) -> str:
-        """Return file, line and column, as editors and terminals read them."""
+        """Return `FILE:LINE:COLUMN`, as editors and terminals read it."""
         return f"{self}:{self.column}" if self.line and self.column else str(self)
 
 
 Words: TypeAlias = tuple[str, ...]
-"""Wrong words in a field; the first of them gives the place of a finding about the field."""
+"""Wrong words in a field. The first of them is the place of a finding about the field."""
 
 Locate: TypeAlias = Callable[[str, Words], Place]
-"""Returns the place in the input of a field, from its path as a text, or of a word in the field."""
+"""Returns the place of a printed path, or of a word in its field."""
 
 Lines: TypeAlias = Callable[[str, Words], SourceLine | None]
-"""Returns the line at such a place; None if no line can be shown."""
+"""Returns the line of a printed path; None if no line can be shown."""
 
 
 def offset_of_word(text: str, word: str) -> int:
-    """Return the first place of a whole word in a text, -1 if it is absent; `_` and `-` are equal, as in flags."""
+    """Return the offset of a whole word, -1 if absent. `_` and `-` are equal, as in flags."""
     text, word = text.replace("_", "-"), word.replace("_", "-")
     at = text.find(word)
     while at >= 0 and (_continues(text[at - 1 : at]) or _continues(text[at + len(word) : at + len(word) + 1])):
@@ -84,13 +81,7 @@ def _continues(character: str) -> bool:
 
 
 def source_line(text: str, column: int, confidential: Iterable[Columns]) -> SourceLine:
-    """Return the line for reports, with confidential parts hidden.
-
-    Args:
-        text: the line in the file.
-        column: the place that a finding is about, from 1.
-        confidential: the hidden parts, in their order.
-    """
+    """Return the line for reports, with confidential parts hidden. `column` counts from 1."""
     parts: list[str] = []
     end, moved = 0, column - 1
     for start, stop in confidential:

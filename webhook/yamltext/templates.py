@@ -1,6 +1,4 @@
-"""Recognizes files that are not manifests: templates of Helm charts and of other engines, and texts without
-objects.
-"""
+"""Recognizes files that are no manifests: templates of Helm charts and other engines, and texts without objects."""
 
 from __future__ import annotations
 
@@ -21,14 +19,16 @@ _ACTION: Final = re.compile(
     rb"|[:-][ \t]\[[A-Za-z][\w -]{0,98}\][/:.-]|[:-][ \t]\{[A-Za-z][\w -]{0,98}\}[/:.-]|^[ \t]*<%|[:-][ \t]<%[=-]",
     re.MULTILINE,
 )
-"""Matches what a template engine replaces: the start of an action (`{{`, `{%`, `<%`, or Terraform's `%{` at the start
-of a line), a line with only a variable or a constant such as `$NAME` or `NODE_SELECTOR`, which is a placeholder for
-other lines, or a value that begins with `%NAME%`, `@NAME@`, `[NAME]/` or `{NAME}/`, which no YAML value does.
+"""Matches what a template engine replaces:
+
+- the start of an action: `{{`, `{%`, `<%`, or Terraform's `%{` at the start of a line
+- a line with only a variable or a constant, such as `$NAME` or `NODE_SELECTOR`, which stands for other lines
+- a value that begins with `%NAME%`, `@NAME@`, `[NAME]/` or `{NAME}/`, as no YAML value does
 """
 
 
 class ChartTemplate(Struct, frozen=True):
-    """A template. `chart` is the folder of the chart; "" if the template belongs to no chart."""
+    """A template. `chart` is the folder of its chart; "" for no chart."""
 
     file: str
     chart: str = ""
@@ -52,7 +52,7 @@ def _outermost_chart(chart: Path) -> Path:
 
 
 def has_template_actions(file: InputFile) -> bool:
-    """Return whether a file has text that a template engine replaces."""
+    """Return whether a file has text for a template engine to replace."""
     try:
         return is_regular_file(file) and _ACTION.search(read_start(file)) is not None
     except OSError:
@@ -60,7 +60,7 @@ def has_template_actions(file: InputFile) -> bool:
 
 
 def summarize_templates(templates: Sequence[ChartTemplate]) -> str:
-    """Return one line about all templates, with what to do about the first chart; "" without templates."""
+    """Return one line about all templates, with advice about the first chart; "" without templates."""
     if not templates:
         return ""
     chart = next((each.chart for each in templates if each.chart), "")
@@ -80,10 +80,10 @@ _JSON: Final = re.compile(rb'"(?:apiVersion|kind)"\s*:')
 _FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")
 """Matches a key of YAML within braces."""
 _MIME: Final = re.compile(rb"(?i)(?:MIME-Version:|Content-Type:[ \t]*multipart/)")
-"""Matches the first line of a message in parts, such as the user data of a node, which may contain a NodeConfig."""
+"""Matches the first line of a MIME message, such as the user data of a node, which may contain a NodeConfig."""
 
 
 def looks_like_manifest(data: bytes) -> bool:
-    """Return whether a file has a key `apiVersion` or `kind`, in any encoding of ASCII, UTF-16 included."""
+    """Return whether a file has a key `apiVersion` or `kind`, in an encoding of ASCII or in UTF-16."""
     text = data.replace(b"\0", b"").replace(b"\r", b"\n")
     return not _MIME.match(text) and any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))

@@ -1,7 +1,7 @@
-"""Represents parts of JSON that are not decoded, because API servers store JSON that is too deep for recursive code.
+"""Represents parts of JSON that are not decoded. API servers store JSON that is too deep for recursive code.
 
-An `Unread` replaces the part in the object and keeps its text, so that it is written unchanged. Code that reads
-inside it gets an error and never an empty answer. Two such parts can be compared.
+An `Unread` keeps the text of its part, so the part is written unchanged. Reading inside it is an error, never an empty
+answer. Two `Unread` can be compared.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from webhook.deadline import Deadline
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|NaN|Infinity', re.DOTALL)
-"""Texts, brackets, and the constants NaN and Infinity. JSON has no NaN, so NaN replaces each part that is cut out."""
+"""Texts, brackets, and NaN and Infinity. JSON has no NaN, so NaN replaces each part that is cut out."""
 _VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|[^\s"{}\[\]:,]+', re.DOTALL)
 _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
 _CONTAINERS: Final = {"{": "}", "[": "]"}
 NO_FIELD: Final = "claimgate: not read"
-"""The name of a field that only an `Unread` has. It is needed because msgspec reads objects of other classes as
-mappings, and treats every error of `__getitem__` as a missing field."""
+"""The name of a field that only an `Unread` has. msgspec reads objects of other classes as mappings, and treats every
+error of `__getitem__` as a missing field."""
 
 
 class _UnreadType(type):
@@ -39,12 +39,12 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
 
     Attributes:
         text: its JSON.
-        reason: why it was not decoded, as `it is nested deeper than 200 levels`.
+        reason: why it was not decoded, such as `it is nested deeper than 200 levels`.
     """
 
     __slots__ = ("_digest", "reason", "text")
     cel_size: ClassVar[int] = 1
-    """The size of the part for the costs of CEL; every value without a size counts as 1."""
+    """The size for the costs of CEL, as for every value without a size."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
@@ -52,7 +52,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
         self._digest = b""
 
     def __eq__(self, other: object) -> bool:
-        """Return whether two parts are equal. A part is never equal to a text, a number or null.
+        """Return whether two parts are equal. A text, a number or null is never equal to a part.
 
         Raises:
             UnreadPartError: the other value is an object or a list, which may be equal.
@@ -62,7 +62,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
         return self._refuse() if isinstance(other, dict | list) else False
 
     def _value_digest(self) -> bytes:
-        """Return a digest that equal values share. It is computed once, without recursion."""
+        """Equal values share a digest. It is computed once, without recursion."""
         if not self._digest:
             self._digest = _digest_of_json(self.text)
         return self._digest
@@ -80,7 +80,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
         return Unread, (self.text, self.reason)
 
     def __bool__(self) -> bool:
-        """Return true, because empty objects and lists, and 0, are never left undecoded."""
+        """Return true, because empty objects and lists, and 0, are always decoded."""
         return True
 
     def __getitem__(self, key: object) -> None:
@@ -98,7 +98,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - `__hash__` is assigned b
 
 
 def refuse_unread_part(value: object) -> None:
-    """Refuse a part that was not read; without this check, other code would report an absent field.
+    """Refuse a part that was not read. Other code would take it for an absent field.
 
     Raises:
         UnreadPartError: the value is such a part.
@@ -108,11 +108,11 @@ def refuse_unread_part(value: object) -> None:
 
 
 def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
-    """Return JSON text with NaN instead of every part below `deepest` levels, and those parts in their order.
+    """Return JSON text with NaN instead of every part below `deepest` levels, and these parts in order.
 
-    All other values stay at their places.
+    Other values stay at their places.
 
-    Raises: json.JSONDecodeError: the text itself has NaN or Infinity, which JSON does not have.
+    Raises: json.JSONDecodeError: the text itself has NaN or Infinity.
     """
     pieces: list[str] = []
     parts: list[Unread] = []
@@ -137,9 +137,7 @@ def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> 
 
 
 def _digest_of_json(text: str) -> bytes:
-    """Return a digest of a value that is independent of the order of keys, the form of numbers, and escapes in
-    texts.
-    """
+    """The digest does not depend on the order of keys, the form of numbers, or escapes in texts."""
     opened: list[tuple[str, list[bytes]]] = [("[", [])]
     for token in _VALUE.finditer(text):
         mark = token[0]
@@ -156,7 +154,7 @@ def _digest_of_json(text: str) -> bytes:
 
 
 def _plain_value(mark: str) -> str:
-    """Return a text, a number or a word in a form that equal values share. Integers of any size keep all digits."""
+    """Equal values have the same result. Integers of any size keep all digits."""
     if mark[0] == '"':
         return f'"{_TEXT.decode(mark)}'
     if mark in ("true", "false", "null"):
@@ -170,7 +168,7 @@ def _as_integer(number: float) -> str:
 
 
 def _entries_by_key(held: list[bytes]) -> Iterable[bytes]:
-    """Return the entries of an object; `held` has keys and values alternately, and the last value of a key counts."""
+    """`held` has keys and values alternately. The last value of a key counts."""
     entries = dict(zip(held[::2], held[1::2], strict=True))
     return (key + entries[key] for key in sorted(entries))
 

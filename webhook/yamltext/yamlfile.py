@@ -1,8 +1,7 @@
 """Reads the objects of YAML and JSON files, with the place of every path of an object.
 
-A file that cannot be read as a whole is read in pieces, which are the documents between `---` or the lines of JSON
-lines, so that one mistake does not hide the rest of a file. reading.py reads YAML texts, and jsontext.py JSON
-texts.
+A file that cannot be read as a whole is read in pieces: documents between `---`, or lines of JSON. One mistake then
+does not hide the rest of the file. reading.py reads YAML texts, and jsontext.py reads JSON texts.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ __all__ = [
 _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""The beginnings of a file that PowerShell wrote with `>`."""
+"""The beginnings of a file that PowerShell wrote with `>`"""
 _ENDINGS = (".yaml", ".yml", *_JSON)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a file. `index` counts the objects of the file from 0; empty documents do not count."""
+    """One object of a file. `index` counts the objects of the file from 0, without empty documents."""
 
     value: JSON
     file: str = ""
@@ -74,21 +73,21 @@ class Document:
     _at: int = field(default=0, repr=False, compare=False)
 
     def position(self, path: FieldPath = (), words: Words = ()) -> tuple[int, int]:
-        """Return line and column, from 1, of a path or its nearest existing ancestor, or of the first of the words that
-        the field has; (0, 0) when the value has no text.
+        """Return line and column, from 1, of a path or its nearest ancestor, or of the first of `words` in the field.
+        Return (0, 0) if the value has no text.
         """
         return self._source.position(self._at, path, words) if self._source else (0, 0)
 
     def source_line(self, path: FieldPath = (), words: Words = ()) -> SourceLine | None:
-        """Return the line at the place of `position`, without hidden values; None if it cannot be shown."""
+        """Return the line at the place of `position`; None if it cannot be shown. Confidential values are hidden."""
         return self._source.source_line(self._at, path, words) if self._source else None
 
     def ignore_comments(self, line: int) -> Sequence[IgnoreComment]:
-        """Return the comments about a line of the file, from 1, that ask for an exception."""
+        """Return the comments about a line, from 1, that ask for an exception."""
         return self._source.ignore_comments(line) if self._source else ()
 
     def problem(self, path: FieldPath, message: str) -> InputProblem:
-        """Return the problem with a message about a path, with the file, line and column of the path."""
+        """Return a problem with the file, line and column of a path."""
         line, column = self.position(path)
         return InputProblem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
 
@@ -96,8 +95,8 @@ class Document:
 class FileParts(Struct, frozen=True):
     """The documents of a file that could be read, in order, and the problems.
 
-    repeated: keys that occur twice in one mapping, if that loses a value (kubectl also uses the last value), or if
-        the reader of the text refuses it.
+    `repeated` are keys that a mapping has twice, if a value is lost or the reader of the text refuses the key. kubectl
+    also uses the last value.
     """
 
     documents: tuple[Document, ...] = ()
@@ -106,7 +105,7 @@ class FileParts(Struct, frozen=True):
 
 
 class _Dialect(Struct, frozen=True):
-    """The differences between the programs for which a text is read, as in `Places`."""
+    """How programs read a text differently, as in `Places`."""
 
     words_are_text: bool = False
     refuses_repeats: bool = False
@@ -116,7 +115,7 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
     """Return the objects of a text: YAML, JSON, or JSON values in a row.
 
     Raises:
-        InputError: the text cannot be read, or a mapping has a key twice; with file, line and column.
+        InputError: the text cannot be read, or a mapping has a key twice. Has file, line and column.
     """
     return _documents_or_error(read_parts_of_text(text, file))
 
@@ -128,9 +127,9 @@ def read_parts_of_text(
 
     Args:
         text: YAML, JSON, or JSON values in a row.
-        file: its source.
-        above: the number of lines of the file above it.
-        by_kustomize: whether kustomize reads it, for which a plain `on` or `yes` is a text: sigs.k8s.io/kustomize api
+        file: the source of the text.
+        above: the number of lines of the file above the text.
+        by_kustomize: whether kustomize reads the text. A plain `on` or `yes` is then a text: sigs.k8s.io/kustomize api
             v0.20 kyaml on go.yaml.in/yaml/v3.
         refuses_repeats: whether the text is a resource of kustomize, which refuses a mapping with a key twice.
     """
@@ -151,7 +150,7 @@ def _read_parts_of_text(text: str, file: str, dialect: _Dialect) -> FileParts:
 
 
 def read(path: AnyFile) -> tuple[Document, ...]:
-    """Return the objects of a file; `-` is standard input.
+    """Return the objects of a file. `-` is standard input.
 
     Raises:
         InputError: the file cannot be read, is not UTF-8, or not YAML or JSON, or a mapping has a key twice.
@@ -160,9 +159,7 @@ def read(path: AnyFile) -> tuple[Document, ...]:
 
 
 def read_parts(path: AnyFile) -> FileParts:
-    """Return the objects of a file. If one piece cannot be read, return the objects of the other pieces; `-` is
-    standard input.
-    """
+    """Return the objects of a file or standard input (`-`). One unreadable piece does not hide the others."""
     try:
         return read_parts_of_text(text(path), shown(path))
     except InputError as error:
@@ -170,15 +167,13 @@ def read_parts(path: AnyFile) -> FileParts:
 
 
 def documents_of(text: str) -> tuple[str, ...]:
-    """Return the documents of a YAML text, each with the `---` above it; none if only a parser can tell them
-    apart.
-    """
+    """Return the documents of a YAML text, each with the `---` above it; () if only a parser can separate them."""
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     return () if is_json else yamltext.split_documents(text)
 
 
 def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
-    """Return the text of a file; `-` is standard input.
+    """Return the text of a file. `-` is standard input.
 
     Raises:
         InputError: the file cannot be read, is too large, or not UTF-8.
@@ -200,10 +195,10 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
 
 
 def decode_text(data: bytes, file: str) -> str:
-    """Return the text of a file; in JSON each byte that is not UTF-8 is U+FFFD, as an API server reads it.
+    """Return the text of a file. In JSON, each byte that is not UTF-8 becomes U+FFFD, as for an API server.
 
     Raises:
-        UnicodeDecodeError: such a byte in another file.
+        UnicodeDecodeError: another file is not UTF-8.
     """
     try:
         return data.decode()
@@ -237,7 +232,7 @@ def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputF
 
     Args:
         places: files and folders.
-        root: the folder that they must stay in, if another file named them; "" for each folder itself.
+        root: if another file named the places, the folder in which they must be; otherwise "".
 
     Raises:
         InputError: a path does not exist, a folder cannot be listed, or something in a folder is not read.
@@ -249,15 +244,16 @@ def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputF
 
 
 def listing(places: Iterable[str | Path], root: str = "") -> Listed:
-    """List the files in files and folders: folders give their YAML and JSON files, sorted.
+    """List the files in files and folders. A folder gives its YAML and JSON files, sorted, each once. `-` stays `-`.
 
-    Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
-    `..data` folder of a mounted ConfigMap, because its links name its files already. Folders of dependencies and of
-    test data below a named folder are also left out. Each file is listed once; `-` stays `-`.
+    Endings are .yaml, .yml, .json, .ndjson and .jsonl. These are left out below a named folder:
+
+    - hidden files and folders, such as `..data` of a mounted ConfigMap, whose files have other names
+    - folders of dependencies and of test data
 
     Args:
         places: files and folders.
-        root: the folder that they must stay in, if another file named them; "" for each folder itself.
+        root: if another file named the places, the folder in which they must be; otherwise "".
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
@@ -281,7 +277,7 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
 
 def hidden_listing(places: Iterable[str | Path]) -> Listed:
     """List the YAML and JSON files that `listing` leaves out because they, or a folder above them, are hidden. `.git`
-    is left out, and so is `..data` of mounted ConfigMaps, because other links name its files.
+    and `..data` are left out.
     """
     files: dict[str, InputFile] = {}
     for place in map(Path, places):
@@ -293,7 +289,7 @@ def hidden_listing(places: Iterable[str | Path]) -> Listed:
 
 
 def listing_of_folders_not_entered(places: Iterable[str | Path]) -> Listed:
-    """Return a listing of the folders that `listing` leaves out because they have dependencies or test data."""
+    """List the folders that `listing` leaves out because of dependencies or test data."""
     folders = (input_files.folders_not_entered(Path(place), _is_not_hidden) for place in places)
     return Listed(not_read=tuple(each for of_place in folders for each in of_place))
 
@@ -305,9 +301,7 @@ def problem_of_file_not_read(file: FoundFile) -> InputProblem:
 
 
 def is_manifest_name(name: str) -> bool:
-    """Return whether a file in a folder is read: its name must have an ending of YAML or JSON, and must not be
-    hidden.
-    """
+    """Return whether a folder's file is read: its name has an ending of YAML or JSON, and is not hidden."""
     return _has_manifest_ending(name) and not name.startswith(".")
 
 
@@ -320,7 +314,7 @@ def _may_hide_manifests(name: str) -> bool:
 
 
 def problem_of_absent_file(place: str | Path) -> InputProblem:
-    """Return the problem that a file or folder does not exist; an address gets its own text."""
+    """Return the problem that a file or folder does not exist. An address gets its own text."""
     if address := input_files.url_in_place_of_file(place):
         return InputProblem(
             message="is an address, and only files, folders and `-` are read: download it", file=address
@@ -344,7 +338,7 @@ def _is_not_hidden(name: str) -> bool:
 
 
 class _Source(Protocol):
-    """A text with objects; it knows the place of a path inside the object at `at`, from 1."""
+    """A text with objects. `at` names an object, and places count from 1."""
 
     def position(self, at: int, path: FieldPath = (), words: Words = ()) -> tuple[int, int]: ...
 
@@ -373,9 +367,7 @@ def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> InputProblem
 
 
 def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
-    """Return the JSON values of a text. If the text is not JSON, return None, or raise an error if it `is_sure` to be
-    JSON.
-    """
+    """Return the JSON values of a text. Other text gives None, or an error if it `is_sure` to be JSON."""
     source = yamltext.JsonPlaces(text)
     documents: list[Document] = []
     repeated: list[jsontext.JsonError] = []
@@ -405,7 +397,7 @@ def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltex
 
 
 class _Piece(Struct, frozen=True):
-    """A part of a text that can be read separately, and the number of lines above it."""
+    """A separate part of a text, and the number of lines above it."""
 
     text: str
     above: int
@@ -430,7 +422,7 @@ class _ShiftedSource(Struct, frozen=True):
 
 
 def _pieces(text: str, file: str) -> list[_Piece]:
-    """Return the lines of JSON lines, or the documents of a YAML stream."""
+    """The pieces are lines of JSON, or documents of a YAML stream."""
     if file.endswith(_LINES) or _is_json_lines(text):
         lines = text.split("\n")
         return [_Piece(line, above, is_line=True) for above, line in enumerate(lines) if line.strip()]
@@ -445,7 +437,7 @@ def _pieces(text: str, file: str) -> list[_Piece]:
 
 
 def _is_json_lines(text: str) -> bool:
-    """Return whether a line has a whole object, which no line of indented JSON has."""
+    """A line of indented JSON never has a whole object."""
     return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
 
 
@@ -476,7 +468,7 @@ def _read_pieces(pieces: Sequence[_Piece], file: str, dialect: _Dialect) -> File
 
 
 def _moved(read: FileParts, above: int) -> FileParts:
-    """Return the parts with their places in a file that has this number of lines above them."""
+    """`above` is the number of lines of the file above the parts."""
     documents = tuple(
         replace(each, _source=_ShiftedSource(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
         for each in read.documents
@@ -487,5 +479,5 @@ def _moved(read: FileParts, above: int) -> FileParts:
 
 
 def _shift_problems(problems: Iterable[InputProblem], above: int) -> Iterator[InputProblem]:
-    """Yield the problems of a piece, with their lines in the whole text."""
+    """The lines become those of the whole text."""
     return (structs.replace(each, line=each.line and each.line + above) for each in problems)
