@@ -1,1 +1,1 @@
-"""Defines findings, answers and case results, and writes them, with one module for each output format."""
+"""Defines findings, answers and case results, and writes them. Each output format has a module."""

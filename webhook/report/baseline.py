@@ -1,7 +1,7 @@
-"""Reads and writes a baseline: a file with fingerprints of known findings, which a report then leaves out.
+"""Reads and writes a baseline: a file with fingerprints of known findings, which a report leaves out.
 
-A fingerprint does not contain line or message, so an object that moves in its file, or a new wording, makes no new
-finding. A baseline contains no errors and no documents that could not be decoded.
+A fingerprint has no line and no message. An object that moves in its file, or a new wording, makes no new finding. A
+baseline has no errors, and no documents that could not be decoded.
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from webhook.report.writer import Totals
 from webhook.yamltext.input_files import read_whole
 
 _SHORT = 32
-"""The hexadecimal digits of a fingerprint: 128 bits, so that fingerprints of a repository's findings differ."""
+"""The hexadecimal digits of a fingerprint. With 128 bits, the findings of a repository have different fingerprints."""
 
 
 class Fingerprints:
-    """Makes the fingerprints of one run. Repeated findings at one place are numbered, so that all fingerprints
-    differ.
-    """
+    """Makes the fingerprints of one run. Repeated findings at one place are numbered, so all fingerprints differ."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
@@ -57,7 +55,7 @@ class BaselineWriter:
         yield f'{{"version": {VERSION}, "findings": ['
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Yield the line of a finding; passes and undecided results are left out."""
+        """Yield the line of a finding. Passes and undecided results are left out."""
         if entry.result in KNOWN and not entry.is_advice:
             about = {
                 "fingerprint": self._fingerprints.next_fingerprint(entry),
@@ -86,6 +84,6 @@ def read_baseline(file: Path) -> Mapping[str, str]:
         return {each["fingerprint"]: f"{each['rule']} of {each['object']} in {each['file']}" for each in listed}
     except OSError as error:
         raise InputError(InputProblem(message=(error.strerror or str(error)).lower(), file=str(file))) from None
-    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError: the file is nested too deeply
+    except (ValueError, KeyError, TypeError, RecursionError):  # RecursionError: nested too deeply
         told = "this file is not a baseline: write one with `claimgate audit … --write-baseline FILE`"
         raise InputError(InputProblem(message=told, file=str(file))) from None

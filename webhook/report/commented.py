@@ -1,6 +1,6 @@
 """Applies comments `# claimgate:ignore RULE reason` of an audited file to the findings at their lines.
 
-Such a finding becomes an exception, like those of claimgate.yaml, so that reports count it and show the reason.
+A finding with a comment becomes an exception, like those of claimgate.yaml. Reports count it and show the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.text.terminal import one_line
 from webhook.yamltext.ignore_comments import IgnoreComment
 
 OF_COMMENT: Final = "excepted by a comment in the file: "
-"""The beginning of the reason of such an exception."""
+"""The beginning of the reason of an exception by a comment"""
 
 
 class CommentedFindings:

@@ -1,12 +1,17 @@
 """Reports a mistake in copies of an object as one finding with several places.
 
-An API version that is no longer served is one mistake in all objects of this version. A missing `---` is also one
-mistake. An author copies some mistakes from file to file, such as a field that does not exist. Objects of one
-kind with such a mistake at the same place have one mistake. Each overlay of kustomize repeats the objects of its
-base, and a folder such as `bundle/` or `dist/` repeats those of `config/`. A loop in a template of a chart makes many
-objects. A series of objects in one file, such as worker-0 to worker-3, also repeats a mistake, and so do copies of a
-pod template in one object. All places of a finding are known only at the end, so findings are kept until then, in a
-file if there are many (spool).
+These repetitions are one mistake:
+
+- an API version that is no longer served, in all objects of this version
+- a missing `---`
+- a mistake that authors copy from file to file, such as a field that does not exist, at the same place in objects of
+  one kind
+- the objects of a base in each overlay of kustomize, and those of `config/` in a folder such as `bundle/` or `dist/`
+- objects from a loop in a template of a chart
+- a series of objects in one file, such as worker-0 to worker-3
+- copies of a pod template in one object
+
+All places of a finding are known only at the end. Findings are kept until then, in a file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -29,21 +34,22 @@ from webhook.report.spool import Spool
 from webhook.report.writer import Totals, Writer
 
 _MOST_REMEMBERED: Final = 100_000
-"""The most findings and copies that are compared; every later finding is reported separately."""
+"""The most findings and copies that are compared. Later findings are reported separately."""
 
 
 class RenderedText(Struct, frozen=True):
     """How a folder was rendered.
 
-    affixes: the prefixes and suffixes that an overlay adds to names, the longest first. templates: for each template
-    in order, the line, from 1, where its text begins, and its path.
+    Attributes:
+        affixes: the prefixes and suffixes that an overlay adds to names, the longest first.
+        templates: the line, from 1, where the text of each template begins, and the path of the template.
     """
 
     affixes: Sequence[str] = ()
     templates: Sequence[tuple[int, str]] = ()
 
     def template_of_line(self, line: int) -> str:
-        """Return the path of the template that made a line; "" if no template did."""
+        """Return the path of the template of a line; "" without one."""
         number = bisect_right(self.templates, line, key=lambda each: each[0])
         return self.templates[number - 1][1] if number else ""
 
@@ -52,7 +58,7 @@ RenderedTexts: TypeAlias = Mapping[str, RenderedText]
 """How folders were rendered, by the paths of the folders."""
 _AS_WRITTEN: Final = RenderedText()
 _API_VERSION: Final = "apiVersion"
-"""Findings about the version or the beginning of an object have this path, and findings about other fields do not."""
+"""The path of findings about the version or the beginning of an object."""
 _HABITS: Final = frozenset(
     (
         "manifest-shape/unknown-field",
@@ -62,25 +68,22 @@ _HABITS: Final = frozenset(
         "device-failures/ray-job-retries",
     )
 )
-"""Rules about mistakes that an author copies to objects with other names."""
+"""Rules about mistakes that authors copy to objects with other names."""
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
-"""Matches a number in a name. Objects of a series have names that differ only in such a number."""
+"""Matches a number in a name. The names of a series of objects differ only in such a number."""
 _TEMPLATE: Final = "emplate."
-"""A path up to this text names the role of a job, such as `Master.template.` and `leaderTemplate.`."""
+"""A path up to this text names the role of a template, such as `Master.template.` and `leaderTemplate.`."""
 _CAUSES: Final[Mapping[str, str]] = {"claims-exactly-one/source-required": "resource-claims/served-version"}
-"""Rules that are broken as an effect of another mistake in the file, each with the rule about the cause: pods of
-Kubernetes 1.30 name their claims in `source`, and claims of this release have a version that later releases do not
-serve.
+"""Rules that are broken as an effect of another mistake in the file, each with the rule about the cause. Pods for
+Kubernetes 1.30 name their claims in `source`. Later releases do not serve the version of these claims.
 """
 
 
 class CopiesWriter:
-    """Passes findings on to another writer at the end. Findings about copies are passed on and counted as one
-    finding.
-    """
+    """Passes findings on to another writer at the end. Copies of a mistake are one finding."""
 
     def __init__(self, writer: Writer[Finding], rendered: RenderedTexts) -> None:
-        """Pass findings on to `writer`; `rendered` says how folders were rendered."""
+        """`rendered` says how folders were rendered."""
         self._writer = writer
         self._rendered = rendered
         self._kept: Spool[Finding] = Spool()
@@ -104,7 +107,7 @@ class CopiesWriter:
         return self._writer.begin(rules)
 
     def entry(self, entry: Finding) -> Iterable[str]:
-        """Keep a finding, or only its place if it is about a copy. The findings of a file must follow each other."""
+        """Keep a finding, or only its place for a copy. The findings of a file must follow each other."""
         first = self._number_of_first(entry)
         number = self._next_number if first is None else first
         if entry.rule.id in _CAUSES.values():
@@ -132,7 +135,7 @@ class CopiesWriter:
         yield from self._writer.end(replace(totals, counts=counts))
 
     def _add_effects_to_causes(self) -> None:
-        """Add each effect of a reported mistake, with its copies, as a place of this mistake."""
+        """Add each effect of a reported mistake, with its copies, as a place of the mistake."""
         self._effects = {number: cause for number, cause in self._effects.items() if cause in self._causes}
         for number, finding in enumerate(self._kept) if self._effects else ():
             if cause := self._effects.get(number):
@@ -143,9 +146,9 @@ class CopiesWriter:
     def _number_of_first(self, finding: Finding) -> int | None:
         """Return the number of the earlier finding with the same mistake; None if this finding is the first.
 
-        All findings of one file are reported, except those of objects that one template made, of objects in the same
-        API version, of a series of objects, and of the pod templates of one object. So the second finding of a
-        mistake in one file is compared only with the second finding of this mistake in another file.
+        Findings of one file are joined only for objects from one template, objects of one API version, a series of
+        objects, and pod templates of one object. Otherwise, the second finding of a mistake in one file is compared
+        with the second finding of the mistake in another file.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:
@@ -180,8 +183,8 @@ class CopiesWriter:
 def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) -> bytes:
     """Return a digest of a mistake as a reader recognizes it, without file and namespace.
 
-    The digest includes the source line, so that different objects of the same name differ. For an object from a
-    template, the template is used instead of the name, because one template may make objects with many names.
+    The source line distinguishes objects of the same name. One template may make objects with many names, so the
+    digest of its objects has the template instead of the name.
     """
     about = finding.subject
     added = (about.name, *affixes) if template else affixes
@@ -196,9 +199,7 @@ def _digest_of_mistake(finding: Finding, affixes: Sequence[str], template: str) 
 
 
 def _digest_of_series(finding: Finding) -> bytes:
-    """Return a digest of a mistake in a file, without the number in the object's name; b"" if the name has no
-    number.
-    """
+    """Return a digest of a mistake in a file, without the number in the object's name; b"" without a number."""
     about = finding.subject
     name = _NUMBER.sub("#", about.name)
     if name == about.name:
@@ -211,7 +212,7 @@ def _digest_of_series(finding: Finding) -> bytes:
 
 
 def _digest_of_habit(finding: Finding) -> bytes:
-    """Return a digest of a mistake at a place of all objects of a kind; b"" unless authors copy such mistakes."""
+    """Return a digest of a mistake in all objects of a kind; b"" unless authors copy such mistakes."""
     if finding.rule.id not in _HABITS:
         return b""
     return _digest(*_parts_of_mistake(finding), finding.subject.kind, finding.message)
@@ -220,9 +221,9 @@ def _digest_of_habit(finding: Finding) -> bytes:
 def _digest_of_version(finding: Finding) -> bytes:
     """Return a digest of a mistake in the version of an object.
 
-    If a release stops serving several versions with the same successor, all objects of these versions have one
-    mistake. An example is Kubernetes 1.16, without extensions/v1beta1, apps/v1beta1 and apps/v1beta2. The fix names
-    the kind if the kind changed.
+    A release may stop serving several versions with the same successor. All objects of these versions have one mistake.
+    An example is Kubernetes 1.16, without extensions/v1beta1, apps/v1beta1 and apps/v1beta2. If the kind also changed,
+    the fix names the kind.
     """
     problem, decision = finding.problem, finding.decision
     if problem is None or not problem.release:
@@ -246,7 +247,7 @@ def _digest_of_template(finding: Finding) -> bytes:
 
 
 def _parts_of_mistake(finding: Finding, path: str | None = None) -> Iterator[str]:
-    """Yield the values that are equal in all findings about one mistake. `path` replaces the path of the finding."""
+    """Yield the values that are equal in all findings of one mistake. `path` replaces the path of the finding."""
     about, decision = finding.subject, finding.decision
     yield str(finding.result)
     yield "advice" if finding.is_advice else ""
@@ -259,7 +260,7 @@ def _digest(*parts: str) -> bytes:
 
 
 def _text_of_base(text: str, namespace: str, affixes: Sequence[str]) -> str:
-    """Return a text without the namespace, and without the additions of an overlay to names."""
+    """Return a text without the namespace, and without what an overlay adds to names."""
     words = []
     for word in text.replace("`", " ").split():
         name = word.strip(",;:()").removeprefix(f"{namespace}/")

@@ -15,15 +15,18 @@ from webhook.rules.problem import MissingObject
 from webhook.yamltext.source_line import Place
 
 FINDINGS: Final = frozenset((Result.FAIL, Result.WARN, Result.ERROR))
-"""The results that count as findings: not passes, exceptions and rules that were not evaluated."""
+"""The results that count as findings. Passes, exceptions and rules that were not evaluated do not count."""
 
 
 class NotEvaluated(Struct, kw_only=True):
-    """Why rules could not be evaluated: an object is missing, or another reason.
+    """Why rules could not be evaluated.
 
-    why: the reason on one line. missing: the missing object, None for another reason. objects: the number of affected
-    objects. subject and place: the first affected object and its place. rules: the rules and policies that could not
-    be evaluated.
+    Attributes:
+        why: the reason on one line.
+        missing: the missing object; None for another reason.
+        objects: the number of affected objects.
+        subject, place: the first affected object and its place.
+        rules: the rules and policies that could not be evaluated.
     """
 
     why: str
@@ -41,7 +44,7 @@ class ObjectCounts(Struct):
     Attributes:
         results: the number of findings by result, without advice.
         with_findings: the number of objects with a finding.
-        unread_with_findings: the number of objects with a finding and with pods that are not read.
+        unread_with_findings: the number of objects with a finding and with unread pods.
         incomplete: the number of objects with a rule that could not be evaluated.
         is_undecided: whether a rule that may deny was not evaluated.
         is_denied: whether an object is denied, also by an error.

@@ -13,11 +13,14 @@ from webhook.rules.decisions import severity_rank
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """The options of filters. `rules`: the only rules to report, all if empty. `skip`: rules to leave out.
-    `min_severity`: the lowest severity to report, "" for any.
+    """The options of filters. A rule is named by its id, group or policy.
 
-    A rule is named by its id, group or policy. baseline: fingerprints of known findings, each with a text.
-    without_configuration: the filters of the flags, None if the configuration adds no filter.
+    Attributes:
+        rules: the only rules to report; all if empty.
+        skip: rules to leave out.
+        min_severity: the lowest severity to report; "" for any.
+        baseline: fingerprints of known findings, each with a text.
+        without_configuration: the filters of the flags; None if the configuration adds no filter.
     """
 
     rules: Collection[str] = ()
@@ -32,7 +35,7 @@ class Filters(Struct, frozen=True, kw_only=True):
         return other is not None and finding.result is not Result.PASS and other.allows_finding(finding)
 
     def allows_finding(self, finding: Finding) -> bool:
-        """Return whether a finding passes the filters; the baseline is not considered."""
+        """The baseline is not considered."""
         name = rule_name(finding.rule, finding.decision)
         names = {name.rule, name.rule.partition("/")[0], name.policy}
         if self.rules and names.isdisjoint(self.rules):
@@ -49,8 +52,9 @@ ALL = Filters()
 class FindingFilter:
     """Filters the findings of a whole run in order, because fingerprints number repeated findings.
 
-    `known` has the fingerprints of the baseline that occurred in this run. `hidden` is the number of findings that
-    only the configuration hides.
+    Attributes:
+        known: the fingerprints of the baseline that occurred in this run.
+        hidden: the number of findings that only the configuration hides.
     """
 
     def __init__(self, filters: Filters) -> None:
@@ -60,15 +64,13 @@ class FindingFilter:
         self.hidden = 0
 
     def is_reported(self, finding: Finding) -> bool:
-        """Return whether this finding is reported."""
+        """Return whether to report a finding."""
         is_reported = not self._is_in_baseline(finding) and self._filters.allows_finding(finding)
         self.hidden += not is_reported and self._filters.is_hidden_by_configuration(finding)
         return is_reported
 
     def _is_in_baseline(self, finding: Finding) -> bool:
-        """Return whether the baseline contains a finding. Call this before the other filters: a finding that one of
-        them hides still occurs in this run.
-        """
+        """Call this before the other filters. A finding that they hide still occurs in this run."""
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
             return False
         fingerprint = self._fingerprints.next_fingerprint(finding)

@@ -1,6 +1,6 @@
-"""Makes findings from decisions: each with its rule, its object and its line in the input.
+"""Makes findings from decisions, each with its rule, its object and its line in the input.
 
-Knows the results of wgpolicyk8s.io/v1alpha2, and the result for each decision.
+Knows the results of wgpolicyk8s.io/v1alpha2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_NAME: Final = 1_000
 
 
 class Result(StrEnum):
-    """The result of one policy for one object, with the words and in the order of a policy report's summary."""
+    """The result of one policy for one object. Words and order are those of a policy report's summary."""
 
     PASS = "pass"  # noqa: S105 - a report's word, no password
     FAIL = "fail"
@@ -36,7 +36,7 @@ class Result(StrEnum):
 class Subject(Struct, frozen=True, kw_only=True):
     """The object of a finding. namespace is "" for cluster-scoped objects.
 
-    has_unread_pods: the object creates pods that are not read, so it may have mistakes without findings.
+    With has_unread_pods, the object may have mistakes without findings, because its pods are not read.
     """
 
     api_version: str
@@ -59,11 +59,12 @@ class Copy(Struct, frozen=True):
 
 
 class Finding(Struct, kw_only=True):
-    """One result of one rule for one object; treat it as immutable. `rule` describes the rule.
+    """One result of one rule for one object. Treat it as immutable.
 
-    `problem` is one problem of `decision`; None if the decision has no problems. `line` is the source line at the
-    place; None if it must not be shown. `also_in` has the copies of the object with the same mistake, if the format
-    reports copies together (copies.py).
+    Attributes:
+        problem: one problem of `decision`; None if the decision has no problems.
+        line: the source line at the place; None if it must not be shown.
+        also_in: copies of the object with the same mistake, if the format joins copies (copies.py).
     """
 
     result: Result
@@ -83,12 +84,12 @@ class Finding(Struct, kw_only=True):
 
     @property
     def message(self) -> str:
-        """Return the text of the problem or the decision; it begins with the field path if there is one."""
+        """Return the text of the problem or the decision. It begins with the field path, if any."""
         text = problem_as_sentence(self.problem) if self.problem else with_short_expression(self.decision.message)
         return f"{text} ({self.exception_reason})" if self.exception_reason else text
 
     def message_and_fix(self) -> tuple[str, str]:
-        """Return the message and the fix separately; the fix may be ""."""
+        """Return the message and the fix. The fix may be ""."""
         if self.problem:
             return problem_as_sentence(replace(self.problem, fix="")), self.problem.fix
         is_named = self.decision.evaluation == "deny" and "/" in self.decision.rule
@@ -97,19 +98,17 @@ class Finding(Struct, kw_only=True):
 
     @property
     def exception_reason(self) -> str:
-        """Return the description of the exception because of which a failure does not deny; "" without an
-        exception.
-        """
+        """Return the description of the exception that allows a failure; "" without an exception."""
         return self.decision.exception
 
     @property
     def is_advice(self) -> bool:
-        """Return whether the finding is advice: a warning that is shown on request and not counted."""
+        """Advice is a warning that is shown on request and not counted."""
         return self.decision.is_advice
 
     @property
     def is_undecided(self) -> bool:
-        """Return whether a policy that may deny could not be evaluated, so that the object passed."""
+        """Return whether a policy that may deny was not evaluated, so the object passed."""
         is_open = self.result in (Result.ERROR, Result.SKIP) and not self.denies
         return is_open and self.decision.is_enforced and not self.exception_reason
 
@@ -129,8 +128,7 @@ def result_of_decision(decision: Decision) -> Result:
     """Return the result of a report for a decision.
 
     A failed validation is `fail` if its binding denies, and `warn` if it only warns or audits. `error` means that the
-    evaluation failed. `skip` means that an object is missing and the policy lets the object pass, or that an
-    exception applies.
+    evaluation failed. `skip` means an exception, or a missing object with a policy that lets the object pass.
     """
     if decision.exception:
         return Result.SKIP
@@ -144,7 +142,7 @@ def result_of_decision(decision: Decision) -> Result:
 
 
 def subject_of_request(attributes: Attributes) -> Subject:
-    """Return the object of a request; on DELETE the deleted object."""
+    """Return the object of a request. On DELETE, it is the deleted object."""
     held = attributes.object if attributes.object is not None else attributes.old_object
     metadata = held.get("metadata") if isinstance(held, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
@@ -158,7 +156,7 @@ def subject_of_request(attributes: Attributes) -> Subject:
 
 
 def _cut_name(name: str) -> str:
-    """Return a name, shortened because every finding of the object repeats it. API servers accept 253 characters."""
+    """Shorten a name, because every finding of the object repeats it. API servers accept 253 characters."""
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
@@ -181,7 +179,7 @@ def findings_of_object(
         locate: returns the place of a field path in the input.
         rules: the descriptions of the rules.
         lines: returns the source line of a field path, for formats that show it.
-        with_passes: whether to return passes. An audit has very many, and few formats need them.
+        with_passes: whether to return passes. An audit has very many, and few formats need passes.
     """
     of = _FindingContext(about, cache(locate), lines, rules)
     kept: list[Finding] = []
@@ -209,7 +207,7 @@ class _FindingContext(Struct, frozen=True):
     rules: Rules
 
     def findings_of_decision(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
-        """Yield a finding for each problem of a decision, or one for a decision without problems."""
+        """Yield a finding for each problem of a decision. Without problems, yield one."""
         for problem in decision.problems or (None,):
             path, words = (problem.path, problem.words) if problem else (decision.path, ())
             yield Finding(
@@ -225,9 +223,7 @@ class _FindingContext(Struct, frozen=True):
 
 
 def _findings_without_repetitions(repeated: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings without duplicates, because a policy may report the same problem in both phases and with
-    several params.
-    """
+    """A policy may report the same problem in both phases and with several params."""
     seen = set()
     for finding in repeated:
         key = (

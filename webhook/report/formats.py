@@ -1,7 +1,7 @@
 """The table of output formats. A new format is a module with its writers and a row here.
 
-A format with only a writer for findings can write the reports of all three verbs, because answers and case results
-are converted to findings. A format that shows more of answers or case results has separate writers for these.
+A format needs only a writer for findings, because answers and case results can be converted to findings. A format that
+shows more of answers or case results has separate writers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,18 @@ from webhook.report.writer import FindingsAdapter, RowFilter, Writer
 
 
 class ReportFormat(Struct, frozen=True, kw_only=True):
-    """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
-    test. `audience` and `content`: the users and the content, as in docs/formats.md. `rows`: the results that always
-    have entries in a report of an audit. `shows_more`: whether results that `--show` names have entries, too.
-    `draws_queues`: whether it draws the queues of the cluster with the demands of jobs. `names_revision`: whether it
-    names the audited commit. `is_by_line`: whether the text of each finding depends on this finding alone.
-    `joins_copies`: whether a mistake in copies of an object is one finding in an audit of files. Formats in which
-    each finding has its own place do not join copies.
+    """A format with the functions that create its writers.
+
+    Attributes:
+        findings, answers, cases: the writers of audit, replay and test.
+        audience, content: the users and the content, as in docs/formats.md.
+        rows: the results that always have entries in the report of an audit.
+        shows_more: whether results that `--show` names also have entries.
+        draws_queues: whether the report draws queues with the demands of jobs.
+        names_revision: whether the report names the audited commit.
+        is_by_line: whether the text of each finding depends on this finding alone.
+        joins_copies: whether an audit of files reports copies of a mistake as one finding. Formats in which each
+            finding has its own place do not join copies.
     """
 
     name: str
@@ -44,14 +49,12 @@ class ReportFormat(Struct, frozen=True, kw_only=True):
     joins_copies: bool = False
 
     def rows_with(self, shown: Collection[Result]) -> frozenset[Result]:
-        """Return the results with entries in a report. `shown` has those that `--show` names."""
+        """Return the results with entries in a report. `shown` are those of `--show`."""
         return self.rows.union(shown) if self.shows_more else self.rows
 
 
 def _writer(module: str, name: str) -> Callable[[], Any]:
-    """Return a function that creates a writer of a module of this folder. The module is imported only for chosen
-    formats.
-    """
+    """Return a function that creates a writer. Its module is imported only for chosen formats."""
 
     def create_writer() -> Any:
         return getattr(import_module(f"webhook.report.{module}"), name)()
@@ -164,7 +167,7 @@ FORMATS: Final[tuple[ReportFormat, ...]] = (
 )
 
 LINE_FORMATS: Final = frozenset(each.name for each in FORMATS if each.is_by_line)
-"""The formats in which the text of each finding depends only on this finding."""
+"""The formats with `is_by_line`."""
 
 PublishedFormat: TypeAlias = Literal["policyreport", "openreports"]
 """The formats of reports that can be written to a cluster."""
@@ -179,15 +182,15 @@ def format_names() -> tuple[str, ...]:
 
 
 def writers_of_findings(shown: Collection[Result] = (), rendered: RenderedTexts | None = None) -> Writers[Finding]:
-    """Return the writers for an audit. `shown` has the results that `--show` names.
+    """Return the writers for an audit. `shown` are the results of `--show`.
 
-    rendered: how folders were rendered, for an audit of files. None for a cluster, in which copies are not joined.
+    `rendered` says how folders of files were rendered. It is None for a cluster, in which copies are not joined.
     """
     return {each.name: partial(_writer_of_rows, each, frozenset(shown), rendered) for each in FORMATS}
 
 
 def writers_of_statistics() -> Writers[Finding]:
-    """Return the writers that count the findings of each rule of an audit."""
+    """Return the writers that count the findings of each rule."""
     return {
         "text": _writer("statistics", "TextStatisticsWriter"),
         "json": _writer("statistics", "JsonStatisticsWriter"),
@@ -201,7 +204,7 @@ def _writer_of_rows(each: ReportFormat, shown: frozenset[Result], rendered: Rend
 
 
 class RequiredContents(Struct, frozen=True):
-    """The data that an audit must compute for its outputs: passes, the demands of jobs in queues, and the commit."""
+    """What an audit must compute for its outputs: passes, the demands of jobs in queues, and the commit."""
 
     passes: bool = True
     queues: bool = False
@@ -212,7 +215,7 @@ FINDINGS_AND_PASSES: Final = RequiredContents()
 
 
 def contents_required_by_formats(names: Collection[str], shown: Collection[Result] = ()) -> RequiredContents:
-    """Return the data that some formats need. `shown` has the results that `--show` names."""
+    """Return the data that some formats need. `shown` are the results of `--show`."""
     chosen = [each for each in FORMATS if each.name in names]
     return RequiredContents(
         passes=any(Result.PASS in each.rows_with(shown) for each in chosen),

@@ -1,8 +1,7 @@
-"""Writes annotations for GitHub Actions: a line for each finding, which GitHub shows beside the changed line.
+"""Writes annotations for GitHub Actions. GitHub shows the line of each finding beside the changed line.
 
-Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts): `%`, CR and LF are escaped in
-a message, `:` and `,` as well in a property. Passes are left out. One notice at the end is about all findings with
-missing objects.
+Follows the grammar of workflow commands (actions/toolkit packages/core/src/command.ts). A message escapes `%`, CR and
+LF, and a property also `:` and `,`. Passes are left out. One notice at the end is about missing objects.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ class GithubFindingsWriter:
             yield _workflow_command(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield a line for each file that could not be read, one about findings that were left out, and one about
-        rules that were not evaluated.
-        """
+        """Yield lines about unreadable files, findings that were left out, and rules that were not evaluated."""
         yield from (_line_about_unreadable(each) for each in totals.unreadable)
         if totals.configured:
             yield _workflow_command("notice", Place(file=""), "left out by configuration", str(totals.configured))

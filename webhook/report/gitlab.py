@@ -1,6 +1,6 @@
-"""Writes the code quality report of GitLab. A merge request shows new and fixed findings from it.
+"""Writes the code quality report of GitLab, from which a merge request shows new and fixed findings.
 
-Follows the subset of the Code Climate specification that GitLab reads (docs.gitlab.com, "Code Quality report format"):
+Follows the part of the Code Climate specification that GitLab reads (docs.gitlab.com, "Code Quality report format"):
 description, check_name, fingerprint, severity, location. Passes and findings with missing objects are left out.
 """
 
@@ -41,7 +41,7 @@ class GitlabFindingsWriter:
             )
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield an issue for each file that could not be read, and the end of the array."""
+        """Yield an issue for each unreadable file, and the end of the array."""
         for each in totals.unreadable:
             described = {"description": each.message, "check_name": "cannot-be-read"}
             yield self._issue(described, str(each), "blocker", Place(file=each.file, line=each.line))

@@ -1,8 +1,7 @@
 """Writes one HTML file for people. It needs no network, and can be read without JavaScript.
 
-The sums are at the beginning, so findings are kept until the end, in a file if there are many (spool). Texts come
-from users, so all are escaped. A Content-Security-Policy allows only the script of the page, which hides rows that a
-filter excludes.
+The sums come first, so findings are kept until the end, in a file if there are many (spool). Texts come from users, so
+all texts are escaped. A Content-Security-Policy allows only the script of the page, which filters rows.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _WORDS: Final = {
 }
 _ADVICE: Final = "advice"
 _MOST_ROWS: Final = 12
-"""The most rows of a chart; the remaining rows share one more row."""
+"""The most rows of a chart. The others share one more row."""
 _MOST_COPIES: Final = 100
 """The most copies of an object that are named."""
 _CLUSTER: Final = "(whole cluster)"
@@ -53,7 +52,7 @@ _SORTED_RESULTS: Final = (
     _WORDS[Result.SKIP],
     _WORDS[Result.PASS],
 )
-"""The results in the order of their sections. Within a result, the sections are in the order of severities."""
+"""The results in the order of their sections. Within a result, severities order the sections."""
 
 
 class HtmlFindingsWriter:
@@ -103,8 +102,8 @@ class HtmlFindingsWriter:
 
 
 class _FindingCounts(Struct):
-    """The number of findings for each value of the filters. Passes and rules that were not evaluated count as 0, so
-    that charts leave them out; `groups` counts them.
+    """The number of findings for each value of the filters. Charts leave out passes and rules that were not evaluated,
+    so these count as 0. `groups` counts them.
     """
 
     groups: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -184,7 +183,7 @@ def _list_of_unreadable(totals: Totals) -> str:
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:
-    """Return a folded section about rules that were not evaluated, which are not findings."""
+    """Rules that were not evaluated are not findings, so their section is folded."""
     reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""
@@ -204,7 +203,7 @@ def _charts_of_findings(counts: _FindingCounts) -> str:
 
 
 def _bar_chart(filtered: str, counts: Counter[str]) -> str:
-    """Return a chart of the number of findings by the values of a filter. Each row is a link that sets the filter."""
+    """Return a chart of findings by the values of a filter. Each row is a link that sets the filter."""
     shown = counts.most_common(_MOST_ROWS)
     rest = counts.total() - sum(count for _, count in shown)
     most = max(rest, *(count for _, count in shown))
@@ -218,13 +217,13 @@ def _bar_chart(filtered: str, counts: Counter[str]) -> str:
 
 
 def _row_of_chart(head: str, count: int, most: int) -> str:
-    """Return a row of a chart. The bar is hidden from screen readers, which read the number."""
+    """Screen readers read the number, so the bar is hidden from them."""
     bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
     return f'<tr><th scope="row">{head}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
 def _filter_form(counts: _FindingCounts) -> str:
-    """Return the filter form. It is hidden until the script shows it, because it needs the script."""
+    """The form needs the script, which shows it."""
     if not counts.results:
         return ""
     fields = "".join(
@@ -277,7 +276,7 @@ def _item_of_finding(finding: Finding) -> str:
 
 
 def _copies_of_object(finding: Finding) -> str:
-    """Return the places of copies of the object, folded if there are several."""
+    """Return the places of copies, folded if there are several."""
     if not finding.also_in:
         return ""
     places = [f"{_escaped_text(str(each.place))}" for each in finding.also_in[:_MOST_COPIES]]
@@ -288,7 +287,7 @@ def _copies_of_object(finding: Finding) -> str:
 
 
 def _source_line_with_mark(finding: Finding) -> str:
-    """Return the source line with a mark at the place. A long line can be scrolled with the keyboard."""
+    """A long line can be scrolled with the keyboard."""
     shown = finding.line
     if shown is None:
         return ""
@@ -310,7 +309,7 @@ def _result_word(finding: Finding) -> str:
 
 
 def _message_as_html(text: str) -> str:
-    """Return a line of a message as HTML. Text between two backticks becomes code."""
+    """Return a message as HTML. Text between two backticks becomes code."""
     parts = _escaped_text(text).split("`")
     if not len(parts) % 2:
         return "`".join(parts)

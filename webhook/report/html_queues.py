@@ -1,9 +1,8 @@
 """Draws the queues of Kueue and Volcano in the HTML report, with the demands of jobs.
 
-Each queue is an item of a list, indented by its depth in the tree. The length of a bar is the amount that the queue
-could have. Its dark part is the queue's own quota, its light part is the amount that the queue could borrow, and the
-line inside is the usage. A second bar is the total demand of the jobs in the report. Values of bars are also written
-as text, for readers who do not see the bars.
+Queues are a list, indented by their depth in the tree. The length of a bar is the amount that the queue could have:
+its own quota (dark) and the amount that it could borrow (light). The line inside is the usage. A second bar is the
+total demand of the jobs in the report. Values are also written as text, for readers who do not see the bars.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 _DEEPEST: Final = 8
-"""The most levels of indentation; report.css has a class for each level."""
+"""The most levels of indentation. report.css has a class for each level."""
 _KEYS: Final = (
     ("own", "own quota"),
     ("borrowed", "can be borrowed"),
@@ -57,7 +56,7 @@ def _section_of_scheduler(trees: QueueTrees) -> str:
 
 
 def _largest_amounts_by_resource(rows: Sequence[tuple[QueueRow, Demand, Demand]]) -> Mapping[str, int]:
-    """Return the largest amount of each resource, which sets the scale of all bars of the resource."""
+    """Return the largest amount of each resource, which sets the scale of its bars."""
     largest: dict[str, int] = {}
     for row, _, demand in rows:
         for each in row.amounts:
@@ -95,9 +94,7 @@ def _quota_line(row: QueueRow, amount: QueueResourceAmounts, largest: int) -> st
 
 
 def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, largest: int) -> str:
-    """Return the line with the demand of jobs for a resource, which also says if the queue could never have as
-    much.
-    """
+    """The line also says if the queue could never have as much."""
     limits = [each.most for each in row.amounts if each.resource == resource]
     most = sum(limits)
     is_over = bool(limits) and amount > most
@@ -112,7 +109,7 @@ def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, larg
 
 
 class _BarPart(Struct, frozen=True):
-    """A part of a bar, from its left end. A line is drawn inside the bar."""
+    """A part of a bar, from its left end. A line is inside the bar."""
 
     kind: str
     amount: int
@@ -130,7 +127,7 @@ def _bar(largest: int, *parts: _BarPart) -> str:
 
 
 def _bar_width(amount: int, largest: int) -> int:
-    """Return the length of a bar in thousandths of the scale. Small amounts are at least visible."""
+    """Return a length in thousandths of the scale. Small amounts stay visible."""
     return max(4, 1000 * amount // largest)
 
 

@@ -1,7 +1,4 @@
-"""Writes one JSON document, for programs.
-
-A list of findings or answers is written piece by piece; the sums follow.
-"""
+"""Writes one JSON document, for programs. Findings and answers are written one by one, and the sums follow."""
 
 from __future__ import annotations
 
@@ -28,9 +25,7 @@ _LISTS = {"failed": Result.FAIL, "skipped": Result.SKIP, "errors": Result.ERROR}
 
 
 class JsonFindingsWriter:
-    """Writes an audit: `findings`, then `notEvaluated`, files that were not audited, and the sums
-    (docs/report.schema.json).
-    """
+    """Writes an audit: `findings`, `notEvaluated`, files that were not audited, and sums (docs/report.schema.json)."""
 
     def __init__(self) -> None:
         self._comma = ""
@@ -60,7 +55,7 @@ class JsonFindingsWriter:
             "notRead": totals.not_read,
             "leftOut": totals.configured.as_json(),
             "files": totals.files,
-            # last, because it is known last
+            # known last, so written last
             "summary": {
                 **totals.objects_as_json(),
                 "findings": {str(each): totals.counts.results[each] for each in Result if each in FINDINGS},
@@ -93,7 +88,7 @@ class JsonAnswersWriter:
 class JsonCasesWriter:
     """Writes a test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
 
-    The sums come first, so all results except passes are kept until the end.
+    The sums come first, so other results than passes are kept until the end.
     """
 
     def __init__(self) -> None:
@@ -117,5 +112,4 @@ class JsonCasesWriter:
 
 
 def _indented_json(value: dict[str, Any], depth: int) -> str:
-    """Return the JSON of a value as a part of an indented document."""
     return "\n".join(_INDENT * depth + line for line in indented_json(value).split("\n"))

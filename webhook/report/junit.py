@@ -1,8 +1,8 @@
 """Writes JUnit XML for CI systems: one testsuite for each file, one testcase for each case, review or finding.
 
-Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text. Names
-and texts are escaped as for a terminal, because XML 1.0 cannot contain some characters. A document begins with its
-sums, so test cases are kept until the end, in a file if there are many (spool).
+Follows the schema that Jenkins and GitLab read (junit-10.xsd). Without times, the same results give the same text.
+Names and texts are escaped as for a terminal, because XML 1.0 cannot contain some characters. The sums come first, so
+test cases are kept until the end, in a file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ Entry = TypeVar("Entry")
 
 
 class _TestCase(Struct, frozen=True):
-    """One testcase element. `outcome` is the name of its inner element, "" for a pass; `text` is the text of the
-    inner element.
-    """
+    """One testcase element. `outcome` is the name of its inner element, "" for a pass. `text` is inside it."""
 
     suite: str
     name: str
@@ -70,9 +68,7 @@ class _CollectingWriter(Generic[Entry]):
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the whole document. Each unreadable file is an error, and one suite is about rules that were not
-        evaluated.
-        """
+        """Yield the document. An unreadable file is an error. One suite is about rules that were not evaluated."""
         for each in totals.unreadable:
             self._add_test_case(_TestCase(each.file, "cannot be read", "error", str(each)))
         for reason in totals.counts.not_evaluated.values():
@@ -100,12 +96,10 @@ class JunitCasesWriter(_CollectingWriter[CaseResult]):
 
 
 class JunitAnswersWriter(_CollectingWriter[Answer]):
-    """Writes the answers to reviews; a denial is a failure."""
+    """Writes the answers to reviews. A denial is a failure."""
 
     def to_test_case(self, entry: Answer) -> _TestCase:
-        """Return a review as a test case. The name has the number of the review in its file, because two reviews may
-        be about one object.
-        """
+        """Two reviews may be about one object, so the name has the number of the review in its file."""
         name = f"{entry.index}: {entry.operation} {entry.subject}"
         status = entry.verdict.status
         if entry.verdict.allowed or status is None:
@@ -114,7 +108,7 @@ class JunitAnswersWriter(_CollectingWriter[Answer]):
 
 
 class JunitFindingsWriter(_CollectingWriter[Finding]):
-    """Writes the findings of an audit; a warning is a pass, an undecided result is an error or skipped."""
+    """Writes the findings of an audit. A warning is a pass. An undecided result is an error or skipped."""
 
     def to_test_case(self, entry: Finding) -> _TestCase:
         """Return a rule and its object as a test case."""
@@ -123,7 +117,7 @@ class JunitFindingsWriter(_CollectingWriter[Finding]):
 
 
 def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[str]:
-    """Yield the document. `cases` has the cases of all suites in order."""
+    """`cases` has the cases of all suites in order."""
     sums = _counts_of_outcomes(sum((suite.outcomes for suite in suites), Counter()))
     del sums["skipped"]  # the schema allows `skipped` only in a testsuite
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -1,9 +1,8 @@
 """Writes Markdown for a comment on a change: the sums, then each rule with its findings and their places.
 
 Uses the Markdown that GitHub and GitLab render in the same way (GitHub Flavored Markdown). A comment may have 65,536
-characters there, so findings that do not fit are only counted. An equal text about several objects is written once,
-with all places. The sums are at the beginning of the document, so texts are kept until the end of the run: as many as
-fit in a comment.
+characters, so further findings are only counted. A text about several objects is written once, with all places. The
+sums come first, so texts are kept until the end, as many as fit in a comment.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from webhook.yamltext.source_line import Place
 
 MOST_CHARACTERS: Final = 60_000
 _MOST_TEXTS: Final = 1_000
-"""The most different texts that are kept; more do not fit."""
+"""The most different texts that are kept. More do not fit in a comment."""
 _MOST_PLACES: Final = 10
 """The most places of one text that are named."""
 _MOST_REASONS: Final = 50
@@ -120,9 +119,7 @@ def _places_of_finding(finding: Finding) -> Iterator[tuple[Place, Subject]]:
 
 
 def _text_of_finding(finding: Finding) -> str:
-    """Return the problem and the fix as Markdown. If the place has a line, only the end of the field path is
-    shown.
-    """
+    """Return problem and fix as Markdown. If the place has a line, the field path is shortened to its end."""
     problem = finding.problem
     if problem is None or not finding.place.line:
         return _escaped_text(finding.message)
@@ -140,7 +137,7 @@ def _end_of_path(path: str) -> str:
 
 
 def _lines_of_text(text: str, places: _Places) -> str:
-    """Return a list item: one place is on the same line, several places have a line each."""
+    """Return a list item. One place is on the same line, and several places have a line each."""
     if places.count == 1:
         return f"- {places.named[0]}: {text}\n"
     named = "".join(f"  - {each}\n" for each in places.named)
@@ -158,7 +155,7 @@ def _head_of_document(totals: Totals) -> str:
 
 
 def _section_of_not_evaluated(totals: Totals) -> str:
-    """Return the folded rules that were not evaluated; they are not findings."""
+    """Rules that were not evaluated are not findings, so their section is folded."""
     reasons = totals.counts.not_evaluated.values()
     if not reasons:
         return ""
@@ -172,7 +169,7 @@ def _section_of_not_evaluated(totals: Totals) -> str:
 
 
 def _escaped_text(text: str) -> str:
-    """Return text with special characters escaped. Text between two backticks stays code."""
+    """Text between two backticks stays code."""
     parts = one_line(text).split("`")
     if not len(parts) % 2:
         return _SPECIAL.sub(r"\\\1", "`".join(parts))
@@ -182,5 +179,5 @@ def _escaped_text(text: str) -> str:
 
 
 def _text_in_backticks(text: str) -> str:
-    """Return text in backticks, with its own backticks replaced."""
+    """Backticks in the text are replaced."""
     return f"`{one_line(text).replace('`', chr(39))}`"

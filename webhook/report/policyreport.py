@@ -1,17 +1,15 @@
 """Writes PolicyReport and ClusterPolicyReport objects of wgpolicyk8s.io/v1alpha2, or the reports of OpenReports.
 
-OpenReports calls them Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). They also name the
-source of all results at the top; all other fields are the same.
+OpenReports has the kinds Report and ClusterReport (openreports.io/v1alpha1, openreports/reports-api). They also name
+the source of all results at the top. Other fields are the same.
 
-Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of other
-programs that write these reports: one report for each namespace or object, the label managed-by, and strings in
-properties. There are no timestamps, which are optional, so that the same input gives the same text. A report begins
-with its sums and has the findings of one namespace, so results are kept until the end, in a file if there are many
-(spool).
+Follows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2. Other programs have these
+conventions: one report for each namespace or object, the label managed-by, strings in properties. Without timestamps,
+which are optional, the same input gives the same text. A report begins with its sums, so results are kept until the
+end, in a file if there are many (spool).
 
-A report that is published in a cluster has the findings of one object, and Kubernetes deletes it together with the
-object. Its name is the UID of the object, so that each run writes the same report. Conventions: kyverno/kyverno v1.19
-(pkg/utils/report: one report for each object, owned by the object), openreports/reports-api.
+A published report is about one object and has its UID as name, so each run writes the same report. Kubernetes deletes
+the report with the object. Conventions: kyverno/kyverno v1.19 (pkg/utils/report), openreports/reports-api.
 """
 
 from __future__ import annotations
@@ -34,10 +32,10 @@ from webhook.yamltext import yamlfile
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 DIGEST: Final = "claimgate.dev/digest"
-"""The annotation with a digest of the report, from which a later run knows that the report is up to date."""
+"""The annotation with a digest of the report. A later run compares it, and does not write an equal report."""
 LEFT_OUT: Final = "claimgate.dev/results-left-out"
 MOST_RESULTS: Final = 200
-"""The most results of one report, which then has about 200 KB; etcd accepts 1.5 MB."""
+"""The most results of one report. It then has about 200 KB, and etcd accepts 1.5 MB."""
 
 
 class ReportApi(Struct, frozen=True):
@@ -54,14 +52,13 @@ OPEN_REPORTS: Final = ReportApi("openreports.io/v1alpha1", "Report", "ClusterRep
 API_VERSION: Final = POLICY_REPORT.version
 NAME: Final = "claimgate"
 _BATCH: Final = 20
-"""The most results of a namespace in memory, because a cluster may have thousands of namespaces."""
+"""The most results of a namespace in memory. A cluster may have thousands of namespaces."""
 
 
 class PolicyReportWriter:
     """Writes one YAML stream for `kubectl apply -f`, which is empty without findings.
 
-    It has one PolicyReport for each namespace, sorted by name, then the ClusterPolicyReport about cluster-scoped
-    objects.
+    The PolicyReports are sorted by namespace. The ClusterPolicyReport about cluster-scoped objects is last.
     """
 
     def __init__(self, api: ReportApi = POLICY_REPORT) -> None:
@@ -135,9 +132,7 @@ def result_of_finding(finding: Finding) -> dict[str, Any]:
 
 
 def _rule_of_finding(finding: Finding) -> str:
-    """Return the id of the rule, or the part of the policy, such as `validations[0]`; "" for a pass of the whole
-    policy.
-    """
+    """Return the id of the rule, or a part of the policy such as `validations[0]`; "" for a pass of the policy."""
     if "/" in finding.rule.id and finding.result is not Result.PASS:
         return finding.rule.id
     index = finding.decision.index
@@ -160,7 +155,7 @@ def _object_reference(finding: Finding) -> dict[str, str]:
 
 
 def _properties_of_finding(finding: Finding) -> dict[str, str]:
-    """Return the data for which the schema has no field, as properties; all values are strings."""
+    """Return the data without a field in the schema, as properties. All values are strings."""
     properties = {
         "binding": finding.decision.binding,
         "param": finding.decision.param,
@@ -173,7 +168,7 @@ def _properties_of_finding(finding: Finding) -> dict[str, str]:
 
 
 def object_report(findings: Sequence[Finding], api: ReportApi) -> JSON:
-    """Return the report of one object from its findings, at least one."""
+    """Return the report of one object. It needs at least one finding."""
     about, counts = findings[0].subject, Counter(finding.result for finding in findings)
     worst_first = sorted(findings, key=lambda each: _ORDER.index(each.result))
     content: dict[str, Any] = {
@@ -208,9 +203,7 @@ def _scope_of_report(about: Subject) -> dict[str, str]:
 
 
 def _result_without_object(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result without its object, because the report names the object. The field path is in the
-    properties.
-    """
+    """The report names the object, and the properties have the field path."""
     at = result["resources"][0].get("fieldPath", "")
     properties = {key: value for key, value in result["properties"].items() if key not in ("file", "line")}
     properties |= {"field": at} if at else {}

@@ -1,11 +1,9 @@
-"""Writes the queues of Kueue as text, as JSON, and as an SVG picture: an indented tree with a bar for each resource
-of a flavor.
+"""Writes the queues of Kueue as text, as JSON, and as an SVG picture: a tree with a bar for each resource of a flavor.
 
-The length of a bar is the amount that the queue could use: the dark part is the queue's own quota, the light part is
-the amount that it could borrow, and the line below is the usage. The bar of a cohort is the quota that its members
-share. Bars of one resource have the same scale. Colours are light or dark as set in the reader's system, also if a
-page shows the picture as an image. Texts come from users, so they are escaped, and cut to the available space; a
-tooltip shows the whole text.
+The length of a bar is the amount that the queue could use: its own quota (dark) and the amount that it could borrow
+(light). The line below is the usage. The bar of a cohort is the quota that its members share. Bars of one resource
+have the same scale. Colours follow the reader's system, light or dark. Texts come from users, so they are escaped. Long
+texts are cut, and a tooltip shows the whole text.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ _MARGIN, _INDENT_PIXELS = 24, 26
 _LINE, _GAP = 20, 10
 _BAR_AT, _BAR, _NUMBERS_AT = 470, 330, 815
 _CHARACTERS, _LONG = 58, 150
-"""The most characters of a text beside a bar, and of a text on a separate line."""
+"""The most characters of a text beside a bar, and of a text on its own line."""
 _LETTER: Final = 8
-"""The width of the widest letter of a name, in pixels."""
+"""The width of the widest letter of a name, in pixels"""
 _MARKS: Final = {"Cohort": "all", "ClusterQueue": "own", "LocalQueue": "local", "Queue": "own"}
 """The CSS class of the square before a queue's name, by the queue's kind."""
 _STYLE: Final = (
@@ -44,7 +42,7 @@ _INDENT = "  "
 
 
 def queue_text(made: QueueOverview) -> str:
-    """Return a text with a line for each queue, and its quota below."""
+    """Return a line for each queue, with its quota below."""
     return terminal.lines([*_lines_of_overview(made)])
 
 
@@ -68,7 +66,7 @@ def _lines_of_overview(made: QueueOverview) -> Iterator[str]:
 
 
 def _source_of_usage(made: QueueOverview) -> str:
-    """Return a text about the objects from which usage is read."""
+    """Return a text about the objects that the usage comes from."""
     if made.workloads is None:
         return "as the status of the ClusterQueues says"
     return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
@@ -80,7 +78,6 @@ def title(row: QueueRow) -> str:
 
 
 def _quota_table_of_row(row: QueueRow) -> Iterator[str]:
-    """Yield the quota of a row, in columns."""
     if row.kind == "LocalQueue":
         yield from lines_of_admissible_amounts(row)
         return
@@ -170,7 +167,7 @@ class _Drawing:
             self._scale[amount.resource] = max(self._scale.get(amount.resource, 1), largest)
 
     def document(self) -> Iterator[str]:
-        """Yield the whole document. Its height depends on the rows."""
+        """Yield the whole document. Rows are drawn first, because they set its height."""
         drawn = [part for row in self._made.rows for part in self._row_elements(row)]
         if self._made.unused_flavors:
             for line in _wrapped_lines(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
@@ -213,7 +210,7 @@ class _Drawing:
         yield f'<path class="line" d="M{x} {start}V{top + 6}H{left - 2}"/>'
 
     def _bar_elements(self, row: QueueRow, amount: QueueResourceAmounts, top: int) -> Iterator[str]:
-        """Yield a bar with a length relative to the largest amount of its resource."""
+        """The length of a bar is relative to the largest amount of its resource."""
         largest = self._scale[amount.resource]
         most = _BAR * max(0, amount.most) // largest
         own = min(most, _BAR * amount.nominal // largest) if row.kind == "ClusterQueue" else most
@@ -228,7 +225,7 @@ class _Drawing:
 
 
 def amounts_in_words(row: QueueRow, amount: QueueResourceAmounts) -> str:
-    """Return the numbers of a bar as a text, such as `8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
+    """Return the numbers of a bar, such as `8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
     nominal, most = amount.format_as_quantity(amount.nominal), amount.format_as_quantity(amount.most)
     used = f" ({amount.format_as_quantity(amount.used)} in use)" if amount.used else ""
     if row.kind == "Queue":

@@ -1,4 +1,4 @@
-"""Sums up the demands of jobs in the queues that they name, and keeps the first jobs of each queue by name."""
+"""Sums up the demands of jobs in the queues that they name, and keeps the names of the first jobs of each queue."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from msgspec import Struct, field
 from webhook.facts.queue_overview import QueueOverview, QueueRow
 
 MOST_JOBS: Final = 30
-"""The most jobs of a queue that are kept by name. Further jobs are only added to the sums, so that memory does not
-grow with their number."""
+"""The most jobs of a queue that are kept by name. Further jobs only add to the sums, so memory is bounded."""
 _NAMED: Final = ("LocalQueue", "Queue")
 """The kinds that jobs name."""
 Scheduler: TypeAlias = Literal["Kueue", "Volcano"]
@@ -27,9 +26,11 @@ class QueueKey(Struct, frozen=True):
 
 
 class QueuedJob(Struct, frozen=True):
-    """A job and its demand: amounts by resource, in thousandths of a CPU and in units of other resources.
+    """A job and its demand.
 
-    note: a remark about the job, such as that it can never be admitted; usually "".
+    Attributes:
+        amounts: by resource, in thousandths of a CPU and in units of other resources.
+        note: a remark, such as that the job can never be admitted; usually "".
     """
 
     job: str
@@ -38,7 +39,7 @@ class QueuedJob(Struct, frozen=True):
 
 
 class Demand(Struct):
-    """The total demand of the jobs of a queue. `jobs` has the first of them."""
+    """The total demand of the jobs of a queue. `jobs` are the first of them."""
 
     count: int = 0
     amounts: Counter[str] = field(default_factory=Counter)
@@ -66,9 +67,7 @@ class QueueTrees(Struct, frozen=True):
     demands: Demands
 
     def rows_with_demand(self) -> Sequence[tuple[QueueRow, Demand, Demand]]:
-        """Return each queue with the demand of the jobs that name it, and with the total demand including all queues
-        below.
-        """
+        """Return each queue with the demand of its own jobs, and with the total demand including queues below."""
         sums: list[Demand] = []
         named_here: list[Demand] = []
         path: list[int] = []
@@ -82,7 +81,7 @@ class QueueTrees(Struct, frozen=True):
         return tuple(zip(self.overview.rows, named_here, sums, strict=True))
 
     def find_unknown_queues(self) -> Iterator[tuple[QueueKey, Demand]]:
-        """Yield the queues that jobs name and that do not exist, sorted by name."""
+        """Yield the queues that jobs name and that do not exist, by name."""
         shown = {(row.namespace, row.name) for row in self.overview.rows if row.kind in _NAMED}
         for key in sorted(self.demands, key=lambda each: (each.namespace, each.name)):
             if key.scheduler == self.scheduler and (key.namespace, key.name) not in shown:

@@ -1,6 +1,6 @@
 """Converts findings, answers and case results to plain JSON values, for all JSON formats.
 
-Only explanations have the duration of a decision, so that all other output is equal in each run.
+Only explanations have durations. All other output is equal in each run.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from webhook.text import terminal
 from webhook.yamltext.source_line import Place
 
 SCHEMA_VERSION: Final = 1
-"""The version of the JSON of audits. It is raised when a field changes its meaning or is removed."""
+"""The version of the JSON of audits. A field that changes its meaning or is removed raises the version."""
 _JSON: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 
 
 def json_on_one_line(value: JSON) -> str:
-    """Return the JSON text of a value on one line, with control characters escaped, for terminals and CI systems."""
+    """Return the JSON of a value on one line. Control characters are escaped for terminals and CI systems."""
     return terminal.escape_json_text(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def compact_json(value: JSON) -> str:
-    """Return the JSON text of a value on one line without spaces, with control characters escaped."""
+    """Return the JSON of a value on one line without spaces. Control characters are escaped."""
     try:
         text = _JSON.encode(value).decode()
-    except UnicodeEncodeError:  # half of a surrogate pair in JSON input is written as an escape
+    except UnicodeEncodeError:  # half of a surrogate pair is written as an escape
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return terminal.escape_json_text(text)
 
 
 def indented_json(value: JSON) -> str:
-    """Return the JSON text of a value with an indentation of two blanks, with control characters escaped."""
+    """Return the JSON of a value with an indentation of two. Control characters are escaped."""
     return msgspec.json.format(compact_json(value), indent=2)
 
 
@@ -71,9 +71,7 @@ def record_of_copy(copy: Copy) -> dict[str, Any]:
 
 
 def record_of_not_evaluated(each: NotEvaluated) -> dict[str, Any]:
-    """Return a reason why rules were not evaluated as JSON: the reason, the number of objects, and the first
-    object.
-    """
+    """Return the reason, the number of objects, and the first object, as JSON."""
     return {
         "why": each.why,
         "missing": record_of_missing(each.missing) if each.missing else None,
@@ -84,7 +82,7 @@ def record_of_not_evaluated(each: NotEvaluated) -> dict[str, Any]:
 
 
 def record_of_problem(problem: Problem) -> dict[str, Any]:
-    """Return a problem as JSON; its place is in the finding or decision."""
+    """Return a problem as JSON. Its place is in the finding or decision."""
     return {
         "rule": problem.code,
         "path": problem.path,
@@ -122,9 +120,7 @@ def record_of_decision(made: Decision) -> dict[str, Any]:
 
 
 def record_of_answer(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON. An allowed answer has code 200 without reason and message. Explanations are included
-    if there are any.
-    """
+    """Return an answer as JSON, with explanations if any. An allowed answer has only code 200."""
     explained = [_record_of_explanation(phase, each) for phase, each in answer.explanations]
     verdict, status = answer.verdict, answer.verdict.status
     denied = None if verdict.allowed else status
@@ -162,7 +158,6 @@ def _record_of_explanation(phase: Phase, explained: Explanation) -> dict[str, An
 
 
 def _full_record_of_decision(phase: Phase, made: Decision) -> dict[str, Any]:
-    """Return a decision as JSON with all its fields."""
     return {
         "phase": str(phase),
         "rule": made.rule,
@@ -173,7 +168,7 @@ def _full_record_of_decision(phase: Phase, made: Decision) -> dict[str, Any]:
 
 
 def record_of_case(case: CaseResult) -> dict[str, Any]:
-    """Return a case result as JSON: the suite, whether the case passed, the result, and the reason."""
+    """Return the suite, whether the case passed, the result, and the reason, as JSON."""
     return {
         "suite": case.suite,
         "line": case.line,

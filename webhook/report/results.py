@@ -1,4 +1,4 @@
-"""The results in a report besides findings: the answers of a replay, and the case results of a suite."""
+"""Results in a report besides findings: the answers of a replay, and the case results of a suite."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from webhook.rules.text import problem_as_sentence, with_short_expression
 from webhook.yamltext.source_line import Locate, Place
 
 SERVER = "claimgate"
-"""The name of the policy in findings about the answer of a server, because such an answer does not name policies."""
+"""The policy of findings about the answer of a server, because the answer names no policies"""
 
 _OPEN: Final = "not evaluated: "
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The answer to one review. `response` is the whole AdmissionReview; `phase` is the requested phase.
+    """The answer to one review.
 
-    `explanations` say why each policy has its result, if requested. `further` has decisions that a denial in the
-    mutating phase also reports.
+    Attributes:
+        response: the whole AdmissionReview.
+        phase: the requested phase.
+        explanations: why each policy has its result, if requested.
+        further: decisions that a denial in the mutating phase also reports.
     """
 
     place: Place
@@ -43,7 +46,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def unevaluated_messages(self) -> tuple[str, ...]:
-        """Return the different messages about rules that were not evaluated and did not deny."""
+        """Return the distinct messages about rules that were not evaluated and did not deny."""
         shown = (
             (decision, with_short_expression(decision.message))
             for decision in self._unevaluated_admitted_decisions()
@@ -56,13 +59,13 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def applied_exceptions(self) -> tuple[str, ...]:
-        """Return the different exceptions that applied, each with its rule."""
+        """Return the distinct exceptions that applied, each with its rule."""
         told = [each for _, each in self.decisions if each.exception]
         return tuple(dict.fromkeys(f"{each.rule or each.policy}: {each.exception}" for each in told))
 
     @property
     def advice_texts(self) -> tuple[str, ...]:
-        """Return the different texts of advice, each with its rule."""
+        """Return the distinct texts of advice, each with its rule."""
         told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
         return tuple(
             dict.fromkeys(f"{problem_as_sentence(each)} ({each.code})" for made in told for each in made.problems)
@@ -74,17 +77,15 @@ class Answer(Struct, frozen=True, kw_only=True):
         return any(each.is_enforced for each in self._unevaluated_admitted_decisions())
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
-        """Return the findings of the answer, for formats that know only findings."""
+        """Return the findings of the answer."""
         decided = (*self.decisions, *self.further) or self._decisions_of_server()
         return findings_of_object(decided, self.subject, self.locate, rules)
 
     @property
     def hidden_validating_warnings(self) -> tuple[str, ...]:
-        """Return the warnings of the validating phase, which users do not get after a denial in the mutating
-        phase.
-        """
+        """Return the warnings of the validating phase. A denial in the mutating phase hides them from users."""
         texts = warnings_of_decisions([each for _, each in self.further])
-        # warnings of the verdict may have links or the wording of API servers, so the plain texts are made again
+        # warnings of the verdict may have links or words of API servers, so the plain texts are made again
         shown = warnings_of_decisions([each for _, each in self.decisions])
         return tuple(text for text in texts if text not in shown)
 
@@ -94,7 +95,7 @@ class Answer(Struct, frozen=True, kw_only=True):
                 yield decision
 
     def _decisions_of_server(self) -> Iterator[tuple[Phase, Decision]]:
-        """Yield a decision for the denial and for each warning of an answer of a server, which has no decisions."""
+        """Yield a decision for the denial and each warning, because the answer of a server has no decisions."""
         status, phase = self.verdict.status, Phase.VALIDATE if self.phase == "auto" else Phase(self.phase)
         if status is not None and not self.verdict.allowed:
             denial = DenialReason(status.reason, status.code)
@@ -129,11 +130,14 @@ _EVALUATIONS: Final[Mapping[Result, _Evaluation]] = {
 
 
 class CaseResult(Struct, frozen=True, kw_only=True):
-    """The result of a case: `fail` if something differs, `skip` if the case was not run, `error` if the case has
-    mistakes.
+    """The result of a case.
 
-    `why` is "" for a pass. `line` is its line in the suite, from 1; 0 if unknown. `elapsed_s` is the duration.
-    `is_told`: whether to list the case even if it passes.
+    Attributes:
+        result: `fail` if something differs, `skip` if the case was not run, `error` if the case has mistakes.
+        why: the reason; "" for a pass.
+        line: the line in the suite, from 1; 0 if unknown.
+        elapsed_s: the duration.
+        is_told: whether to list the case even if it passes.
     """
 
     id: str
@@ -151,9 +155,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
         return Place(file=self.suite, line=self.line)
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
-        """Return the case as a finding, for formats that know only findings; the suite is the policy of the
-        finding.
-        """
+        """Return the case as a finding, with the suite as its policy."""
         subject = Subject(api_version="", kind="Case", namespace="", name=self.id)
         outcome = Decision(
             policy=self.suite,

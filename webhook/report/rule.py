@@ -1,6 +1,6 @@
-"""Descriptions of rules, for formats that list rules, such as SARIF, and for links.
+"""Describes rules, for formats that list rules, such as SARIF, and for links.
 
-A finding without a rule has the policy as its rule.
+A finding without a rule has its policy as the rule.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from webhook.rules.rule import page_address
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A rule as its author describes it. `id` is stable. `docs` is a link and `why` the reason for the rule; both may
-    be "".
+    """A rule as its author describes it.
+
+    Attributes:
+        id: stable between releases.
+        docs: a link, or "".
+        why: the reason for the rule, or "".
     """
 
     id: str
@@ -36,14 +40,12 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 @cache
 def _ids_of_pages() -> frozenset[str]:
-    """Return the ids of shipped rules, which have published pages. Rules that a site declares for its own policies
-    have none.
-    """
+    """Only shipped rules have published pages. Rules that a site declares for its own policies have none."""
     return frozenset(shipped_rule_ids())
 
 
 class RuleName(NamedTuple):
-    """The values by which a user filters findings: the rule, its policy, and its severity or ""."""
+    """The values by which a user filters findings. The severity may be ""."""
 
     rule: str
     policy: str
@@ -51,17 +53,17 @@ class RuleName(NamedTuple):
 
 
 Rules: TypeAlias = Mapping[str, Rule]
-"""All rules of a run by id. A policy as a whole is also a rule, with the policy's name as its id."""
+"""All rules of a run by id. A policy as a whole is also a rule, with its name as the id."""
 
 
 class RulesOfPolicies(Mapping[str, Rule]):
     """The rules of policies, sorted by policy: the rules of each policy, and the policy itself.
 
-    The record of a rule of a check is read when the rule is looked up.
+    The record of a check's rule is read when the rule is looked up.
     """
 
     def __init__(self, policies: PolicySet, address: str = "", others: Iterable[Rule] = ()) -> None:
-        """Args: the policies; the address of the documentation, for links of rules of checks; additional rules."""
+        """`address` is that of the documentation, for links. `others` are additional rules."""
         self._address = address
         self._policies: dict[str, tuple[Policy, str]] = {}
         self._named: dict[str, DeclaredRule] = {}
@@ -103,7 +105,7 @@ class RulesOfPolicies(Mapping[str, Rule]):
 
 
 def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) -> Rule:
-    """Return the rule of a decision. For an unknown rule, return a rule with the fields of the decision."""
+    """Return the rule of a decision. An unknown rule has the fields of the decision."""
     name = problem.code if problem else decision.rule or decision.policy
     known = rules.get(name)
     if known is not None:

@@ -1,9 +1,8 @@
 """Writes SARIF 2.1.0 for code scanning: rules with their help, and a result for each finding.
 
-Follows the OASIS standard of 2020, and the parts that GitHub reads: relative addresses of files,
-`partialFingerprints`, one location for each result. A rule that could not be evaluated is not a result but a
-notification of the run. The file has rules before results, so results are kept until the end, in a temporary file if
-there are many (spool).
+Follows the OASIS standard of 2020, and what GitHub reads: relative addresses of files, `partialFingerprints`, one
+location for each result. A rule that could not be evaluated is a notification of the run. Rules come before results in
+the file, so results are kept until the end, in a temporary file if there are many (spool).
 """
 
 from __future__ import annotations
@@ -26,14 +25,13 @@ from webhook.yamltext.source_line import Place, SourceLine
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
 _SECURITY_SEVERITIES: Final = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
-"""Scores by which GitHub orders rules. Each score is in the middle of a range of GitHub. The ranges begin at 9.0, 7.0
-and 4.0."""
+"""Scores by which GitHub orders rules, in the middle of GitHub's ranges, which begin at 9.0, 7.0 and 4.0."""
 _MOST_RELATED: Final = 100
 """The most places of copies in a result."""
 _FINGERPRINT: Final = "claimgate/v1"
 _NOTICES_HERE, _RESULTS_HERE = "notices", "results"
-"""Placeholders for the long arrays while the rest of the log is written. Texts have no line breaks, so no text can be
-mistaken for a placeholder line.
+"""Placeholders for the long arrays while the rest of the log is written. A placeholder is a line of its own, and texts
+have no line breaks, so no text equals a placeholder.
 """
 
 
@@ -112,7 +110,7 @@ class SarifWriter:
 
 
 def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
-    """Yield a JSON array of texts with indentation; `margin` is the indentation of the array."""
+    """Yield a JSON array of texts. `margin` is the indentation of the array."""
     is_empty = True
     for item in items:
         lines = item.replace("\n", f"\n{margin}  ")
@@ -122,7 +120,7 @@ def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
 
 
 def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
-    """Return a reportingDescriptor. A rule without a description gets its id as the description."""
+    """A rule without a description is described by its id."""
     described = rule.description or rule.id
     example = f"`claimgate explain {rule.id}` shows a bad and a good example." if rule.why else ""
     severity = _SECURITY_SEVERITIES.get(rule.severity)
@@ -150,7 +148,6 @@ def _tool_notification(level: str, text: str, place: Place) -> dict[str, Any]:
 
 
 def _related_locations(finding: Finding) -> list[dict[str, Any]]:
-    """Return the places of copies of the object."""
     return [
         {"physicalLocation": _physical_location(each.place), "message": {"text": f"{each.subject}: the same mistake"}}
         for each in finding.also_in[:_MOST_RELATED]
@@ -158,7 +155,7 @@ def _related_locations(finding: Finding) -> list[dict[str, Any]]:
 
 
 def _physical_location(place: Place, line: SourceLine | None = None) -> dict[str, Any]:
-    """Return a physicalLocation: the region, and a contextRegion with the source line without confidential values."""
+    """Return the region, and a contextRegion with the source line. Confidential values are hidden."""
     located: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.removeprefix("./"))}}
     if place.line:
         column = {"startColumn": place.column} if place.column else {}

@@ -1,4 +1,4 @@
-"""Knows the screen to which a report is printed: width, colours and symbols.
+"""Knows the width, colours and symbols of the screen to which a report is printed.
 
 Follows no-color.org (`NO_COLOR`), force-color.org (`FORCE_COLOR`) and terminfo's `dumb`.
 """
@@ -17,9 +17,9 @@ from webhook.text import terminal
 
 _LEAST_WIDTH: Final = 40
 _CONTINUATION: Final = "  "
-"""The indentation of continuation lines if the text itself is not indented."""
+"""The indentation of continuation lines of a text without indentation"""
 _SIMPLE: Final = ("dumb", "linux")
-"""Terminals with a font that has little more than ASCII. The first also has no colours."""
+"""Terminals with little more than ASCII. `dumb` also has no colours."""
 Style: TypeAlias = Literal["", "bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[Mapping[str, int]] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 """Select Graphic Rendition (ECMA-48 8.3.117)."""
@@ -35,7 +35,7 @@ _STYLES: Final[Mapping[str, Style]] = {
 
 
 class Screen(Struct, frozen=True, kw_only=True):
-    """The properties of a screen. `width` is in characters; 0 means no limit, as for a file or a pipe."""
+    """The properties of a screen. `width` is in characters. 0 means no limit, as for a file or a pipe."""
 
     width: int = 0
     is_colored: bool = False
@@ -55,9 +55,9 @@ class Screen(Struct, frozen=True, kw_only=True):
         return f"{self.symbol_of_result(said)} {word}"
 
     def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
-        """Return a text in lines that fit; words are never cut.
+        """Return a text in lines that fit. Words are never cut.
 
-        CI systems interpret some lines as commands, so continuation lines are indented and each line is escaped.
+        CI systems read some lines as commands. So continuation lines are indented, and each line is escaped.
 
         Args:
             text: one line.
@@ -91,12 +91,7 @@ class ScreenAwareWriter(Protocol):
 
 
 def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Screen:
-    """Return the screen of a stream.
-
-    Args:
-        stream: standard output.
-        variables: the environment with NO_COLOR, FORCE_COLOR, TERM and COLUMNS.
-    """
+    """Return the screen of a stream. Of the variables, NO_COLOR, FORCE_COLOR, TERM and COLUMNS count."""
     is_terminal, term = stream.isatty(), variables.get("TERM", "")
     is_colored = is_terminal and term != "dumb"
     if variables.get("FORCE_COLOR", "0") not in ("", "0", "false"):
@@ -110,7 +105,7 @@ def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Scre
 
 
 def _width_of_screen(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
-    """Return the width from COLUMNS, otherwise the width of the terminal; 0 for other streams."""
+    """Return the width from COLUMNS, else that of the terminal; 0 for other streams."""
     said = variables.get("COLUMNS", "")
     if said.isdecimal():
         return int(said)
@@ -123,5 +118,5 @@ def _width_of_screen(stream: TextIO, variables: Mapping[str, str], *, is_termina
 
 
 def result_word(result: Result, *, is_advice: bool) -> str:
-    """Return the word for a result; advice is a warning that is not counted."""
+    """Return the word for a result. Advice is a warning that is not counted."""
     return "advice" if is_advice and result is Result.WARN else str(result)

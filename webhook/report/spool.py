@@ -1,6 +1,6 @@
-"""Keeps values until the end of a report: in memory if they are few, otherwise in a temporary file without a name.
+"""Keeps values until the end of a report, so memory does not grow with its findings.
 
-So the memory of a report does not grow with its findings.
+Few values are in memory, and many in a temporary file without a name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IN_MEMORY: Final = 8 << 20
 
 
 class SpoolFile:
-    """A file for the values of one or several spools. While it is small, it is in memory."""
+    """A file for the values of one or several spools. A small file is in memory."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it lives as long as this does
@@ -44,8 +44,7 @@ class Spool(Generic[Value]):
 
     Args:
         file: the file for the values; a new file by default. Several spools may share one.
-        batch: how many values are collected and written together, so that parts that they share are written once;
-            None for 200.
+        batch: how many values are written together; None for 200. Parts that they share are written once.
     """
 
     def __init__(self, file: SpoolFile | None = None, batch: int | None = None) -> None:
@@ -71,5 +70,5 @@ class Spool(Generic[Value]):
 
 
 def file_and_object_of_finding(finding: Finding) -> tuple[str, Subject]:
-    """Return the file and the object of a finding, by which findings of one object are grouped."""
+    """Return the file and the object, by which findings are grouped."""
     return finding.place.file, finding.subject

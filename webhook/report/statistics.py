@@ -1,4 +1,4 @@
-"""Writes how often each rule is broken, instead of the findings: `claimgate audit --statistics`."""
+"""Writes how often each rule is broken, instead of findings: `claimgate audit --statistics`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ORDER: Final = ("fail", "warn", "error", "advice")
 
 
 class _RuleCount(Struct):
-    """The number of findings of one rule with one result. objects: the number of objects with such a finding."""
+    """The number of findings of one rule with one result. `objects` have such a finding."""
 
     rule: Rule
     result: Result
@@ -33,7 +33,7 @@ class _RuleCount(Struct):
 
 
 class _RuleCounts:
-    """The counts of all rules. Findings of one object must follow each other."""
+    """The findings of one object must follow each other."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], _RuleCount] = {}
@@ -52,7 +52,7 @@ class _RuleCounts:
         each.last = finding.subject
 
     def in_order(self) -> Sequence[_RuleCount]:
-        """Return the counts sorted by result, then by the number of findings, the largest first."""
+        """Return the counts by result, then by the number of findings, the largest first."""
         return sorted(
             self._counts.values(),
             key=lambda each: (_ORDER.index(each.word), -each.findings, severity_rank(each.severity), each.rule.id),

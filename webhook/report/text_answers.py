@@ -1,7 +1,6 @@
 """Prints the answers of reviews, and with `--explain` a table of policies for each phase.
 
-Each review has a line, with the messages to the caller and the changes below. The sums are at the end. A sentence
-lists the policies that do not apply to the kind of the request.
+Messages to the caller and changes are below the line of a review. The sums are at the end.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def _row_of_explanation(explained: Explanation) -> tuple[str, ...]:
 
 
 def _lines_of_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows with columns as wide as their widest cell. The last column is not padded."""
+    """Columns are as wide as their widest cell. The last column is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))
@@ -59,7 +58,6 @@ def _lines_of_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, Sequence[str]]:
-    """Return the policies that are never evaluated, by the reason."""
     names: dict[str, list[str]] = {}
     for each in explained:
         if each.is_not_registered:
@@ -68,7 +66,7 @@ def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, 
 
 
 _VALUE_WIDTH = 160
-"""The most characters of a shown value of a patch; json and ndjson have the whole value."""
+"""The most characters of a value of a patch. json and ndjson have the whole value."""
 _INDENT: Final = "    "
 _STYLES: Final[Mapping[str, Style]] = {"warning": "yellow", "further warning": "yellow", "advice": "cyan"}
 
@@ -126,7 +124,6 @@ def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
 
 
 def _messages_by_kind(answer: Answer) -> Mapping[str, tuple[str, ...]]:
-    """Return additional messages to users, by their kind."""
     return {
         "warning": answer.verdict.warnings,
         "advice": answer.advice_texts,

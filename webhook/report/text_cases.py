@@ -1,7 +1,4 @@
-"""Prints cases of suites: a line for each suite, each failure with its difference, and the sums.
-
-The reasons for skipped cases are at the end.
-"""
+"""Prints cases of suites: a line for each suite, each failure with its difference, the sums, reasons for skipping."""
 
 from __future__ import annotations
 
@@ -70,7 +67,7 @@ class TextCasesWriter:
 
 
 def _counts_of_outcomes(results: Mapping[Result, int]) -> str:
-    """Return a text such as `2 passed, 1 failed`, with skipped and unreadable cases if there are any."""
+    """Return a text such as `2 passed, 1 failed`. Skipped and unreadable cases are named only if any."""
     always = [f"{results[Result.PASS]} passed", f"{results[Result.FAIL]} failed"]
     skipped = [f"{results[Result.SKIP]} skipped"] * bool(results[Result.SKIP])
     errors = [f"{results[Result.ERROR]} not readable"] * bool(results[Result.ERROR])
@@ -92,7 +89,6 @@ def _lines_of_suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[s
 
 
 def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
-    """Yield the lines of a case: its name, its duration if wanted, and its differences."""
     took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_told and result.elapsed_s else ""
     name = terminal.one_line(f"{result.id}  {result.place}{took}")
     yield f"  {screen.symbol_of_result(result.result)} {name}"
@@ -101,7 +97,7 @@ def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
 
 
 def _sentence_about_coverage(totals: Totals) -> str:
-    """Return a sentence with the number of rules and match conditions that cases try, and the names of the others."""
+    """Say how many rules and match conditions cases try, and name the others."""
     untried = [part for part, is_tried in totals.coverage.items() if not is_tried]
     parts = counted(len(totals.coverage), "rule or condition", "rules and conditions")
     told = f"{len(totals.coverage) - len(untried)} of {parts} tried by a case"

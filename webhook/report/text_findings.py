@@ -1,9 +1,7 @@
-"""Prints findings as linters do, below their objects; at the end, a table of the rules with their numbers of
-findings.
+"""Prints findings as linters do, below their objects, and at the end a table of the rules with numbers of findings.
 
 A finding has a line with symbol, place and rule, then the problem, the fix, and the source line. A missing object is
-reported once, with the number of objects that need it, because hundreds of objects in files may need the same few
-objects of the cluster.
+reported once, with the number of objects that need it. Hundreds of objects may need the same few objects.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ from webhook.yamltext.source_line import SourceLine
 _ORDER: Final = ("fail", "warn", "error", "skip", "advice", "pass")
 _INDENT: Final = "    "
 _MOST_HELD: Final = 500
-"""The most findings of one object that are sorted together. A file may have the same object thousands of times."""
+"""The most findings of one object that are sorted together. A file may have one object thousands of times."""
 _MOST_COPIES: Final = 3
 """The most copies of an object that are named."""
 _BREAK: Final = re.compile(r"(?<!\s)\s*\n(?! \| |\* )\s*")
-"""Matches a line break of a message, unless the next line shows source or an item of a list. A match can begin only
-at the first of several blanks; otherwise many blanks would take quadratic time."""
+"""Matches a line break of a message, unless the next line shows source or an item of a list. A match begins at the
+first of several blanks, because otherwise many blanks would take quadratic time."""
 _MOST_RULES: Final = 20
 _WIDEST: Final = 120
 """The most characters of a source line if the screen has no width."""
 
 
 class TextFindingsWriter:
-    """Prints one report. The findings of an object are kept until the next object begins."""
+    """Prints one report. The findings of an object are kept until the next object."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
@@ -78,7 +76,7 @@ class TextFindingsWriter:
         yield _lines_as_text(self._screen.wrapped(terminal.one_line(summary_of_totals(totals)), ""))
 
     def _flush_object_findings(self) -> str:
-        """Return the lines of the current object's findings, the worst first."""
+        """Return the lines of the current object, the worst finding first."""
         findings = sorted(self._object, key=lambda each: _ORDER.index(_result_word_of_finding(each)))
         self._object = []
         heading = self._screen.styled(terminal.one_line(str(findings[0].subject)), "bold")
@@ -100,7 +98,7 @@ class TextFindingsWriter:
             yield from fix_lines("name files that have the missing objects with --context", self._screen)
 
     def _table_of_broken_rules(self) -> Iterator[str]:
-        """Yield a line for each rule with its number of findings, the worst first."""
+        """Yield a line for each rule, the worst first."""
         ordered = sorted(
             self._rules.items(),
             key=lambda each: (_ORDER.index(each[0][0]), severity_rank(each[0][1]), -each[1], each[0][2]),
@@ -115,9 +113,7 @@ class TextFindingsWriter:
 
 
 def lines_of_message(message: str) -> list[str]:
-    """Return a message without line breaks that only wrap the text. Source lines and items of a list stay separate
-    lines.
-    """
+    """Return a message without line breaks that only wrap the text. Source and items of a list stay separate lines."""
     return terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
 
 
@@ -155,7 +151,7 @@ def fix_lines(fix: str, screen: Screen) -> Iterator[str]:
 
 
 def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
-    """Yield the source line, and a line with a mark under the place."""
+    """Yield the source line, and a mark under the place."""
     margin = f"{_INDENT}{number} | "
     shown = line.within((screen.width or _WIDEST) - len(margin))
     end = shown.column - 1 + shown.length
@@ -169,9 +165,7 @@ def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Ite
 
 
 def _width_in_columns(text: str) -> int:
-    """Return the columns that a text needs on a terminal. East Asian wide letters need two (Unicode Standard Annex
-    11).
-    """
+    """East Asian wide letters need two columns (Unicode Standard Annex 11)."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
@@ -189,14 +183,13 @@ def rule_or_policy(rule: Rule) -> str:
 
 
 def _ids_as_text(ids: Sequence[str]) -> str:
-    """Return the ids of rules, then the policies without ids."""
     policies = [name for name in ids if "/" not in name]
     listed = [name for name in ids if "/" in name]
     return ", ".join((*listed, named(policies, "policy", "policies")) if policies else listed)
 
 
 def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
-    """Yield lines about documents that are not objects and, with -v, about kinds without a policy."""
+    """Kinds without a policy are listed only with -v."""
     for skipped in totals.skipped:
         if skipped.is_half or totals.is_verbose:
             yield f"{skipped.place}: not audited: {skipped.why}"

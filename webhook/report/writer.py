@@ -1,8 +1,6 @@
-"""The interface of an output format: begin, then one entry after the other, then end; each returns the text that is
-ready.
+"""The interface of an output format: begin, one call for each entry, end. Each call returns text that is ready.
 
-A format that is written piece by piece keeps nothing. A format that begins with its sums keeps the needed parts of
-entries until the end.
+A format that begins with its sums keeps the needed parts of entries until the end. Other formats keep nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ _MOST_PARAMS: Final = 5
 class SkippedDocument(Struct, frozen=True, kw_only=True):
     """A document that is not a Kubernetes object. It is counted and not evaluated.
 
-    is_half: whether it has parts of an object, and is perhaps meant to be an object.
+    `is_half` says that the document has parts of an object, and may be meant as one.
     """
 
     place: Place
@@ -44,12 +42,18 @@ class SkippedDocument(Struct, frozen=True, kw_only=True):
 class LeftOut(Struct, frozen=True, kw_only=True):
     """The numbers of findings and objects that configuration, annotations and comments removed from a report.
 
-    files: the files that `.claimgateignore` lists. objects: the objects that `ignore` of the configuration names.
-    excepted: findings with an exception of the configuration. annotated: findings with an exception in the object's
-    annotation. commented: findings with an exception in a comment of the file. granted: findings with an exception in
-    a PolicyException. unreported: findings that `report` of the configuration hides. The effect of other settings
-    cannot be counted: `settings` names those of the configuration, and `params` the audited params with levels of
-    rules, such as `ConfigMap claimgate-system/gpu-limits`.
+    Other settings have effects that cannot be counted. They are only named.
+
+    Attributes:
+        files: files that `.claimgateignore` lists.
+        objects: objects that `ignore` of the configuration names.
+        excepted: findings with an exception of the configuration.
+        annotated: findings with an exception in an annotation of the object.
+        commented: findings with an exception in a comment of the file.
+        granted: findings with an exception in a PolicyException.
+        unreported: findings that `report` of the configuration hides.
+        settings: names of settings of the configuration.
+        params: audited params with levels of rules, such as `ConfigMap claimgate-system/gpu-limits`.
     """
 
     files: int = 0
@@ -66,9 +70,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
         return self != LeftOut()
 
     def __str__(self) -> str:
-        """Return a text such as `left out: 2 files by .claimgateignore, 1 finding by exceptions; levels may leave out
-        more`.
-        """
+        """Return a text such as `left out: 2 files by .claimgateignore, 1 finding by exceptions`."""
         counts = (
             (self.files, "file", "by .claimgateignore"),
             (self.objects, "object", "by ignore"),
@@ -110,7 +112,7 @@ def left_out_by_configuration(
     unreported: int = 0,
     params: tuple[str, ...] = (),
 ) -> LeftOut:
-    """Return the numbers for a configuration. `exceptions` has the used exceptions with their counts."""
+    """Return the numbers for a configuration. `exceptions` are the used ones with their counts."""
     named = {each.description for each in value.exceptions}
     of_file = sum(count for description, count in exceptions.items() if description in named)
     of_comments = sum(count for description, count in exceptions.items() if description.startswith(OF_COMMENT))
@@ -133,10 +135,13 @@ def left_out_by_configuration(
 
 
 class RunDescription(Struct, frozen=True, kw_only=True):
-    """How a report was made; unknown values are "".
+    """How a report was made. Unknown values are "".
 
-    time: the beginning, in RFC 3339 with the zone Z. command: the command line. policies: the names of the sets of
-    policies. revision: the checked-out commit of the named files. docs_address: the address of the documentation.
+    Attributes:
+        time: the beginning, in RFC 3339 with the zone Z.
+        policies: the names of the sets of policies.
+        revision: the checked-out commit of the named files.
+        docs_address: the address of the documentation.
     """
 
     time: str = ""
@@ -154,16 +159,21 @@ class RunDescription(Struct, frozen=True, kw_only=True):
 class Totals(Struct, frozen=True, kw_only=True):
     """The totals of a run, which are known at its end.
 
-    entries: the number of audited objects, answered reviews, or cases. failures: the number of denied reviews or
-    failed cases. results: the number of cases for each result. counts: the results of objects, and reasons why rules
-    were not evaluated. unreadable: problems of input that could not be read; an unreadable suite is an entry instead.
-    templates: the number of files that are manifests only after rendering. not_read: the number of files and folders
-    that are not read, because they are links out of the named folder or no regular files. unasked: the number of
-    objects without a policy, by kind. pods_not_read: the number of objects with pods that are not read, by kind.
-    is_verbose: whether to list everything that is otherwise only counted. configured: what configuration and
-    annotations left out. left_out: the number of cases that the user did not choose. coverage: with --verbose,
-    whether a case tries each rule and match condition. queues: the queues of the cluster with the demands of jobs, if
-    the format draws them. run: how the report was made.
+    Attributes:
+        entries: the number of audited objects, answered reviews, or cases.
+        failures: the number of denied reviews or failed cases.
+        results: the number of cases for each result.
+        counts: the results of objects, and reasons why rules were not evaluated.
+        unreadable: problems of input that could not be read. An unreadable suite is an entry instead.
+        templates: the number of files that are manifests only after rendering.
+        not_read: the number of files and folders that are links out of the named folder or no regular files.
+        unasked: the number of objects without a policy, by kind.
+        pods_not_read: the number of objects with unread pods, by kind.
+        is_verbose: whether to list what is otherwise only counted.
+        configured: what configuration and annotations left out.
+        left_out: the number of cases that the user did not choose.
+        coverage: with --verbose, whether a case tries each rule and match condition.
+        queues: the queues of the cluster with the demands of jobs, if the format draws queues.
     """
 
     entries: int = 0
@@ -186,12 +196,12 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def unread_objects(self) -> int:
-        """Return the number of objects without findings that have pods that are not read."""
+        """Return the number of objects with unread pods and without findings."""
         return sum(self.pods_not_read.values()) - self.counts.unread_with_findings
 
     @property
     def without_findings(self) -> int:
-        """Return the number of objects that were read and not left out, and that have no findings."""
+        """Return the number of objects without findings that were read and not left out."""
         return self.entries - self.counts.with_findings - self.unread_objects - self.configured.objects
 
     @property
@@ -206,9 +216,7 @@ class Totals(Struct, frozen=True, kw_only=True):
 
     @property
     def files_not_read_in_words(self) -> str:
-        """Return a text such as `2 templates, 1 document without a Kubernetes object, 1 link, hidden or other file`,
-        or "".
-        """
+        """Return a text such as `2 templates, 1 document without a Kubernetes object`, or ""."""
         counts = (
             (self.templates, "template", ""),
             (len(self.skipped), "document without a Kubernetes object", "documents without a Kubernetes object"),
@@ -256,7 +264,7 @@ class HasFindings(Protocol):
 
 
 class RowFilter:
-    """Passes findings with some results on to another writer; others are only in the totals."""
+    """Passes findings with some results on to another writer. Other findings are only in the totals."""
 
     def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = writer
@@ -281,7 +289,7 @@ class RowFilter:
 
 
 class FindingsAdapter:
-    """Writes answers or case results in a format for findings, and only findings with some results."""
+    """Writes answers or case results in a format for findings, limited to some results."""
 
     def __init__(self, writer: Writer[Finding], rows: frozenset[Result]) -> None:
         self._writer = RowFilter(writer, rows)

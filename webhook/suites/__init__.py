@@ -1,1 +1,1 @@
-"""Reads suites of policies in several formats, runs their cases and compares the answers with the expectations."""
+"""Reads suites of policies in several formats, runs their cases, and compares answers with expectations."""

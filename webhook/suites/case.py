@@ -1,7 +1,4 @@
-"""Defines a case of a suite in any format. A function of the case returns the differences from the expectation.
-
-Requests of cases are evaluated here, in the same way as by replay.
-"""
+"""Defines a case of a suite in any format, and evaluates its request in the same way as replay."""
 
 from __future__ import annotations
 
@@ -31,14 +28,17 @@ _ADVICE: Final = ReviewOptions(advice=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A case that can be run. `mismatches` returns a text for each difference, and () if the case passes.
+    """A case that can be run.
 
-    `mismatches` may raise an error about parts of the case that cannot be read. Then the case fails with the text of
-    the error; if a param names a rule that does not exist, the case has a mistake. `notes` are remarks about a case
-    that passes. `line` is the line of the case in the file, 0 if it is not known. `parts` are the rules and
-    conditions of its policies, and `tried` those of them that the case covers (own.py). `undecided` are the
-    unexpected messages about rules that were not evaluated. `advice` is None in formats whose policies have no
-    advice.
+    Attributes:
+        mismatches: returns a text for each difference, and () if the case passes. An error fails the case with the
+            text of the error. A param that names an unknown rule is a mistake of the case.
+        notes: remarks about a case that passes.
+        line: the line in the file; 0 if unknown.
+        parts: the rules and conditions of the policies.
+        tried: the `parts` that the case covers (own.py).
+        undecided: the unexpected messages about rules that were not evaluated.
+        advice: None in formats whose policies have no advice.
     """
 
     id: str
@@ -64,7 +64,7 @@ class SkippedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableCase:
-    """A case or a whole suite that cannot be run because of its mistakes."""
+    """A case or a whole suite with mistakes, which cannot be run."""
 
     id: str
     suite: str
@@ -111,9 +111,7 @@ def run_case(entry: Entry) -> CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """The request of a case. `context` has objects of the cluster, including params. `context_is_whole` says that it
-    has all objects.
-    """
+    """The request of a case. `context` are objects of the cluster, including params; all if `context_is_whole`."""
 
     attributes: Attributes
     policies: PolicySet
@@ -124,9 +122,7 @@ class Request:
 
 
 def answer_of_case(request: Request, options: ReviewOptions = _ADVICE, *, explains: bool = False) -> PhasesOutcome:
-    """Return the answer to a request. By default, the options are those of admission, and advice is also reported.
-    With `explains`, the answer has explanations.
-    """
+    """Return the answer to a request. By default, the options are those of admission with advice."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = LocalAnswerer(
         policies=request.policies,

@@ -1,9 +1,8 @@
 """Makes valid objects of a custom kind from the schema of its CustomResourceDefinition.
 
-The properties of a schema do not say everything: a rule in CEL, `oneOf` or a webhook of the operator may also require
-a field. Fields that a rule of the schema names may therefore be required, and the contents of an object without a
-schema are not known. Values may break a pattern or a bound, so with these objects only errors about absent fields are
-findings.
+A rule in CEL, `oneOf` or a webhook of the operator may require a field that the schema does not. Fields that a rule
+names may therefore be required, and an object without a schema has unknown contents. Values may break a pattern or a
+bound. So only errors about absent fields are findings.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from webhook.workloads.rows import Row
 _Shape = TypeVar("_Shape", list[Any], dict[str, Any])
 _NAME: Final = re.compile(r"\w+", re.ASCII)
 _MOST_FIELDS: Final = 20_000
-"""The most fields of a schema that are read; a PodSpec has 2,000, and the largest known kind about 12,000."""
+"""The most fields of a schema that are read. A PodSpec has 2,000, and the largest known kind about 12,000."""
 _FURTHER_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "not")
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata", "status")
 _NOT_KNOWN: Final = "{} is not known"
@@ -42,7 +41,7 @@ class CustomKind(Struct, frozen=True, kw_only=True):
 
 
 def custom_kinds(definitions: Iterable[JSON]) -> Iterator[CustomKind]:
-    """Yield the served versions of CustomResourceDefinitions; definitions of other shapes are left out."""
+    """Yield the served versions of CustomResourceDefinitions. Definitions of other shapes are left out."""
     for each in definitions:
         group, names = get(each, ("spec", "group")), get(each, ("spec", "names"))
         versions = get(each, ("spec", "versions"))
@@ -62,7 +61,7 @@ def custom_kinds(definitions: Iterable[JSON]) -> Iterator[CustomKind]:
 
 
 def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
-    """Return the smallest object that the schema allows, and a full one; their metadata is only a name."""
+    """Return the smallest object that the schema allows, and a full one. Their metadata is only a name."""
     head = {"apiVersion": custom.kind.api_version, "kind": custom.kind.kind, "metadata": {"name": "x"}}
     names = frozenset(_names_in_rules(custom.schema))
     made = []
@@ -75,13 +74,13 @@ def objects_of_custom_kind(custom: CustomKind) -> ValidObjects:
 
 
 def _part(schema: JSON, name: str, shape: type[_Shape]) -> _Shape:
-    """Return a part of a schema; an empty part if it is absent, or has another type, which no API server stores."""
+    """Return a part of a schema. An absent part is empty, and so is a part of another type."""
     part = schema.get(name)
     return part if isinstance(part, shape) else shape()
 
 
 def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
-    """Yield the path, with a dot before it, of each field that may be required or has a default."""
+    """Yield the path, with a leading dot, of each field that may be required or has a default."""
     pending, left = [("", schema)], _MOST_FIELDS
     while pending and left:
         left -= 1
@@ -99,7 +98,7 @@ def _required_paths(schema: Any, names: frozenset[str]) -> Iterator[str]:
 
 
 def _names_in_rules(schema: Any) -> Iterator[str]:
-    """Yield the names in the rules of a schema, at any depth: rules in CEL, and schemas beside the properties."""
+    """Yield the names in rules in CEL and in schemas beside the properties, at any depth."""
     pending, left = [schema], _MOST_FIELDS
     while pending and left:
         left -= 1
@@ -116,7 +115,6 @@ def _names_in_rules(schema: Any) -> Iterator[str]:
 
 
 def _required_names(schema: Any) -> Iterator[str]:
-    """Yield the names that schemas beside the properties require or exclude."""
     pending, left = [schema], _MOST_FIELDS
     while pending and left:
         left -= 1
@@ -129,7 +127,7 @@ def _required_names(schema: Any) -> Iterator[str]:
 
 
 class _ObjectMaker:
-    """Makes one object; `names` are fields that may be required although they are optional."""
+    """Makes one object. `names` are fields that may be required although the schema says optional."""
 
     def __init__(self, is_full: bool, names: frozenset[str]) -> None:
         self._is_full = is_full
@@ -137,7 +135,7 @@ class _ObjectMaker:
         self._left = _MOST_FIELDS
 
     def value(self, schema: Any, where: str, skipped: tuple[str, ...] = ()) -> Any:
-        """Return a value that a schema allows. Reading inside a value without a schema is an error."""
+        """Return a value that a schema allows. A value without a schema cannot be read inside."""
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0:
             return _unknown_object(where)

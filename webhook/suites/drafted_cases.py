@@ -1,4 +1,4 @@
-"""Drafts cases of a suite from objects and reviews; they expect the current answers of the policies of the suite."""
+"""Drafts cases of a suite from objects and reviews. They expect the current answers of the suite's policies."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ _BLOCK_LIST: Final = "write `cases:` with each case below it, beginning with `- 
 
 
 def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], how: Options) -> tuple[str, list[str]]:
-    """Return the text of a suite with new cases at its end, one for each object or review, and the names of these
-    cases.
+    """Return the text of a suite with a new case for each value, and the names of the new cases.
 
     Args:
-        suite: the suite; its folder has the policies.
+        suite: the suite. Its folder has the policies.
         text: the content of its file.
         values: objects, requests and AdmissionReviews.
         how: how policies are compiled.
@@ -51,12 +50,12 @@ def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], ho
 def text_of_new_suite(
     folder: Path, values: Iterable[JSON], situation: Mapping[str, JSON], how: Options
 ) -> tuple[str, list[str]]:
-    """Return the text of a suite with a case for each object or review, and the names of these cases.
+    """Return the text of a suite with a case for each value, and the names of the cases.
 
     Args:
         folder: a folder with the policies.
         values: objects, requests and AdmissionReviews.
-        situation: fields of each case, such as `context`; fields with the value of their default are left out.
+        situation: fields of each case, such as `context`. Fields with their default are left out.
         how: how policies are compiled.
 
     Raises:
@@ -72,7 +71,7 @@ def text_of_new_suite(
 def _drafted_cases(
     suite: Suite, values: Iterable[JSON], situation: Mapping[str, JSON], names: set[Any], how: Options
 ) -> list[dict[str, JSON]]:
-    """Return a case for each value, and add their names to `names`."""
+    """The new names are added to `names`."""
     policies = policies_of_suite(suite, how)
     drafted = []
     for value in values:
@@ -85,7 +84,7 @@ def _drafted_cases(
 
 
 def _has_cases(text: str, cases: list[JSON]) -> bool:
-    """Return whether the new text of a suite has these cases, which it does not if the list is in brackets."""
+    """Check the new text of a suite. The cases are missing if the list is in brackets."""
     try:
         documents = yamlfile.load(text)
     except InputError:
@@ -108,7 +107,6 @@ def _new_name(value: JSON, outcome: PhasesOutcome, names: set[Any]) -> str:
 
 
 def _expectation(outcome: PhasesOutcome) -> Iterator[tuple[str, JSON]]:
-    """Yield the fields of an expectation that match the answer."""
     verdict = outcome.verdict
     yield "allowed", verdict.allowed
     denials = [made.message for _, made in outcome.decisions if made.action == "deny"]

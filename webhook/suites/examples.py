@@ -1,6 +1,6 @@
-"""Finds examples of rules in suites: a case that names a rule is a bad example if it expects a denial or a warning.
+"""Finds examples of rules in suites. A case that names a rule is a bad example if it expects a denial or a warning.
 
-The text of an example is the real message of the policies, so that pages with examples are always true.
+The text of an example is the real message of the policies, so pages with examples are always true.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from webhook.suites.suite_model import CaseModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A case as an example. `old` is the object before an update; `said` has the messages of a bad example."""
+    """A case as an example. `old` is the object before an update. `said` are the messages of a bad example."""
 
     rule: str
     name: str
@@ -45,16 +45,13 @@ class Pair:
 
 
 _Known: TypeAlias = Mapping[str, Mapping[bool, Example]]
-"""The examples of each rule or policy so far, by whether they are bad."""
+"""The examples of each rule or policy so far. The key True has the bad example."""
 
 
 def examples(folders: Iterable[Path], how: Options, rules: Container[str] | None = None) -> Mapping[str, Pair]:
-    """Return the examples of rules that a suite of this project's own format names.
+    """Return the examples of rules that a suite in this project's format names.
 
-    Args:
-        folders: the folders of the suites.
-        how: how policies are compiled.
-        rules: the ids of these rules; None for all.
+    `rules` are the ids of the wanted rules; None means all.
 
     Raises:
         InputError: a suite has mistakes.
@@ -74,8 +71,8 @@ def examples_of_policies(folders: Iterable[Path], how: Options) -> Mapping[str, 
 def _pairs(
     folders: Iterable[Path], examples_of_suite: Callable[[Suite, find.Documents, _Known], Iterable[Example]]
 ) -> Mapping[str, Pair]:
-    """Return the first bad and the first good example of each rule or policy. The function gets the examples of
-    earlier suites, so that it evaluates only cases that are still needed.
+    """Return the first bad and the first good example of each rule or policy. `examples_of_suite` gets the examples of
+    earlier suites, and evaluates only cases that are still needed.
     """
     known: dict[str, dict[bool, Example]] = {}
     for suite in find.find_suites(list(folders)):

@@ -16,13 +16,19 @@ from webhook.yamltext import yamlfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """The expected parts of an answer; parts that are None are not compared.
+    """The expected parts of an answer. Parts that are None are not compared.
 
-    message is a part of the denial's text. warnings, advice, audited, unknown and errors list a part of each text.
-    audit_annotations has all annotations of the verdict, published_annotations those that policies publish. patched
-    is a part of the resulting object, patched_object the whole object, and patch the exact operations. matched says
-    whether any policy matches the request. rules has ids of rules. If the case expects a denial or warnings, the
-    request should break these rules, and otherwise it should not.
+    Attributes:
+        message: a part of the denial's text.
+        warnings, advice, audited, unknown, errors: a part of each text.
+        audit_annotations: all annotations of the verdict.
+        published_annotations: the annotations that policies publish.
+        patched: a part of the resulting object.
+        patched_object: the whole resulting object.
+        patch: the exact operations.
+        matched: whether any policy matches the request.
+        rules: ids of rules. A case that expects a denial or warnings should break these rules, and other cases should
+            not.
     """
 
     allowed: bool | None = None
@@ -116,7 +122,7 @@ class Expectation:
 
 
 def broken_rules(outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Return the ids of the broken rules, in the order of the decisions, including those that a denial also reports."""
+    """Return the ids of the broken rules in the order of the decisions, with those that a denial adds."""
     rules: dict[str, None] = {}
     for _, made in (*outcome.decisions, *outcome.further):
         if made.action == "deny":
@@ -132,9 +138,7 @@ def advice_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
 
 
 def audited_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Return the distinct texts of failures that a binding with the action Audit writes into audit annotations, in
-    order.
-    """
+    """Return the distinct texts that a binding with the action Audit writes into audit annotations, in order."""
     failed = (made for _, made in outcome.decisions if made.action == "deny")
     return tuple(dict.fromkeys(made.message for made in failed if ValidationAction.AUDIT in made.actions))
 
@@ -154,9 +158,7 @@ def message_texts(outcome: PhasesOutcome, evaluation: str) -> tuple[str, ...]:
 
 
 def missing_from_found(expected: JSON, actual: JSON, path: paths.FieldPath) -> Iterator[str]:
-    """Yield the parts of `expected` that `actual` lacks. Maps may have more keys, but lists must have equal
-    lengths.
-    """
+    """Yield the parts of `expected` that `actual` lacks. Maps may have more keys, and lists must have equal lengths."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key in actual:
@@ -171,7 +173,7 @@ def missing_from_found(expected: JSON, actual: JSON, path: paths.FieldPath) -> I
 
 
 def diff_as_yaml(expected: JSON, actual: JSON) -> str:
-    """Return a unified diff of two values as YAML, keys sorted."""
+    """Return a unified diff of two values as YAML. Keys are sorted."""
     before, after = (yamlfile.dump(_sorted(value)).splitlines() for value in (expected, actual))
     lines = difflib.unified_diff(before, after, "expected", "found", n=2, lineterm="")
     return "\n".join(f"  {line}" for line in lines)
@@ -189,7 +191,7 @@ def _value_difference(name: str, expected: JSON, actual: JSON) -> Iterator[str]:
 
 
 def _difference_of_texts(name: str, expected: Sequence[str] | None, actual: Sequence[str]) -> Iterator[str]:
-    """Yield the difference, unless each text can be paired with an expected part that it contains."""
+    """Each text must be paired with a different expected part that it contains."""
     if expected is None or _can_be_paired(list(expected), list(actual)):
         return
     shown = [f"  - {one_line(text)}" for text in expected] or ["  - none"]

@@ -1,8 +1,8 @@
 """Reads a suite file and the files that it names.
 
-A suite is often part of a proposed change, and runs where secrets are mounted. So the files that it names must be in
-the folder that the command line named, after `..`, absolute paths and symbolic links are resolved. For suites of
-kyverno and gator that share files, users name the folder that has all of them.
+A suite is often part of a proposed change, and may run where secrets are mounted. The files that a suite names must be
+in the folder of the command line, after `..`, absolute paths and symbolic links are resolved. For suites of kyverno
+and gator that share files, users name the folder with all of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from webhook.yamltext.input_files import FoundFile, InputFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A suite file; `root` is the folder that the command line named, or the folder of the named file.
+    """A suite file.
 
-    is_named: whether the command line named the file itself, which may then be a link or a pipe.
+    Attributes:
+        root: the folder that the command line named, or the folder of the named file.
+        is_named: whether the command line named the file itself, which may then be a link or a pipe.
     """
 
     file: Path
@@ -32,7 +34,7 @@ class Suite:
 
     @property
     def folder(self) -> Path:
-        """Return the folder that names of files are relative to."""
+        """Return the folder that file names in the suite are relative to."""
         return self.file.parent
 
     @property
@@ -44,16 +46,15 @@ class Suite:
         """Return the objects of files and folders that the suite names.
 
         Raises:
-            InputError: one of them is outside the root, or cannot be read.
+            InputError: a file is outside the root, or cannot be read.
         """
         return assembly.objects_of_files([file for name in names for file in self._files(self.folder / name, name)])
 
     def policies_folder(self) -> Path:
-        """Return the folder of the suite, which has its policies, after a check that no link in it leads outside the
-        root.
+        """Return the folder of the suite, which has its policies.
 
         Raises:
-            InputError: a link leads outside.
+            InputError: a link leads outside the root.
         """
         list(self._files(self.folder, str(self.folder)))
         return self.folder

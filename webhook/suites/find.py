@@ -1,4 +1,4 @@
-"""Finds suites by their file names in named folders, and chooses the reader of each format."""
+"""Finds suites by their file names in named folders, and chooses the reader of their format."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from webhook.yamltext.input_files import NotReadError, read_start, reason_not_re
 Documents: TypeAlias = Sequence[yamlfile.Document]
 
 _KYVERNO: Final = ".kyverno-test"
-"""The hidden folder where policies of Kyverno keep their suites."""
+"""The hidden folder in which policies of Kyverno keep their suites."""
 _CHAINSAW: Final = frozenset(("chainsaw-test.yaml", "chainsaw-test.yml"))
 _GATOR: Final = re.compile(rb"""^apiVersion: *["']?test\.gatekeeper\.sh/""", re.MULTILINE)
 
 
 def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
-    """Yield the suite files of folders, sorted; a named file always counts as a suite.
+    """Yield the suite files of folders, sorted. A named file always counts as a suite.
 
     Raises:
-        InputError: a path that does not exist.
+        InputError: a path does not exist.
     """
     for place in named:
         if not place.exists():
@@ -44,7 +44,7 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
 
 
 def find_chainsaw_tests(named: Sequence[Path]) -> Iterator[Path]:
-    """Yield the tests of Chainsaw in folders. They need a cluster; Kyverno has them beside its policies."""
+    """Yield the tests of Chainsaw in folders, which need a cluster. Kyverno has them beside its policies."""
     for place in named:
         for root, folders, names in os.walk(place):
             folders[:] = sorted(each for each in folders if not each.startswith(".") or each.startswith(".chainsaw-"))
@@ -52,7 +52,7 @@ def find_chainsaw_tests(named: Sequence[Path]) -> Iterator[Path]:
 
 
 def _is_suite(suite: Suite) -> bool:
-    """Return whether a file is a suite by its name; gator's are recognized by their content, as `gator verify` does."""
+    """A suite has a known name. Suites of gator are recognized by their content, as `gator verify` does."""
     file = suite.file
     if _is_named_like_suite(file):
         return True
@@ -72,7 +72,7 @@ def _is_named_like_suite(file: Path) -> bool:
 
 
 def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
-    """Yield the cases of a suite file, including cases that are not run.
+    """Yield the cases of a suite file, also those that are not run.
 
     Raises:
         InputError: the file is not a suite, or has mistakes.
@@ -90,7 +90,7 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def documents_of_own_suite(suite: Suite) -> Documents | None:
-    """Return the documents of a suite in this project's own format; None for another format."""
+    """Return the documents of a suite in this project's format; None for another format."""
     if suite.file.suffix == ".jsonl":
         return None
     documents = yamlfile.read(suite.input)
@@ -98,9 +98,7 @@ def documents_of_own_suite(suite: Suite) -> Documents | None:
 
 
 def _entries_of_suite(suite: Suite, how: Options) -> Iterator[Entry]:
-    """Yield the cases of a file in a format that follows from its name, and from its kind, as suite.yaml may be
-    gator's.
-    """
+    """The name decides the format, and for suite.yaml the kind, because gator also uses this name."""
     if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded
 

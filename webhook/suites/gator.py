@@ -1,9 +1,9 @@
 """Reads gator `Suite` files (test.gatekeeper.sh/v1alpha1), for templates with CEL code.
 
-A ConstraintTemplate with engine K8sNativeValidation and its constraint are evaluated as the native policy into which
-`claimgate policies convert` converts them (open-policy-agent/gatekeeper dd8507eb, pkg/gator/verify). A failed
-evaluation counts as a violation if the failurePolicy is Fail. `template` may also name a ValidatingAdmissionPolicy
-and `constraint` its binding. Rego is not evaluated: its cases are skipped.
+A ConstraintTemplate with engine K8sNativeValidation and its constraint are evaluated as the native policy of
+`claimgate policies convert` (open-policy-agent/gatekeeper dd8507eb, pkg/gator/verify). A failed evaluation counts as a
+violation if the failurePolicy is Fail. `template` may also name a ValidatingAdmissionPolicy, and `constraint` its
+binding. Cases of Rego are skipped.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_gator_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: 
 
 
 def _entries_with_paths(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
-    """Yield the entries of a list with their paths; a value that is not a list counts as the only entry."""
+    """A value that is not a list counts as its only entry."""
     held = value.get(key) or ()
     if not isinstance(held, list | tuple):
         yield (*path, key), held
@@ -89,14 +89,14 @@ def _cases(
 
 
 def _reason_of_skip(skip: Any) -> str:
-    """Return the reason why the suite skips a case, "" if it does not; gator accepts any text as the reason."""
+    """Return why the suite skips a case, or "". gator accepts any text as the reason."""
     if not skip:
         return ""
     return "the suite skips it" if skip is True else f"the suite skips it: {one_line(str(skip))}"
 
 
 def _reason_not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
-    """Return why the cases of a test cannot be run; "" if they can, or if running them reports the mistake."""
+    """Return why the cases of a test cannot be run; "" if they can, or if running reports the mistake."""
     if test.get("expansion"):
         return "expansion templates of Gatekeeper are not evaluated"
     try:
@@ -123,7 +123,7 @@ def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
 
 
 def _check_invalid_is_refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
-    """Return the difference of a test with `invalid`, which expects that its template or constraint is rejected."""
+    """`invalid` expects that the template or constraint is rejected."""
     try:
         policies_of_case(_policies(test, suite, how), how)
     except ClaimgateError:
@@ -153,7 +153,7 @@ def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how
 
 
 def _with_written_objects(attributes: Attributes, value: JSON) -> Attributes:
-    """Return a request with unchanged objects, because gator evaluates without decoding them."""
+    """Keep the objects unchanged, because gator evaluates without decoding."""
     if fixtures.is_review_or_request(value):
         request = value["request"] if fixtures.is_review(value) else value
         return replace(attributes, object=request.get("object"), old_object=request.get("oldObject"), is_decoded=True)
@@ -190,9 +190,7 @@ def _read_one_object(suite: Suite, name: Any) -> JSON:
 
 
 def _judge(assertions: Sequence[Mapping[str, Any]], outcome: PhasesOutcome) -> tuple[str, ...]:
-    """Return the differences from the assertions, which count the violations with matching messages; at least one is
-    needed.
-    """
+    """Assertions count the violations with matching messages. At least one assertion is needed."""
     if not assertions:
         return ("assertions: expected at least one, found none",)
     said = [made.message for _, made in outcome.decisions if made.action == "deny"]

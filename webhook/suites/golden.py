@@ -4,9 +4,9 @@
     NAME/cluster/*.yaml  the objects of the cluster that policies looked up
     NAME/expected.yaml   the answer, compared as a whole
 
-`claimgate replay --record DIR` writes them, `claimgate test DIR` evaluates the current policies, and
-`--update-golden` writes the answers again. Values of Secrets and of environment variables are left out, so the
-recorded answer is the answer to the review without these values.
+`claimgate replay --record DIR` writes golden folders, and `claimgate test DIR` evaluates the current policies.
+`--update-golden` writes the answers again. Values of Secrets and of environment variables are left out, and the answer
+is that without these values.
 """
 
 from __future__ import annotations
@@ -47,11 +47,7 @@ def is_golden(file: Path) -> bool:
 def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = False) -> Iterator[Entry]:
     """Yield the only case of a golden folder.
 
-    Args:
-        suite: the file with the answer.
-        how: how policies are compiled.
-        policies: the policies in use.
-        updates: whether to write the answer again if it differs.
+    `suite` is the file with the answer. With `updates`, a different answer is written.
     """
     yield Case(
         id=suite.folder.name, suite=str(suite.file), mismatches=partial(_mismatches, suite, how, policies, updates)
@@ -92,7 +88,7 @@ def _read_one_document(suite: Suite, name: str) -> JSON:
 
 
 def _outcome_as_json(outcome: PhasesOutcome, request: Request) -> dict[str, Any]:
-    """Return the answer as plain JSON values, with the options of the request."""
+    """The options of the request are included."""
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = {"code": status.code, "reason": status.reason, "message": status.message} if status else {}
     return {
@@ -118,7 +114,7 @@ class Recorder:
     def write(
         self, number: int, attributes: Attributes, cluster: RecordingCluster, phase: PhaseName, outcome: PhasesOutcome
     ) -> str:
-        """Write one review; return a note if its answer changes without confidential values, otherwise "".
+        """Write one review. Return a note if the answer changes without confidential values, otherwise "".
 
         Args:
             number: the number of the review, from 0.
@@ -128,7 +124,7 @@ class Recorder:
             outcome: the answer.
 
         Raises:
-            InputError: a folder with that name exists, and it was not recorded.
+            InputError: a folder with the name exists, and was not recorded.
         """
         folder = self._emptied(self.folder / _name(number, attributes))
         recorded = _redacted(attributes)
@@ -151,10 +147,8 @@ class Recorder:
 
     @staticmethod
     def _emptied(folder: Path) -> Path:
-        """Return the folder without its earlier recording.
-
-        An audited folder may contain links in place of this folder or its files; these are refused, because they may
-        lead anywhere.
+        """Return the folder without its earlier recording. An audited folder may have links in place of this folder or
+        its files. They are refused, because they may lead anywhere.
         """
         linked = next((each for each in (folder, folder / CLUSTER) if each.is_symlink()), None)
         if linked is not None or leads_out_by_link(folder):
@@ -184,7 +178,7 @@ def _redacted(attributes: Attributes) -> Attributes:
 
 
 def _objects_with_namespaces(cluster: RecordingCluster) -> Iterator[JSON]:
-    """Yield the objects of the cluster, each with its namespace; assumed namespaces are left out."""
+    """Assumed namespaces are left out."""
     for gvk, namespace, obj in cluster.recorded_objects():
         if gvk.kind == "Namespace" and not cluster.file_of_object(obj):
             continue

@@ -1,9 +1,9 @@
-"""Finds mutating policies that change their own result again, with which an object may grow at every update.
+"""Finds mutating policies that change their own result again. With such a policy, each update may grow an object.
 
-An API server may call a mutation twice for one request, and calls it again for every update of the object
+An API server may call a mutation twice for one request, and calls it again for every update
 (https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/, "idempotence"). Each policy is
-tried on a valid object of each kind of Kubernetes that it names, and on the inputs of the suite in its folder: only
-observed changes are reported, and parts that no sample reaches are not checked.
+tried on a valid object of each Kubernetes kind that it names, and on the inputs of the suite in its folder. Only
+observed changes are reported. Parts that no sample reaches are not checked.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from webhook.suites.valid_objects import valid_objects
 
 
 def describe_repeated_change(policy: Policy, loaded: PolicySet, how: Options) -> str:
-    """Return a sentence about the first sample that a policy changes twice; "" if there is none."""
+    """Return a sentence about the first sample that a policy changes twice; "" without one."""
     if policy.kind != "mutating":
         return ""
-    # a policy that reinvokes would run twice within one request, and its third run would be judged
+    # a policy that reinvokes would run twice within one request, so the third run would be judged
     once = replace(loaded, validating=(), mutating=(replace(policy, reinvokes=False),))
     for sample in (*_requests_of_valid_objects(policy, loaded), *_requests_of_suite(policy, loaded, how)):
         if where := _changes_of_second_run(once, sample):
@@ -68,7 +68,7 @@ def _requests_of_valid_objects(policy: Policy, loaded: PolicySet) -> Iterator[Re
 
 
 def _requests_of_suite(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
-    """Yield the requests of the suite in the folder of a policy; a suite that cannot be read is skipped."""
+    """A suite that cannot be read is skipped."""
     file = Path(policy.file).parent / "suite.yaml"
     if not policy.file or policy.file == "-" or not file.is_file():
         return

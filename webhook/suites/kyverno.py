@@ -1,9 +1,8 @@
 """Reads `kyverno-test.yaml` for native policies, and for policies of Kyverno's kinds that are written in CEL.
 
-Works like `kyverno test` (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test): namespaces have the labels
-of the values file, the policies that Kyverno derives for pod controllers are also evaluated, and all results for a
-resource must be the expected one (kyverno_results.py). Cases of policies without a native form are skipped with the
-reason.
+Works like `kyverno test` (kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/commands/test). Namespaces have the labels
+of the values file. Policies that Kyverno derives for pod controllers are also evaluated. All results for a resource
+must be the expected one (kyverno_results.py). Cases of policies without a native form are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from webhook.yamltext import yamlfile
 
 _NATIVE: Final = (VALIDATING, MUTATING)
 _OWN: Final = "ClusterPolicy or Policy"
-"""The kinds of the policy of a result, if the result has no flag and the policy cannot be read."""
+"""The kinds of the policy of a result without a flag, if the policy cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Policy:
-    """A policy of a result: its native manifests and the compiled set, or the reason why it has no native form."""
+    """A policy of a result: its native manifests and the compiled set, or why it has no native form."""
 
     manifests: tuple[JSON, ...] = ()
     policies: Callable[[], Any] = tuple
@@ -66,7 +65,7 @@ class _Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Test:
-    """One test of a file, with its files and its policies by name. Both are read when a case first needs them."""
+    """One test of a file, with its files and its policies by name. Both are read on first use."""
 
     suite: Suite
     files: Callable[[], _Files]
@@ -97,7 +96,7 @@ def read_kyverno_cases(suite: Suite, documents: Sequence[yamlfile.Document], how
 
 
 def _mistake(result: JSON) -> str:
-    """Return the mistake of a result that lacks a required field; "" if there is none."""
+    """Return the required field that a result lacks; "" without a mistake."""
     if not isinstance(result, dict):
         return f"expected a map, found `{shown(result)}`"
     lacking = [key for key in ("policy", "result") if not isinstance(result.get(key), str)]
@@ -105,9 +104,7 @@ def _mistake(result: JSON) -> str:
 
 
 def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
-    """Return the mistake of a result whose policy is in no file; "" if there is none, or if the files cannot be
-    read.
-    """
+    """Return a sentence if the policy of a result is in no file; "" if it is, or if the files cannot be read."""
     try:
         policies = _policies_named(test.files().policies, result["policy"])
     except InputError:  # for example, policies at addresses
@@ -116,7 +113,7 @@ def _unknown_policy(result: Mapping[str, Any], test: _Test) -> str:
 
 
 def _entries(result: Mapping[str, Any], test: _Test) -> Iterator[Case | SkippedCase]:
-    """Yield one case for each resource of a result, whether it is run or not."""
+    """Yield one case for each resource of a result."""
     why = _reason_of_skip(result, test)
     for name in _resource_names_of_result(result, test.files):
         case = f"{test.suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}"
@@ -132,9 +129,7 @@ def _entries(result: Mapping[str, Any], test: _Test) -> Iterator[Case | SkippedC
 
 
 def _reason_of_absent_patch(result: Mapping[str, Any], name: str, test: _Test) -> str:
-    """Return why a case is skipped because the file of patched resources does not have the resource, as in Kyverno,
-    or "".
-    """
+    """Like Kyverno, skip a case if the file of patched resources lacks the resource."""
     file = result.get("patchedResources")
     if not file or result.get("failOnMissingResources"):
         return ""
@@ -146,7 +141,6 @@ def _reason_of_absent_patch(result: Mapping[str, Any], name: str, test: _Test) -
 
 
 def _reason_of_skip(result: Mapping[str, Any], test: _Test) -> str:
-    """Return why the cases of a result are not run, "" if they are."""
     try:
         policies = _policies_named(test.files().policies, result["policy"])
         if not policies:
@@ -172,14 +166,13 @@ def _not_evaluated(kind: str) -> str:
 
 
 def _is_exception_to(exception: JSON, policy: JSON) -> bool:
-    """Return whether an exception names a policy."""
     names = [get(each, ("name",)) for each in get(exception, ("spec", "policyRefs")) or ()]
     names += [get(each, ("policyName",)) for each in get(exception, ("spec", "exceptions")) or ()]
     return _name(policy) in names
 
 
 def _policies_named(policies: Sequence[JSON], name: str) -> Sequence[JSON]:
-    """Return the policies with this name, or with this `namespace/name`."""
+    """`name` may be `namespace/name`."""
     namespace, _, plain = name.rpartition("/")
     return [
         one
@@ -214,8 +207,8 @@ def _policy(files: Callable[[], _Files], how: Options, name: str) -> _Policy:
 
 
 def _resource_names_of_result(result: Mapping[str, Any], files: Callable[[], _Files]) -> Sequence[str]:
-    """Return the names of the resources of a result; if the result names none, the names of all resources of its
-    kind, or `*` if there are none.
+    """Return the names of the resources of a result. A result without names is about all resources of its kind, or `*`
+    if there are none.
     """
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
@@ -267,7 +260,7 @@ def _find_resources(resources: Sequence[JSON], kind: str | None, name: str) -> S
     """Return the resources of a kind by `name` or `namespace/name`.
 
     Raises:
-        InputError: it does not exist.
+        InputError: the resource does not exist.
     """
     namespace, _, plain = name.rpartition("/")
     named = [one for one in resources if _is(one, kind) and _name(one) == plain and namespace in ("", _namespace(one))]
@@ -330,7 +323,7 @@ def _results(result: Mapping[str, Any], resource: JSON, test: _Test) -> Iterator
 
 
 def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]:
-    """Return a note if a case passes only because the policy does not match the resource."""
+    """Note that a case passes only because the policy does not match the resource."""
     resources = _find_resources(test.files().resources, result.get("kind"), name)
     given = [each.status for resource in resources for each in _results(result, resource, test)]
     if result["result"] in ("pass", "skip") or not all(status == "excluded" for status in given):
@@ -339,7 +332,7 @@ def _notes(result: Mapping[str, Any], name: str, test: _Test) -> tuple[str, ...]
 
 
 def _policy_with_bindings(policies: Sequence[JSON], policy: JSON) -> Iterator[JSON]:
-    """Yield a native policy and its bindings; if the files have none, a binding that applies everywhere."""
+    """Yield a native policy and its bindings; without any, a binding that applies everywhere."""
     yield complete_manifest(policy)
     bindings = [one for one in policies if _is_native(one) and get(one, ("spec", "policyName")) == _name(policy)]
     yield from map(complete_manifest, bindings)
@@ -358,7 +351,7 @@ def _is_native(one: JSON) -> bool:
 
 
 def _namespaces(files: _Files, used: str) -> Iterator[JSON]:
-    """Yield the Namespaces of the resources, of the values file, and of the request."""
+    """Yield the Namespaces of the resources, the values file, and the request."""
     yield from (one for one in files.resources if _is(one, "Namespace"))
     for name in dict.fromkeys((*files.labels, used)):
         labels = {NAME_LABEL: name, **files.labels.get(name, {})}

@@ -1,8 +1,8 @@
-"""Finds the results that `kyverno test` has for a policy and a resource: pass, fail, error, skip, or none.
+"""Finds the results of `kyverno test` for a policy and a resource: pass, fail, error, skip, or none.
 
-Works like kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. The
-validationActions do not matter. The first validation that fails or has an error decides the result. A policy that
-does not match has no result. Resources are evaluated unchanged, without the defaults of an API server.
+Works like kyverno/kyverno 111e07b, cmd/cli/kubectl-kyverno/{commands/test,processor} and pkg/cel/policies. The first
+validation that fails or has an error decides the result. validationActions do not matter. A policy that does not match
+has no result. Resources are evaluated without the defaults of an API server.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from webhook.suites.expectation import diff_as_yaml
 from webhook.text.terminal import one_line
 
 Status: TypeAlias = Literal["pass", "fail", "error", "skip", "excluded", "not found"]
-"""A result. If a policy does not match, its result is `excluded`, which counts as passed, or `not found`, which
-counts as failed."""
+"""A result. A policy that does not match is `excluded`, which counts as passed, or `not found`, which counts as
+failed."""
 
 _UNMATCHED: Final = ("not registered", "not matched", "not bound", "no param")
 
@@ -36,9 +36,12 @@ _UNMATCHED: Final = ("not registered", "not matched", "not bound", "no param")
 class Evaluation:
     """Everything with which one test evaluates a resource.
 
-    manifests: the native policies. policies: the compiled policies. cluster: its objects. is_native: whether the test
-    names native policies; otherwise they represent a policy of Kyverno. rules: the rule of each native policy, if the
-    policy has rules.
+    Attributes:
+        manifests: the native policies.
+        policies: the compiled policies.
+        cluster: the objects of the test.
+        is_native: whether the test names native policies. Otherwise they represent a policy of Kyverno.
+        rules: the rule of each native policy, if the policy has rules.
     """
 
     manifests: Sequence[JSON]
@@ -50,9 +53,9 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceResult:
-    """The result of one policy for one resource, with the text that explains it, and the resource afterwards.
+    """The result of one policy for one resource, with an explanation, and the resource afterwards.
 
-    rule: the name of the rule, if the policy has rules.
+    `rule` is the name of the rule, if the policy has rules.
     """
 
     rule: str
@@ -82,7 +85,7 @@ def request_for_resource(resource: JSON, operation: Operation, user: UserInfo, h
 
 
 def resource_with_namespace(resource: JSON, namespace: str) -> JSON:
-    """Return a resource with its namespace, which Kyverno writes into the metadata of a namespaced resource."""
+    """Return a resource with its namespace, as Kyverno does for a namespaced resource."""
     if not namespace or get(resource, ("metadata", "namespace")):
         return resource
     return {**resource, "metadata": {**(resource.get("metadata") or {}), "namespace": namespace}}
@@ -148,8 +151,7 @@ def _status_of_explanations(matched: Sequence[Explanation]) -> tuple[Status, str
 def _is_plain_match(constraints: JSON) -> bool:
     """Return whether constraints are one rule without names and selectors.
 
-    If such constraints do not match a resource, Kyverno reports nothing about it, and the expected result is
-    missing.
+    If such constraints do not match a resource, Kyverno reports nothing, and the expected result is missing.
     """
     selectors = (get(constraints, (key,)) or {} for key in ("namespaceSelector", "objectSelector"))
     rules: list[dict[str, Any]] = get(constraints, ("resourceRules",)) or []
@@ -159,7 +161,7 @@ def _is_plain_match(constraints: JSON) -> bool:
 
 
 def difference_of_resources(expected: JSON, actual: JSON) -> str:
-    """Return the difference between two resources, "" if there is none; Kyverno compares them without empty fields."""
+    """Return the difference between two resources, or "". Like Kyverno, ignore empty fields."""
     one, other = _without_empty(expected), _without_empty(actual)
     if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
         return ""

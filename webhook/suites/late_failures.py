@@ -1,8 +1,7 @@
-"""Writes the page about failures that appear late without claimgate: tables of rules by topic, and failures without a
-rule.
+"""Writes the page about failures that appear late without claimgate: rules by topic, and failures without a rule.
 
-The page is made from policies, their rules and not_covered.yaml. docs/late-failures.md is the page of the shipped
-policies; a test checks that it is up to date.
+The page is made from policies, their rules and not_covered.yaml. docs/late-failures.md is that of the shipped policies,
+and a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SPELLED: Final = {"gpu": "GPU", "jobset": "JobSet", "opensandbox": "OpenSandbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncoveredFailure:
-    """A late failure without a rule. `issues` are links; `reason` explains why there is no rule."""
+    """A late failure without a rule. `issues` are links. `reason` says why there is no rule."""
 
     topic: str
     what: str
@@ -54,7 +53,7 @@ def read_uncovered_failures(file: Path = NOT_COVERED) -> Sequence[UncoveredFailu
 
 
 def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[UncoveredFailure] = ()) -> str:
-    """Return the whole page, with the topics in alphabetical order."""
+    """Return the whole page. Topics are in alphabetical order."""
     topics: dict[str, list[StatedRule]] = {}
     for entry in rules_of_policies(policies).values():
         if entry.rule.fails not in ("", AT_ONCE) or entry.rule.issue_links_by_name:
@@ -67,7 +66,6 @@ def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[Uncover
 
 
 def _index(topics: Mapping[str, Sequence[StatedRule]], left: Sequence[UncoveredFailure]) -> Iterator[str]:
-    """Yield the list of topics with their numbers of rules."""
     yield from (f"- [{_heading(topic)}](#{topic.replace(' ', '-')}): {len(topics[topic])}" for topic in sorted(topics))
     if left:
         yield f"- [Not covered](#not-covered): {len(left)}"

@@ -1,11 +1,10 @@
-"""Reads `suite.yaml` in the folder of a policy, in claimgate's own format, which forbids unknown fields.
+"""Reads `suite.yaml` in the folder of a policy, in claimgate's format, which forbids unknown fields.
 
-A suite runs only the policies of its own folder. suite_model.py has the fields; a name of a file is relative to the
-suite.
+A suite runs only the policies of its folder. suite_model.py has the fields. Names of files are relative to the suite.
 
-For each suite, the validations, rules and match conditions that no case tries are reported. A case tries a validation
-or a rule by breaking it, and a match condition if the condition is false, so that the policy does not apply. If no
-case tries a validation, all cases would still pass without it.
+For each suite, untried validations, rules and match conditions are reported. A case tries a validation or a rule by
+breaking it, and a match condition by making it false. Without a case that tries a validation, all cases would also
+pass without the validation.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from webhook.yamltext.input_files import InputFile
 
 
 def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Options) -> Iterator[Entry]:
-    """Yield the cases of one suite file; mistakes in a case do not affect the others.
+    """Yield the cases of one suite file. A mistake in a case does not affect the others.
 
     Raises:
         InputError: every mistake of the file, with line and column, if it has no list of cases.
@@ -68,12 +67,11 @@ def read_own_cases(suite: Suite, documents: Sequence[yamlfile.Document], how: Op
 
 
 def policies_of_suite(suite: Suite, how: Options) -> PolicySet:
-    """Return the policies in the folder of a suite, with the claimgate.yaml of this folder: its levels, params,
-    exceptions and ignored objects.
+    """Return the policies in the folder of a suite, under the claimgate.yaml of the folder.
 
     Raises:
         PolicyError: every problem of the policies.
-        InputError: a file leads out of the folder of the run, or every mistake of the configuration.
+        InputError: a file leads out of the folder of the run, or the configuration has mistakes.
     """
     policies = load_policy_set([suite.policies_folder()], how, str(suite.root))
     file = suite.folder / NAME
@@ -88,7 +86,7 @@ def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
 
 
 def cases(suite: Suite, documents: Sequence[yamlfile.Document] | None = None) -> Iterator[CaseModel]:
-    """Yield the cases of one suite file unchanged; `documents` are the file's, if they are read already.
+    """Yield the cases of one suite file unchanged. `documents` are those of the file, if already read.
 
     Raises:
         InputError: every mistake of the file, with line and column.
@@ -121,7 +119,6 @@ def _read_cases_with_lines(
 
 
 def _read_raw_cases(document: yamlfile.Document) -> Sequence[JSON]:
-    """Return the cases of a suite file unchanged."""
     try:
         return SuiteModel.model_validate(document.value).cases
     except ValidationError as error:
@@ -131,7 +128,6 @@ def _read_raw_cases(document: yamlfile.Document) -> Sequence[JSON]:
 def _validated(
     raw: JSON, index: int, document: yamlfile.Document, seen: Container[str]
 ) -> CaseModel | tuple[InputProblem, ...]:
-    """Return one case, or its mistakes."""
     path = ("cases", index)
     try:
         case = CaseModel.model_validate(raw, by_alias=True, by_name=False)
@@ -148,8 +144,8 @@ def _validated(
 
 
 def _mistake_of_operation(case: CaseModel, value: JSON = None) -> tuple[str, str] | None:
-    """Return a field without effect beside the other fields of a case, and a text with the fix; `value` is that of
-    `input`.
+    """Return a field without effect beside the other fields of a case, and a text with the fix. `value` is the object
+    of `input`.
     """
     written = case.model_fields_set
     if fixtures.is_review_or_request(case.subject if value is None else value):
@@ -187,7 +183,7 @@ def _tried_parts_of_case(
 def _undecided_messages(
     case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options
 ) -> tuple[str, ...]:
-    """Return the messages about rules that were not evaluated; none if the case expects them, or a denial."""
+    """Return the messages about rules that were not evaluated, unless the case expects them, or a denial."""
     if case.expect.unknown is not None or case.expect.allowed is False:
         return ()
     return message_texts(answer_of_case(request_of_case(case, suite, policies, how)), "unknown")
@@ -202,9 +198,7 @@ def _mismatches(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet]
 
 
 def _unanswered_questions(outcome: PhasesOutcome) -> Iterator[str]:
-    """Yield a difference for each question to `authorizer` without an answer, which prevented the evaluation of a
-    policy.
-    """
+    """A question to `authorizer` without an answer prevents the evaluation of a policy."""
     for text in message_texts(outcome, "unknown"):
         _, has_question, question = text.partition(NO_ENTRY)
         if has_question:
@@ -216,7 +210,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
     """Return the request of a case.
 
     Raises:
-        InputError: a file that it names cannot be read, or what it asks about cannot be sent.
+        InputError: a file of the case cannot be read, or the request cannot be sent.
         UnknownRule: a param names a rule that does not exist.
     """
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
@@ -239,7 +233,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
 
 
 def object_as_written(case: CaseModel, suite: Suite, attributes: Attributes) -> tuple[JSON, JSON]:
-    """Return the object of a case as its author wrote it, and for an update its former state.
+    """Return the object of a case as its author wrote it, and for an update the object before.
 
     Raises:
         InputError: a file that it names cannot be read.
@@ -272,7 +266,7 @@ def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
 
 
 def _load_one_object(value: JSON, suite: Suite) -> JSON:
-    """Return the object of a field, whose value is the object itself or the name of its file."""
+    """The value is the object itself or the name of its file."""
     objects = list(_objects(value, suite))
     if len(objects) != 1:
         raise InputError(InputProblem(message=f"`{value}` contains {counted(len(objects), 'object')}, expected one"))
@@ -289,7 +283,7 @@ def parts_to_try(policies: PolicySet) -> tuple[str, ...]:
 
 
 def tried_parts(outcome: PhasesOutcome, policies: PolicySet) -> frozenset[str]:
-    """Return the names of the parts that a case tried; its outcome must have explanations."""
+    """Return the names of the parts that a case tried. The outcome must have explanations."""
     by_name = {policy.name: policy for policy in policies.validating}
     decisions = ((made, by_name.get(made.policy)) for _, made in (*outcome.decisions, *outcome.further))
     broken = (

@@ -1,12 +1,13 @@
 """Reads and runs `*cases.jsonl`: cases of other projects, and answers of a real API server.
 
-A line has policies, parameters and one recorded review with the expected answer: `policies`, `bindings`, `params`,
-`namespaceObject`, `review` (an AdmissionReview, null if an API server sends none), `authorizer`, and `expect`:
-`allowed`, and where given `code`, `reason`, `message`, `warnings`, `auditAnnotations`, `patchedObject`, `warn`, or
-`policyRefused`.
+A line is one recorded review with these keys:
 
-Objects are compared with all defaults, because an object that a server recorded has defaults, and a webhook's patch
-has none.
+    policies, bindings, params, namespaceObject, authorizer
+    review    an AdmissionReview, null if an API server sends none
+    expect    `allowed`, and if known `code`, `reason`, `message`, `warnings`, `auditAnnotations`, `patchedObject`,
+              `warn`, or `policyRefused`
+
+Objects are compared with all defaults. An object that a server recorded has defaults, and a webhook's patch has none.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _NEEDED = ("id", "policies", "expect")
 
 
 def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
-    """Yield the cases of one file; a line that is not a case does not affect the others."""
+    """Yield the cases of one file. A line that is not a case does not affect the others."""
     file = suite.file
     for number, line in enumerate(yamlfile.text(suite.input).split("\n"), 1):
         if not line.strip():
@@ -89,7 +90,7 @@ class RecordedCase:
         return str(self.value.get("id", ""))
 
     def get_list(self, key: str) -> list[JSON]:
-        """Return the list with a key of the case; () if it is not set."""
+        """Return the list with a key of the case; [] if not set."""
         return list(self.value.get(key) or ())
 
 
@@ -99,7 +100,7 @@ def read_recorded_cases(lines: Iterable[str]) -> Iterator[RecordedCase]:
 
 
 def mismatches(case: RecordedCase, options: Options) -> tuple[str, ...]:
-    """Return the differences between the answer and the expected answer; () if there are none."""
+    """Return the differences between the answer and the expected answer."""
     expect = case.value["expect"]
     if "policyRefused" in expect:
         return _differ("policyRefused", expect["policyRefused"], _refusal(case, options))
@@ -131,12 +132,12 @@ def _policies(case: RecordedCase, options: Options) -> PolicySet:
 
 @lru_cache(maxsize=8)
 def _loaded(written: str, options: Options) -> PolicySet:
-    """Return the policies of a case; cached, because the next case often has the same policies."""
+    """Cached, because the next case often has the same policies."""
     return load_documents([Document(value, "case", index) for index, value in enumerate(json.loads(written))], options)
 
 
 def complete_manifest(value: JSON) -> JSON:
-    """Return a manifest with fields that an API server requires and other tools' suites leave out."""
+    """Add the fields that an API server requires and suites of other tools leave out."""
     spec = dict(value.get("spec") or {})
     constraints = spec.get("matchConstraints")
     if constraints:
@@ -150,7 +151,7 @@ def complete_manifest(value: JSON) -> JSON:
 
 
 def _policy_orders(case: RecordedCase, policies: PolicySet) -> Iterator[PolicySet]:
-    """Yield the policies in the order of their names, and also in all other orders if the server defines no order."""
+    """Yield the policies in the order of their names. If the server defines no order, also yield all other orders."""
     if not case.value.get("orderDependent"):
         yield policies
         return
@@ -160,7 +161,7 @@ def _policy_orders(case: RecordedCase, policies: PolicySet) -> Iterator[PolicySe
 
 
 def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
-    """Return the verdict of the phases for which the case has policies, one after the other."""
+    """Return the verdict of the phases for which the case has policies."""
     attributes = decode_review(case.value["review"])
     cluster = _cluster(case)
     authorizer = ListedAuthorizer(case.get_list("authorizer"))
@@ -176,7 +177,6 @@ def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
 
 
 def _cluster(case: RecordedCase) -> FilesCluster:
-    """Return the objects of a case."""
     params = case.get_list("params")
     others = [*filter(None, [case.value.get("namespaceObject")]), *case.get_list("namespaces")]
     if str(case.value.get("upstream", "")).startswith("kyverno/"):
@@ -187,7 +187,7 @@ def _cluster(case: RecordedCase) -> FilesCluster:
 def cluster_with_kyverno_params(
     params: Sequence[JSON], bindings: Sequence[JSON], others: Sequence[JSON]
 ) -> FilesCluster:
-    """Return the objects of a case of Kyverno, in which a selector of params finds one list with all params."""
+    """Return the objects of a case of Kyverno. A selector of params finds one list with all params."""
     if len(params) > 1:
         chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in bindings]
         if any("selector" in reference for reference in chosen):
@@ -196,16 +196,14 @@ def cluster_with_kyverno_params(
 
 
 class _ClusterWithOneListOfParams(FilesCluster):
-    """A cluster that lists a kind as one object with `items`, in the way in which Kyverno gives params to a
-    policy.
-    """
+    """Lists a kind as one object with `items`, as Kyverno gives params to a policy."""
 
     def __init__(self, params: Sequence[JSON], others: Iterable[JSON]) -> None:
         super().__init__([*params, *others])
         self._params = params
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
-        """Return this one object."""
+        """Return the one object."""
         if gvk.kind != self._params[0]["kind"]:
             return super().list(gvk, namespace, labels)
         return [{**self._params[0], "items": self._params}]
@@ -234,9 +232,7 @@ def _compare(case: RecordedCase, verdict: Verdict) -> tuple[str, ...]:
 
 
 def _is_message_as_expected(expect: JSON, message: str) -> bool:
-    """Return whether the message is as expected: the whole text if a server's status was recorded, else a part
-    of it.
-    """
+    """With the recorded status of a server, the message is the whole text, otherwise a part of it."""
     return bool(expect["message"] == message if "code" in expect else expect["message"] in message)
 
 
@@ -245,7 +241,7 @@ def _differ(what: str, expected: JSON, actual: JSON) -> tuple[str, ...]:
 
 
 def comparable_object(obj: JSON) -> JSON:
-    """Return an object with defaults and without fields that only a server writes, for comparison."""
+    """Return an object with defaults and without fields that only a server writes."""
     if not isinstance(obj, dict):
         return obj
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVER_METADATA}

@@ -1,8 +1,7 @@
 """Finds the code of a rule: the function that finds objects which break it, or the validation of a policy in CEL.
 
-The source is searched on each call, so that the result is never out of date. An id is written once, in the record of
-its rule, which one function or one table at the top of the module uses. tests/facts/test_rule_homes.py checks
-this.
+The source is searched on each call, so the result is never out of date. An id is written once, in the record of its
+rule. One function, or one table at the top of the module, uses the record (tests/facts/test_rule_homes.py).
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from webhook.yamltext import input_files, yamlfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleLocation:
-    """A place in the source: `part` is a function, a method, a table or a validation, "" for the whole file.
+    """A place in the source. `part` is a function, a method, a table or a validation; "" for the whole file.
 
-    Its text has no line number, because then other changes of the file would change the pages of rules.
+    The text has no line number. Otherwise, each change of the file would change the pages of rules.
     """
 
     file: str
@@ -38,13 +37,13 @@ class RuleLocation:
 
 @dataclass(frozen=True, slots=True)
 class RuleLocator:
-    """Finds the places of rules in some packages and policies; a file is read when one of its rules is looked up."""
+    """Finds the places of rules in some packages and policies. A file is read when one of its rules is looked up."""
 
     registry: FactRegistry = SHIPPED
     _modules: dict[str, Mapping[str, tuple[RuleLocation, ...]]] = field(default_factory=dict)
 
     def find_in_checks(self, rule: Rule) -> tuple[RuleLocation, ...]:
-        """Return every function or table that uses the record of a rule of checks; there should be exactly one."""
+        """Return every function or table that uses the record of a check's rule. There should be exactly one."""
         packages = (package for package in self.registry.packages if rule.group in package.groups)
         modules = (self._locations_in_module(name, rule) for package in packages for name in package.rule_modules)
         return tuple(home for homes in modules for home in homes.get(rule.id, ()))
@@ -73,7 +72,7 @@ class RuleLocator:
 
 
 def _policy_path_as_shown(path: Path) -> str:
-    """Return the name of a policy's file; for a shipped policy its path in the repository."""
+    """For a shipped policy, the name is its path in the repository."""
     folder = shipped.policies_folder()
     return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else input_files.path_as_shown(path)
 
@@ -84,7 +83,7 @@ def _is(policy: Policy, document: yamlfile.Document) -> bool:
 
 
 def source_file(module: str) -> Path:
-    """Return the file of a module without importing the module; its packages are imported."""
+    """Return the file of a module without importing the module. Its packages are imported."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(module)
@@ -92,12 +91,12 @@ def source_file(module: str) -> Path:
 
 
 def _path_in_repository(path: Path, module: str) -> str:
-    """Return a file's path in the repository, wherever the package is installed."""
+    """The result does not depend on where the package is installed."""
     return "/".join(path.parts[-len(module.split(".")) :])
 
 
 def find_rule_locations(source: str, file: str) -> Mapping[str, tuple[RuleLocation, ...]]:
-    """Return the functions and tables that use each record of a rule in a module, by the rule's id."""
+    """Return the functions and tables that use the record of each rule, by the rule's id."""
     tree = ast.parse(source)
     records = dict(_names_and_ids_of_rules(tree))
     homes: dict[str, dict[RuleLocation, None]] = {rule: {} for rule in records.values()}
@@ -124,9 +123,9 @@ def _assigned(statement: ast.AST) -> str:
 
 
 def _names_that_are_read(node: ast.AST, part: str, line: int) -> Iterator[tuple[str, str, int]]:
-    """Yield every name that is read outside comparisons, with the function or table that reads it and its line.
+    """Yield every name that is read outside comparisons, with the function or table around it and its line.
 
-    `NAME.id` does not count, because a function that only names a rule does not find objects that break it.
+    `NAME.id` does not count: a function that only names a rule does not find objects that break it.
     """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):

@@ -1,12 +1,11 @@
 """Writes the reference of all rules as Markdown: an index, a page for each group of rules, a section for each rule.
 
-The pages are made from policies, their rules and suites. docs/rules has the pages of the shipped rules; a test checks
-that they are up to date. GitHub would show one page for all rules as plain text, because it would be larger than 1
-MB.
+docs/rules has the pages of the shipped rules, and a test checks that they are up to date. One page for all rules would
+be larger than 1 MB, which GitHub shows as plain text.
 
-`claimgate explain --policies` shows the sections of the user's own policies. A rule in rules.yaml gets a section like
-that of a shipped rule. Other policies are explained by their descriptions, expressions and bindings, and by the first
-denied and the first allowed case of their suites.
+`claimgate explain --policies` shows the sections of the user's policies. A rule in rules.yaml gets a section like that
+of a shipped rule. Another policy gets its description, expressions and bindings, and the first denied and the first
+allowed case of its suite.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ in CEL without checks, change the binding of the policy: its `validationActions`
 
 
 def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
-    """Return every page by its file name, groups in alphabetical order, rules in the order of their modules."""
+    """Return every page by its file name: groups in alphabetical order, rules in the order of their modules."""
     groups: dict[str, list[StatedRule]] = {}
     for entry in rules_of_policies(policies).values():
         groups.setdefault(entry.rule.group, []).append(entry)
@@ -67,10 +66,10 @@ def _effects() -> Iterator[str]:
 def rules_as_text(
     policies: Iterable[Policy], examples: Callable[[], Mapping[str, Pair]], named: Sequence[str] = ()
 ) -> str:
-    """Return the sections of the named rules as one text; the sections of all rules if none is named.
+    """Return the sections of the named rules as one text. Without names, return all sections.
 
     Raises:
-        InputError: no policy states a rule that is named.
+        InputError: no policy states a named rule.
     """
     known = rules_of_policies(policies)
     unknown = [_unknown(each, known) for each in named if each not in known]
@@ -109,7 +108,7 @@ def _item(entry: StatedRule) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatedRule:
-    """A rule with the policies that have it; the topic is that of the first policy."""
+    """A rule with the policies that have it. The topic is that of the first policy."""
 
     rule: Rule
     policies: list[Policy]
@@ -155,7 +154,6 @@ def _locations_of_rule(entry: StatedRule, homes: RuleLocator) -> Iterator[RuleLo
 
 
 def _lower_first_letter(title: str) -> str:
-    """Return a title with a small first letter, for use within a sentence."""
     return title[:1].lower() + title[1:]
 
 
@@ -170,7 +168,7 @@ def links_to_issues(reports: Mapping[str, str]) -> str:
 
 
 def _text_about_policy_of_rule(policy: Policy, rule: Rule) -> str:
-    """Return a text with the policy of a rule, the actions of its bindings, and how to switch the rule off."""
+    """Name the policy of a rule, the actions of its bindings, and how to switch the rule off."""
     actions = sorted({str(action) for binding in policy.bindings for action in binding.actions})
     if rule.id not in policy.catalogue:
         return f"Policy `{policy.name}` ({', '.join(actions) or 'not bound'})"
@@ -222,7 +220,6 @@ def _section(name: str, lines: Iterable[str]) -> str:
 
 
 def _policy_lines(policy: Policy, pairs: Mapping[str, Pair]) -> Iterator[str]:
-    """Yield lines about what a policy demands or changes."""
     description = " ".join(policy.annotations.get(_DESCRIPTION, "").split())
     yield from (description or f"The {policy.kind} policy has no description (annotation {_DESCRIPTION}).", "")
     yield f"- File: {path_as_shown(policy.file)}"
@@ -246,5 +243,4 @@ def _policy_lines(policy: Policy, pairs: Mapping[str, Pair]) -> Iterator[str]:
 
 
 def _joined(text: str) -> str:
-    """Return an expression or a message on one line."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Defines the fields of `suite.yaml`, their types and descriptions, from which the JSON schema is generated."""
+"""Defines the fields of `suite.yaml`, with types and descriptions, from which the JSON schema is generated."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from webhook.manifests.configuration import CamelCaseModel
 
 
 class ExpectModel(CamelCaseModel):
-    """The expected parts of an answer; absent fields are not compared.
+    """The expected parts of an answer. Absent fields are not compared.
 
-    A list has a part of each text, in any order, and has no other texts.
+    A list has a part of every text, in any order.
     """
 
     allowed: bool = Field(description="Whether the request is allowed.")
@@ -43,8 +43,8 @@ class ExpectModel(CamelCaseModel):
 class CaseModel(CamelCaseModel):
     """A case: the request, the objects of the cluster, and the expectation.
 
-    `rule` has the ids of the rules that the case is an example of: a bad example if it expects a denial, a warning or
-    advice, otherwise a good one. A DELETE has only the deleted object, in `input` or `oldInput`.
+    `rule` has the ids of the rules of the example. A bad example expects a denial, a warning or advice; other cases are
+    good examples. A DELETE has only the deleted object, in `input` or `oldInput`.
     """
 
     name: str = Field(min_length=1, description="A unique name, as a sentence.")
@@ -86,9 +86,7 @@ class CaseModel(CamelCaseModel):
 
 
 class SuiteModel(CamelCaseModel):
-    """The content of a suite file; the cases are read one by one, so that a mistake in one case does not affect the
-    others.
-    """
+    """The content of a suite file. The cases are read one by one, so a mistake in one does not affect the others."""
 
     cases: list[Any] = Field(min_length=1, description="The cases.")
 

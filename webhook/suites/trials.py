@@ -1,11 +1,13 @@
 """Evaluates policies on valid objects, and reports expressions that fail, mostly because a field is not set.
 
-kube-apiserver finds such an error only at admission: with the failurePolicy `Fail` it refuses the object. Each policy
-is tried on the smallest and a full valid object of each kind of Kubernetes that it names, and on variants of the full
-object that lack one optional field that the policy reads. The objects of a custom kind are made from its
-CustomResourceDefinition if the folder of the policies has it; otherwise only the metadata is known. Only observed
-errors are reported. Parts of expressions that no object reaches are not checked, nor are params outside the folder of
-the policies.
+kube-apiserver finds such an error only at admission. With the failurePolicy `Fail` it then refuses the object.
+
+Each policy is tried on the smallest and a full valid object of each Kubernetes kind that it names. It is also tried on
+variants of the full object, which lack one optional field that the policy reads. Objects of a custom kind are made
+from its CustomResourceDefinition in the folder of the policies. Without the definition, only the metadata is known.
+
+Only observed errors are reported. Parts of expressions that no object reaches are not checked, nor are params outside
+the folder of the policies.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _NOT_CONFIGURED: Final = "failed to configure "
 _NO_KEY: Final = re.compile(r"no such key: (.+)")
 _MISSING_PATH: Final = "missing path"
 _ABSENT: Final = ("no such key", _MISSING_PATH, "optional.none() dereference")
-"""The parts of errors about absent fields. Other errors of an object are not caused by the field that it lacks."""
+"""Parts of errors about absent fields. Other errors have another cause than the field that an object lacks."""
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "
 _VARIABLE: Final = re.compile(r'composited variable "(\w+)" fails to evaluate: (.*)', re.DOTALL)
@@ -62,20 +64,20 @@ _NAMESPACE: Final = {
 }
 
 _USER: Final = UserInfo(username="kubernetes-admin", groups=("system:authenticated",))
-"""The fields that the user of every authenticated request has; other fields may be empty."""
+"""The fields that the user of every authenticated request has. Other fields may be empty."""
 
 
 class _Sample(Struct, frozen=True):
     """A request about a valid object, and a description of the object.
 
-    `without` is the field that it lacks although a full object has it.
+    `without` is the field of a full object that this object lacks.
     """
 
     attributes: Attributes
     described: str
     without: str = ""
     is_defined: bool = False
-    """Whether the object was made from a CustomResourceDefinition, so that its values may break unknown rules."""
+    """Whether the object was made from a CustomResourceDefinition. Its values may then break unknown rules."""
 
 
 def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Container[str] = ()) -> Iterator[str]:
@@ -84,8 +86,8 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
     Args:
         policy: the policy.
         loaded: the policy set with its params and bindings.
-        mistyped: paths of expressions with a wrong type that is known, such as `spec.validations[0].expression`. Of
-            these, only missing keys are reported: a wrong type explains the other errors.
+        mistyped: paths of expressions with a known wrong type, such as `spec.validations[0].expression`. Only their
+            missing keys are reported, because the wrong type explains other errors.
     """
     alone = _alone(policy, loaded)
     if alone is None:
@@ -102,7 +104,7 @@ def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Containe
 
 
 def untried_kinds(policy: Policy, loaded: PolicySet) -> Iterator[str]:
-    """Yield the custom kinds whose fields a policy reads and that no file defines, such as `trainjobs.GROUP`."""
+    """Yield the custom kinds of which a policy reads fields and no file has a definition, such as `trainjobs.GROUP`."""
     if policy.reports_problems or policy.expands or policy.enters or policy.facts:
         return
     if all(_reads_metadata_alone(policy, expression.source) for expression in policy.expressions()):
@@ -138,9 +140,7 @@ def _sentences_of_samples(
 
 
 def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
-    """Return a set with only this policy, which selects every object; None if its params are not known, or if it has
-    no CEL.
-    """
+    """Return a set with only this policy, which selects every object; None without known params or without CEL."""
     if policy.reports_problems or (policy.param_kind is not None and not loaded.params):
         return None
     bindings = policy.bindings
@@ -155,7 +155,7 @@ def _alone(policy: Policy, loaded: PolicySet) -> PolicySet | None:
 
 
 def _samples(policy: Policy, kind: GroupVersionKind, objects: ValidObjects) -> Iterator[_Sample]:
-    """Yield the requests about the objects of a kind: the smallest one first."""
+    """The request about the smallest object comes first."""
     operations, names = _operations(policy), _names_read(policy)
     for operation in operations:
         described = f"valid {kind.kind}{_on(operation)}"
@@ -166,8 +166,8 @@ def _samples(policy: Policy, kind: GroupVersionKind, objects: ValidObjects) -> I
 
 
 def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
-    """Yield the requests about objects of the custom kinds of the table that the rules name: one without optional
-    metadata, and one with labels and annotations that no policy asks for.
+    """Yield two requests for each custom kind of the table that the rules name: one without optional metadata, and one
+    with labels and annotations that no policy asks for.
     """
     operations = _operations(policy)
     for row in table.rows:
@@ -187,7 +187,7 @@ def _samples_of_custom_kinds(policy: Policy, table: Table) -> Iterator[_Sample]:
 
 
 def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Sample]:
-    """Yield the requests about objects of the custom kinds with a known CustomResourceDefinition."""
+    """Yield the requests about objects of kinds with a known CustomResourceDefinition."""
     operations, names = _operations(policy), _names_read(policy)
     for custom in custom_kinds(loaded.definitions):
         row = custom.row
@@ -210,7 +210,7 @@ def _samples_of_definitions(policy: Policy, loaded: PolicySet) -> Iterator[_Samp
 
 
 def _with_fields(obj: JSON, head: JSON) -> JSON:
-    """Return an object with the metadata of `head` and the fields that a server adds; it may have unknown fields."""
+    """Add the metadata of `head` and the fields that a server adds. The object may have unknown fields."""
     metadata = head["metadata"] | SET_BY_SERVER
     if isinstance(obj, PartialObject):
         return obj.with_field("metadata", metadata)
@@ -234,7 +234,6 @@ def _with_metadata_alone(obj: JSON) -> PartialObject:
 
 
 def _operations(policy: Policy) -> list[Operation]:
-    """Return the operations with an object that the rules match."""
     rules = policy.criteria.rules
     return [
         each
@@ -244,13 +243,13 @@ def _operations(policy: Policy) -> list[Operation]:
 
 
 def _on(operation: Operation) -> str:
-    """Return the words about an operation that follow the description of an object; none for a creation."""
+    """Return the words that follow the description of an object; none for a creation."""
     return "" if operation == Operation.CREATE else f" on {operation}"
 
 
 def _attributes(objects: ValidObjects, obj: JSON, operation: Operation, policy: Policy) -> Attributes:
     request = replace(fixtures.attributes_of_object(obj, operation=operation), user_info=_USER)
-    if policy.expands:  # templates are also evaluated, without defaults
+    if policy.expands:  # templates are evaluated as well, without defaults
         return request
     return replace(
         request,
@@ -274,7 +273,7 @@ def _names_read(policy: Policy) -> frozenset[str]:
 
 
 def _reads_metadata_alone(policy: Policy, source: str) -> bool:
-    """Return whether an expression and its variables read only the metadata of the object. Otherwise it may fail only
+    """Return whether an expression and its variables read only the object's metadata. Another expression may fail only
     because other fields are missing.
     """
     pending: list[Node] = [parse(source)]
@@ -300,7 +299,7 @@ _KNOWN_FIELDS: Final = ("apiVersion", "kind", "metadata")
 
 
 def _errors(alone: PolicySet, attributes: Attributes) -> Iterator[str]:
-    """Yield the errors of expressions, in the API server's words."""
+    """The errors are in the API server's words."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster(alone.params), _NAMESPACE)
     authorizer = ListedAuthorizer({})
     decisions: Sequence[Decision]
@@ -310,7 +309,7 @@ def _errors(alone: PolicySet, attributes: Attributes) -> Iterator[str]:
         else:
             phase = Phase.MUTATE if alone.validating[0].phase == "mutate" else Phase.VALIDATE
             decisions = validating_decisions(request_context(alone, attributes, cluster, authorizer=authorizer), phase)
-    except NoDecision:  # the policy compares whole objects, which are not known for custom kinds
+    except NoDecision:  # the policy compares whole objects of custom kinds, which are not known
         return
     for each in decisions:
         if each.evaluation == "error" and not each.message.startswith(_NOT_CONFIGURED):

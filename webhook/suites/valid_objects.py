@@ -1,6 +1,6 @@
-"""Reads valid objects of kinds of Kubernetes: the smallest, a full one, and variants of it without an optional field.
+"""Reads valid objects of Kubernetes kinds: the smallest, a full one, and variants of it without an optional field.
 
-The objects are in valid_objects.yaml. tests/e2e/test_valid_objects.py creates all of them with kube-apiserver.
+tests/e2e/test_valid_objects.py creates all objects of valid_objects.yaml with kube-apiserver.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ FILE: Final = Path(__file__).with_name("valid_objects.yaml")
 
 
 class ValidObjects(Struct, frozen=True):
-    """The objects of one kind. No variant lacks a path that ends with one of `required`.
+    """The objects of one kind.
 
-    `filled` has the fields that an API server and its plugins set in addition to defaults.
+    Attributes:
+        required: ends of paths that no variant lacks.
+        filled: the fields that an API server and its plugins set in addition to defaults.
     """
 
     smallest: JSON
@@ -38,7 +40,7 @@ class ValidObjects(Struct, frozen=True):
                 yield path, _without_path(self.full, path.split("."))
 
     def as_sent(self, obj: JSON, namespace: str) -> JSON:
-        """Return an object of this kind with the fields that an API server and its plugins set."""
+        """Add the fields that an API server and its plugins set."""
         metadata = {"namespace": namespace} if namespace else {}
         return _merged(_merged(obj, {"metadata": metadata | SET_BY_SERVER}), self.filled)
 
@@ -48,7 +50,7 @@ SET_BY_SERVER: Final = {"uid": "5bbe1e60-7f6c-4a0f-9d4b-8a4d3a3b7c11", "creation
 
 
 def _merged(value: JSON, others: JSON) -> Any:
-    """Return an object with the missing fields of another object added."""
+    """Return an object with the missing fields of another object."""
     if not (isinstance(value, dict) and isinstance(others, dict)):
         return value
     return {**others, **{key: _merged(each, others.get(key)) for key, each in value.items()}}
@@ -56,7 +58,7 @@ def _merged(value: JSON, others: JSON) -> Any:
 
 @cache
 def valid_objects() -> Mapping[GroupVersionKind, ValidObjects]:
-    """Return the objects by kind; the file is read on first use."""
+    """Return the objects by kind. The file is read on first use."""
     (document,) = yamlfile.read(FILE)
     required = tuple(f".{path}" for path in document.value["required"])
     return {
@@ -81,8 +83,8 @@ def _without_nulls(value: JSON) -> Any:
 
 
 def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
-    """Yield the path of each field, such as `spec.containers[].image` for a field of the items of a list. Keys with a
-    dot are left out, because they are keys of maps.
+    """Yield the path of each field, such as `spec.containers[].image` for items of a list. Keys of maps are left out,
+    which have a dot.
     """
     if isinstance(value, list):
         for each in value:
@@ -96,7 +98,7 @@ def paths_of_fields(value: JSON, at: str = "") -> Iterator[str]:
 
 
 def _without_path(value: JSON, steps: list[str]) -> JSON:
-    """Return an object without a field; lists on the path lose it in all their items."""
+    """Return an object without a field. Lists on the path lose it in all items."""
     name, lists = steps[0].rstrip("[]"), steps[0].count("[]")
     if name not in value:
         return value
