@@ -74,7 +74,7 @@ def _rich_progress_bar() -> Any:
 
 
 EXIT_CODE: Final = 130
-"""128 plus the number of SIGINT, as in shells"""
+"""128 plus the number of SIGINT, as in shells."""
 
 
 class Interrupts:

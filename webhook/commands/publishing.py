@@ -28,9 +28,9 @@ APIS: Final[Mapping[PublishedFormat, ReportApi]] = {"policyreport": POLICY_REPOR
 WRITES_PER_S: Final = 20.0
 """The most writes per second of one run, as for busy controllers (QPS of client-go)."""
 WRITE_S: Final = 10.0
-"""The most seconds of one write"""
+"""The most seconds of one write."""
 _MOST_NAMED: Final = 10
-"""The most reports that were not written for which an error is shown"""
+"""The most reports that were not written for which an error is shown."""
 _MOST_UNANSWERED: Final = 5
 """After this many writes in a row without an answer, the run tries no more writes."""
 

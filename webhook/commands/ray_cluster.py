@@ -30,7 +30,7 @@ from webhook.input.document_stream import RereadableFiles, SourcePart, parts_of_
 from webhook.yamltext.input_files import InputFile
 
 LOCAL: Final = "local"
-"""The address for a new Ray cluster on this machine"""
+"""The address for a new Ray cluster on this machine."""
 _STORE_BYTES: Final = 256 << 20
 """Bytes of memory for unread results, if Ray is started on this machine."""
 _CONNECT_TIMEOUT_S: Final = 10.0

@@ -39,10 +39,10 @@ from webhook.yamltext.input_files import InputFile, is_unicode, walk_folder
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
-"""The most bytes of the output for a folder, as for a file"""
+"""The most bytes of the output for a folder, as for a file."""
 TOTAL_S: Final = 1800.0
 TOTAL_BYTES: Final = 1 << 30
-"""The most seconds and bytes of output for all rendered folders of one audit"""
+"""The most seconds and bytes of output for all rendered folders of one audit."""
 _CHART: Final = "Chart.yaml"
 _CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
 _HELM: Final = ("template", "--skip-schema-validation", "--include-crds")

@@ -35,12 +35,12 @@ RULE: Final = Rule(
 _FIX: Final = "keep one of them, or merge their values"
 _FIX_OF_DOCUMENT: Final = "write `---` above this line"
 _AT_BEGIN: Final = "apiVersion"
-"""The path of a finding about the beginning of an object"""
+"""The path of a finding about the beginning of an object."""
 _KEY: Final = "key `"
 _EXPECTED: Final = "; expected it once"
 _INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _MOST_KEYS: Final = 5
-"""The most additional keys of one mapping, and items of a list, that a message names"""
+"""The most additional keys of one mapping, and items of a list, that a message names."""
 
 
 class RepeatedKeys:

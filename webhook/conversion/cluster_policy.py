@@ -1,8 +1,8 @@
 """Converts ClusterPolicy and Policy of kyverno.io if all of their rules are `validate.cel`.
 
-Each rule becomes a ValidatingAdmissionPolicy with a binding. For a rule about Pods, rules for pod controllers are
-added, as Kyverno generates them. `match` becomes resource rules, selectors and matchConditions. Conditions without a
-native form, such as roles of the user, are refused. Source: kyverno/kyverno 111e07b pkg/autogen/v1,
+Each rule becomes a ValidatingAdmissionPolicy with a binding. `match` becomes resource rules, selectors and
+matchConditions. For a rule about Pods, rules for pod controllers are added, as Kyverno generates them. Conditions
+without a native form, such as roles of the user, are refused. Source: kyverno/kyverno 111e07b pkg/autogen/v1,
 pkg/engine/utils/match.go, pkg/engine/handlers/validation/validate_cel.go.
 """
 
@@ -33,7 +33,7 @@ from webhook.workloads.table import Table
 GROUP: Final = "kyverno.io"
 KINDS: Final = ("ClusterPolicy", "Policy")
 OF_MATCH: Final = "kyverno-match-"
-"""The beginning of the names of matchConditions that stand for a part of `match` or `exclude`."""
+"""The beginning of the names of matchConditions for a part of `match` or `exclude`"""
 _CONTROLLERS: Final = {
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
@@ -83,7 +83,7 @@ def is_cel_policy(policy: JSON) -> bool:
 
 
 def rules_of_policy(policy: JSON, table: Table) -> Iterator[tuple[str, tuple[JSON, JSON]]]:
-    """Yield each rule with its name: a native policy and its binding.
+    """Yield for each rule its name, a native policy, and the binding of the policy.
 
     Raises:
         NotConverted: a part of the policy has no exact native form.
@@ -210,7 +210,7 @@ def _known_resources(written: Mapping[str, Any], path: FieldPath) -> Mapping[str
 
 
 def _plain_selector(selector: Any, path: FieldPath) -> Any:
-    """Return a selector. Raises NotConverted if it has wildcards, which only Kyverno has."""
+    """Return a selector. Raises NotConverted for wildcards, which only Kyverno has."""
     if re.search(r"[*?]", str(get(selector, ("matchLabels",)) or "")):
         raise NotConverted(path, "has wildcards, and selectors of Kubernetes have none")
     return selector
@@ -239,7 +239,7 @@ def _resource_rules(resources: Mapping[str, Any], path: FieldPath, table: Table)
 
 
 def _group_version_resource(selector: str, path: FieldPath, table: Table) -> tuple[str, str, str]:
-    """Return the resource for a selector `group/version/Kind/subresource`, in which only the kind is required."""
+    """Return the resource for a selector `group/version/Kind/subresource`. Only the kind is required."""
     if selector == "*":
         return "*", "*", "*"
     parts = selector.split("/")
@@ -256,9 +256,7 @@ def _group_version_resource(selector: str, path: FieldPath, table: Table) -> tup
 
 
 def _in_namespaces(patterns: Sequence[str]) -> str:
-    """Return an expression: whether the name of the namespace, or of the Namespace itself, matches one of the
-    patterns.
-    """
+    """Return an expression that compares the namespace, or a Namespace itself, with the patterns."""
     some = " || ".join(f"n.matches({string_literal(_glob_as_regex(str(each)))})" for each in patterns)
     return f"[{NAMESPACE_IN_CEL}].exists(n, {some})"
 
@@ -286,9 +284,7 @@ def _rules_for_controllers(policy: JSON, rules: Sequence[Mapping[str, Any]]) -> 
 
 
 def _is_about_pods_or_controllers(rules: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether Kyverno generates rules: only if no filter selects by name or labels, or mixes Pods with other
-    kinds.
-    """
+    """Kyverno generates no rules if a filter selects by name or labels, or mixes Pods with other kinds."""
     filters = [each for rule in rules for block in ("match", "exclude") for each in _raw_filters(rule.get(block))]
     for each in filters:
         kinds = each.get("kinds") or ()
@@ -321,7 +317,7 @@ def _is_pod(kind: str) -> bool:
 def _rule_for(
     rule: Mapping[str, Any], name: str, kinds: Sequence[str], template: Sequence[str], *, is_for_all: bool
 ) -> dict[str, Any]:
-    """Return the rule for other kinds, with every text rewritten for the pod template of these kinds."""
+    """Rewrite every text for the pod template of the kinds."""
     inner = ".".join(template)
 
     def rewrite(text: str) -> str:

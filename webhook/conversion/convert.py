@@ -1,6 +1,4 @@
-"""Converts policies of all known projects, and tries the results on valid objects as `claimgate policies check`
-does.
-"""
+"""Converts policies of all known projects, and tries the results as `claimgate policies check` does."""
 
 from __future__ import annotations
 
@@ -57,8 +55,11 @@ _KYVERNOS: Final = frozenset(
 class ConvertedPolicy:
     """A policy in its native form.
 
-    manifests: policies and bindings. policies: the compiled policies. rules: the name of the source's rule for each
-    policy, if the kind has rules. notes: differences that a native policy cannot express.
+    Attributes:
+        manifests: policies and bindings.
+        policies: the compiled policies.
+        rules: the source's name of the rule for each policy, if the kind has rules.
+        notes: differences that a native policy cannot express.
     """
 
     manifests: tuple[JSON, ...]
@@ -71,8 +72,11 @@ class ConvertedPolicy:
 class Conversion:
     """The native form of all policies of some documents.
 
-    manifests: policies and bindings. problems: the policies without a native form, with their places. notes:
-    differences between a policy and its native form. policy_count: the number of policies that were read.
+    Attributes:
+        manifests: policies and bindings.
+        problems: the policies without a native form, with their places.
+        notes: differences between a policy and its native form.
+        policy_count: the number of policies that were read.
     """
 
     manifests: tuple[JSON, ...]
@@ -82,7 +86,7 @@ class Conversion:
 
 
 def convert_documents(documents: Iterable[Document], options: Options) -> Conversion:
-    """Convert every policy of the known projects in documents; other objects are left out."""
+    """Convert every policy of the known projects. Other objects are left out."""
     listed = [
         (document, path, value)
         for document in documents
@@ -112,7 +116,7 @@ def convert_documents(documents: Iterable[Document], options: Options) -> Conver
 def _convert_object(
     value: JSON, templates: Mapping[str, JSON], used: frozenset[str] | set[str], options: Options
 ) -> ConvertedPolicy:
-    """Convert one object. A constraint is converted together with its template.
+    """Convert one object. A constraint is converted with its template.
 
     Raises:
         NotConverted: the object has no exact native form.
@@ -145,7 +149,7 @@ def _why_not_in_cel(value: JSON) -> str:
 
 
 def reason_as_text(error: NotConverted) -> str:
-    """Return the path of the part that cannot be converted, if it is known, and the reason."""
+    """Return the reason, after the path of the part if known."""
     return f"{path_as_text(error.path)}: {error.why}" if error.path else error.why
 
 
@@ -191,9 +195,7 @@ def compile_converted(manifests: Sequence[JSON], options: Options) -> PolicySet:
 
 
 def _reason_of_refusal(problems: Sequence[InputProblem]) -> str:
-    """Return why an API server would refuse a policy: the names of Kyverno's functions in it, or else the first
-    problem.
-    """
+    """Return the names of Kyverno's functions in the policy; without any, the first problem."""
     undeclared = dict.fromkeys(name for each in problems for name in _UNDECLARED.findall(each.message))
     names = [name for name in undeclared if name in _KYVERNOS]
     if names:

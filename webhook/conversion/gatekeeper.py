@@ -1,9 +1,8 @@
-"""Converts a Gatekeeper ConstraintTemplate in CEL, together with one of its constraints, to a native policy and
-binding.
+"""Converts a Gatekeeper ConstraintTemplate in CEL with one of its constraints to a native policy and binding.
 
-The parameters of the constraint are written into the variable `params`, so that the policy needs no CRD of
-Gatekeeper. `match` becomes rules, selectors and matchConditions. `variables.anyObject` is the object, or on DELETE
-the old object. Source: open-policy-agent/gatekeeper dd8507eb pkg/drivers/k8scel, pkg/mutation/match/match.go.
+The parameters of the constraint become the variable `params`, so the policy needs no CRD of Gatekeeper. `match` becomes
+rules, selectors and matchConditions. `variables.anyObject` is the object, or on DELETE the old object. Source:
+open-policy-agent/gatekeeper dd8507eb pkg/drivers/k8scel, pkg/mutation/match/match.go.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ TEMPLATE_GROUP: Final = "templates.gatekeeper.sh"
 CONSTRAINT_GROUP: Final = "constraints.gatekeeper.sh"
 ENGINE: Final = "K8sNativeValidation"
 EVERY_OPERATION: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-"""The operations for which `gator` evaluates templates. A webhook of Gatekeeper is registered for the operations that
-the template names, or else for CREATE and UPDATE."""
+"""The operations for which `gator` evaluates templates. A webhook of Gatekeeper has the operations of the template, or
+else CREATE and UPDATE."""
 _BY_DEFAULT: Final = ("CREATE", "UPDATE")
 _ACTIONS: Final = {"deny": ["Deny"], "warn": ["Warn"], "dryrun": ["Audit"]}
 _MATCH: Final = (
@@ -74,7 +73,7 @@ def _group(value: JSON) -> str:
 
 
 def non_cel_engines(template: JSON) -> str:
-    """Return the languages of a ConstraintTemplate without CEL; "" for a template with CEL, and for other objects."""
+    """Return the languages of a ConstraintTemplate without CEL; "" for other objects."""
     if get(template, ("kind",)) != TEMPLATE or _source(template) is not None:
         return ""
     engines = (str(code.get("engine")) for code in _codes(template))
@@ -82,7 +81,6 @@ def non_cel_engines(template: JSON) -> str:
 
 
 def _source(template: JSON) -> Mapping[str, Any] | None:
-    """Return the source of a template in CEL; None without CEL."""
     return next((code.get("source") or {} for code in _codes(template) if code.get("engine") == ENGINE), None)
 
 
@@ -104,7 +102,7 @@ def policy_and_binding(
 
     Args:
         template: the ConstraintTemplate.
-        constraint: the constraint, with the defaults of its CRD filled in.
+        constraint: the constraint with the defaults of its CRD.
         table: the kinds with a known resource.
         operations: the operations to match; () for those of the template.
 
@@ -142,7 +140,8 @@ def _operations_of_template(template: JSON) -> tuple[str, ...]:
 
 
 def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:
-    """Check that expressions read parameters as `variables.params`: in Gatekeeper, `params` is the whole constraint.
+    """Refuse expressions that read `params`, which is the whole constraint in Gatekeeper. `variables.params` are the
+    parameters.
 
     Raises:
         NotConverted: an expression reads `params`.
@@ -157,7 +156,7 @@ def _check_reads_no_constraint(source: Mapping[str, Any]) -> None:
 
 
 def json_as_cel(value: JSON) -> str:
-    """Return an expression of type dyn for a value, because maps and lists may have values of several types."""
+    """Return an expression of type dyn, because maps and lists may have values of several types."""
     if isinstance(value, dict):
         return (
             f"dyn({{{', '.join(f'{string_literal(str(key))}: {json_as_cel(item)}' for key, item in value.items())}}})"
@@ -180,7 +179,7 @@ def _binding_spec(constraint: JSON, match: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rules(match: Mapping[str, Any], operations: Sequence[str], table: Table) -> Iterator[JSON]:
-    """Yield resource rules for the kinds of a constraint. A constraint without kinds applies to all kinds."""
+    """A constraint without kinds applies to all kinds."""
     scope = match.get("scope") if match.get("scope") in ("Cluster", "Namespaced") else "*"
     for index, each in enumerate(list_at(match, ("kinds",)) or [{}]):
         kinds = check_known_fields(each, ("apiGroups", "kinds"), (*_MATCH_PATH, "kinds", index))
@@ -205,7 +204,7 @@ def _resources(kind: str, groups: Sequence[str], table: Table) -> Iterator[str]:
 
 
 def _conditions(match: Mapping[str, Any]) -> Iterator[JSON]:
-    """Yield matchConditions for `namespaces`, `excludedNamespaces` and `name`, in which `*` may be at both ends.
+    """Yield matchConditions for `namespaces`, `excludedNamespaces` and `name`. `*` may be at both ends.
 
     Both conditions about namespaces are true for every cluster-scoped object.
     """
@@ -236,9 +235,7 @@ def _glob_as_cel(value: str, pattern: str) -> str:
 
 
 def with_defaults_of_template(constraint: JSON, template: JSON) -> JSON:
-    """Return a constraint with the defaults of its parameters, which an API server fills in before it stores the
-    constraint.
-    """
+    """Return a constraint with the defaults of its parameters, which an API server sets before storing."""
     schema = get(template, ("spec", "crd", "spec", "validation", "openAPIV3Schema"))
     parameters = get(constraint, ("spec", "parameters"))
     if schema is None or parameters is None:

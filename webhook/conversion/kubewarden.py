@@ -1,7 +1,7 @@
 """Converts AdmissionPolicy and ClusterAdmissionPolicy of Kubewarden with the module `cel-policy`.
 
-The settings of the module have the spec of a ValidatingAdmissionPolicy and the paramRef of a binding. The resource
-rules are in the policy itself. Source: kubewarden/cel-policy 2b0d1f32 README.md and internal/settings.
+The module's settings have the spec of a ValidatingAdmissionPolicy and the paramRef of a binding. The policy itself has
+the resource rules. Source: kubewarden/cel-policy 2b0d1f32 README.md and internal/settings.
 """
 
 from __future__ import annotations

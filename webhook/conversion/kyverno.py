@@ -1,8 +1,8 @@
 """Converts ValidatingPolicy and MutatingPolicy of policies.kyverno.io, and their namespaced kinds.
 
-The specs are those of the native kinds, with additions. `validationActions` become those of a binding. A namespaced
-policy is bound to its namespace. For a policy about Pods, policies for the built-in controllers are added, as Kyverno
-generates them (pod_controllers.py). Source: kyverno/kyverno 111e07b pkg/cel/policies/{vpol,mpol}.
+The specs are those of the native kinds, with additions. A binding gets the `validationActions`, and for a namespaced
+policy the namespace. For a policy about Pods, policies for the built-in controllers are added, as Kyverno generates
+them (pod_controllers.py). Source: kyverno/kyverno 111e07b pkg/cel/policies/{vpol,mpol}.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ADDED: Final = ("autogen", "evaluation", "webhookConfiguration")
 
 
 def is_kyverno_policy(policy: JSON) -> bool:
-    """Return whether an object is of one of the kinds of this module."""
+    """Return whether an object has a kind of this module."""
     group = str(policy.get("apiVersion", "")).rpartition("/")[0] if isinstance(policy, dict) else ""
     return group == GROUP and policy.get("kind") in (*VALIDATING_KINDS, *MUTATING_KINDS)
 
@@ -66,17 +66,16 @@ def convert_kyverno_policy(policy: JSON) -> tuple[JSON, ...]:
 
 
 def notes_on_policy(policy: JSON) -> tuple[str, ...]:
-    """Return notes on what Kyverno does with a policy in addition to admission."""
+    """Return notes on what Kyverno does in addition to admission."""
     if get(policy, ("spec", "evaluation", "mutateExisting", "enabled")) is True:
         return ("it no longer mutates existing objects: admission sees only objects that are written",)
     return ()
 
 
 def without_failing_variants(manifests: Sequence[JSON]) -> tuple[tuple[JSON, ...], tuple[str, ...]]:
-    """Return the manifests without policies for pod controllers that fail for every object, and notes on the policies
-    that are left out.
+    """Return the manifests that work, and notes on policies for pod controllers that fail for every object.
 
-    Kyverno wraps `Object{…}` in the path of the template and leaves types such as `Object.metadata` unchanged. A
+    Kyverno wraps `Object{…}` in the path of the template, and leaves types such as `Object.metadata` unchanged. A
     template has no such type, so the expression fails.
     """
     failing = {
@@ -121,7 +120,7 @@ def _policies_with_bindings(
 
 
 def with_plain_expressions(value: Any) -> Any:
-    """Return a part of a spec in which expressions have plain CEL in place of Kyverno's simple functions."""
+    """Replace Kyverno's simple functions in the expressions of a spec by plain CEL."""
     if isinstance(value, dict):
         return {
             key: with_plain_functions(item)
@@ -158,7 +157,7 @@ def _condition_path(index: int) -> FieldPath:
 
 
 def _check_evaluation(spec: Mapping[str, Any]) -> None:
-    """Check that the policy is evaluated at admission, on objects of Kubernetes.
+    """Refuse policies that are not about admission of Kubernetes objects.
 
     Raises:
         NotConverted: the policy is not evaluated at admission, or not on objects of Kubernetes.

@@ -1,5 +1,4 @@
-"""Makes the native objects of conversions: policies, bindings, matchConditions, and expressions that API servers
-compile.
+"""Makes the native objects of conversions: policies, bindings, matchConditions, and expressions.
 
 An expression without Kyverno's functions and without variables to replace stays unchanged.
 """
@@ -28,15 +27,13 @@ _ACCOUNT_FIELDS: Final = {
     "Namespace": f"{_IS_ACCOUNT} ? {{user}}.substring({len(_ACCOUNT)}, {{user}}.indexOf(':', {len(_ACCOUNT)})) : ''",
     "Name": f"{_IS_ACCOUNT} ? {{user}}.substring({{user}}.indexOf(':', {len(_ACCOUNT)}) + 1) : ''",
 }
-"""Templates of expressions for the parts that Kyverno reads from the name of a user."""
+"""Templates of expressions for what Kyverno reads from the name of a user."""
 _MOST_NODES: Final = 5_000
 _DEEPEST: Final = 200  # Python's stack allows three times this depth
 
 
 def parsed_or_none(text: str) -> Node | None:
-    """Return the tree of an expression; None if it is nested too deeply or invalid. The compiler reports an invalid
-    expression later.
-    """
+    """Return the tree of an expression; None for an invalid one, which the compiler reports later."""
     try:
         tree = parse(text)
     except CompileError:
@@ -45,10 +42,9 @@ def parsed_or_none(text: str) -> Node | None:
 
 
 def with_plain_functions(text: str) -> str:
-    """Return an expression with a map of namespace and name in place of `parseServiceAccount(x)`.
+    """Replace `parseServiceAccount(x)` by a map of namespace and name.
 
-    Namespace and Name are "" for a user that is not a service account (github.com/kyverno/sdk
-    extensions/cel/libs/user).
+    Both are "" for a user that is not a service account (github.com/kyverno/sdk extensions/cel/libs/user).
     """
     if _PARSE_ACCOUNT not in text:
         return text
@@ -77,7 +73,7 @@ def _parsed_user(node: Node) -> str:
 
 
 def inline_variables(text: str, variables: Sequence[Mapping[str, Any]], path: FieldPath) -> str:
-    """Return an expression with the policy's variables written out, because a matchCondition cannot read them.
+    """Return an expression with the policy's variables written out. A matchCondition cannot read variables.
 
     Raises:
         NotConverted: the expression would become too long.
@@ -99,11 +95,7 @@ def inline_variables(text: str, variables: Sequence[Mapping[str, Any]], path: Fi
 
 
 def _not_too_long(tree: Node, path: FieldPath) -> Node:
-    """Return a tree that is not too long for an expression.
-
-    Raises:
-        NotConverted: the tree is too long.
-    """
+    """Return the tree. Raises NotConverted if it is too long for an expression."""
     if sum(1 for _ in islice(rewrite.all_nodes(tree), _MOST_NODES + 1)) > _MOST_NODES:
         raise NotConverted(path, "reads variables, which are too long to be written out in a matchCondition")
     return tree
@@ -130,7 +122,7 @@ NAMESPACE_IN_CEL: Final = (
     "request.kind.group == '' && request.kind.kind == 'Namespace' ? (has(request.name) ? request.name : '') : "
     "(has(request.namespace) ? request.namespace : '')"
 )
-"""The namespace of an object; for a Namespace its own name, and "" for other cluster-scoped objects."""
+"""The namespace of an object. For a Namespace its own name, and "" for other cluster-scoped objects."""
 _API_VERSION: Final = f"{GROUP}/v1"
 _OF_KUBECTL: Final = "kubectl.kubernetes.io/"
 _SEVERITY: Final = "policies.kyverno.io/severity"
@@ -149,7 +141,7 @@ def native_policy(kind: str, name: str, source: JSON, spec: Mapping[str, JSON]) 
 
 
 def _with_messages_of_one_line(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec in which messages have no line breaks, because an API server refuses these."""
+    """API servers refuse messages with line breaks."""
     listed = spec.get("validations")
     if not isinstance(listed, list):
         return dict(spec)
@@ -163,7 +155,7 @@ def _has_lines(validation: JSON) -> bool:
 
 
 def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name: str = "") -> dict[str, Any]:
-    """Return a binding of a policy. The binding has the name `name`, or else the name of the policy."""
+    """Return a binding of a policy. Its default name is that of the policy."""
     return {
         "apiVersion": _API_VERSION,
         "kind": f"{policy['kind']}Binding",
@@ -173,7 +165,7 @@ def binding_of_policy(policy: Mapping[str, Any], spec: Mapping[str, JSON], name:
 
 
 def check_known_fields(value: JSON, known: Iterable[str], path: FieldPath) -> Mapping[str, Any]:
-    """Return a map if all of its fields are known; null is an empty map.
+    """Return a map if all of its fields are known. Null is an empty map.
 
     Raises:
         NotConverted: the value is not a map, or has an unknown field.
@@ -246,8 +238,8 @@ def _texts(value: JSON, key: str) -> Mapping[str, str]:
 
 
 def conditions_with_valid_names(conditions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the conditions with valid and unique names. A unique name of at most 50 characters stays unchanged if
-    it has only letters, digits, `-`, `_` and `.`, and begins and ends with a letter or digit.
+    """Return the conditions with valid and unique names. A unique name stays unchanged if it is valid, which means at
+    most 50 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
     """
     made: dict[str, dict[str, Any]] = {}
     for index, each in enumerate(conditions):

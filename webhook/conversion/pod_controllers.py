@@ -1,9 +1,9 @@
 """Makes the policies for pod controllers that Kyverno generates from a policy for Pods ("autogen").
 
-Kyverno rewrites the text of expressions and messages: `object.spec` becomes `object.spec.template.spec`. It does not
-parse CEL, so an expression that reads the Pod in another way is not rewritten correctly. The policies here are
-rewritten in the same way, so they give the same verdicts. In new policies, `expand: pods` of claimgate is better.
-Source: kyverno/kyverno 111e07b pkg/cel/autogen, pkg/cel/policies/{vpol,mpol}/autogen.
+Kyverno rewrites the text of expressions and messages: `object.spec` becomes `object.spec.template.spec`. Kyverno does
+not parse CEL, so an expression that reads the Pod in another way becomes wrong. The policies here have the same text,
+and give the same verdicts. New policies should use `expand: pods` of claimgate. Source: kyverno/kyverno 111e07b
+pkg/cel/autogen, pkg/cel/policies/{vpol,mpol}/autogen.
 """
 
 from __future__ import annotations
@@ -25,21 +25,18 @@ _CONTROLLERS: Final = {
 }
 TEMPLATE: Final = ("spec", "template")
 TEMPLATE_OF_CRON_JOB: Final = ("spec", "jobTemplate", "spec", "template")
-"""The path of the pod template in a CronJob; TEMPLATE is the path in other controllers."""
+"""The path of the pod template in a CronJob. Other controllers have TEMPLATE."""
 _TEMPLATES: Final = {"-autogen": TEMPLATE, "-autogen-cronjobs": TEMPLATE_OF_CRON_JOB}
 """The path of the pod template, by the ending of the generated policy's name."""
 _OWN_NAMESPACE: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
-"""A template has no namespace, so `object.metadata.namespace` is not rewritten and means the namespace of the
-controller."""
+"""A template has no namespace. `object.metadata.namespace` is not rewritten, and means that of the controller."""
 
 
 def variants_for_controllers(spec: Mapping[str, Any], controllers: JSON) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the specs for controllers, each with the ending of its policy's name; nothing if the policy is not only
-    about Pods.
+    """Yield the specs for controllers, each with the ending of its policy's name. A policy that is not only about Pods
+    has none.
 
-    Args:
-        spec: the spec of the native policy.
-        controllers: the kinds of controllers that the policy names; None for all.
+    `controllers` are the kinds of controllers that the policy names; None means all.
     """
     if not is_about_pods_alone(spec.get("matchConstraints")):
         return
@@ -79,7 +76,7 @@ def _constraints_of_controllers(spec: Mapping[str, Any], names: Sequence[str]) -
 
 
 def _rewrite_validating(spec: Mapping[str, Any], template: Sequence[str]) -> dict[str, Any]:
-    """Return the spec with every text rewritten, in expressions and in messages."""
+    """Rewrite every text in expressions and in messages."""
 
     def rewrite(text: str) -> str:
         return rewrite_text_for_template(text, template)
@@ -88,7 +85,7 @@ def _rewrite_validating(spec: Mapping[str, Any], template: Sequence[str]) -> dic
 
 
 def rewrite_text_for_template(text: str, template: Sequence[str]) -> str:
-    """Return a text in which spec and metadata of the Pod are replaced by those of the pod template."""
+    """Replace spec and metadata of the Pod by those of the pod template."""
     inner = ".".join(template)
     for part in ("spec", "metadata"):
         text = re.sub(rf"(object|oldObject)\.{part}{_OWN_NAMESPACE}", rf"\1.{inner}.{part}", text)
@@ -96,7 +93,7 @@ def rewrite_text_for_template(text: str, template: Sequence[str]) -> str:
 
 
 def with_texts(value: Any, rewrite: Callable[[str], str]) -> Any:
-    """Return a copy of a value in which every text is rewritten."""
+    """Return a copy of a value with every text rewritten."""
     if isinstance(value, str):
         return rewrite(value)
     if isinstance(value, dict):
@@ -105,9 +102,7 @@ def with_texts(value: Any, rewrite: Callable[[str], str]) -> Any:
 
 
 def _rewrite_mutating(spec: Mapping[str, Any], template: Sequence[str]) -> dict[str, Any]:
-    """Return the spec with matchConditions and apply configurations rewritten; variables and JSON patches stay
-    unchanged.
-    """
+    """Rewrite matchConditions and apply configurations. Variables and JSON patches stay unchanged."""
 
     def rewrite(text: str) -> str:
         return _rewrite_mutation(text, template)
@@ -127,9 +122,7 @@ def _mutation_of_template(mutation: Mapping[str, Any], rewrite: Callable[[str], 
 
 
 def _rewrite_mutation(text: str, template: Sequence[str]) -> str:
-    """Return the expression for a template: its outermost `Object{…}` is wrapped in one object for each step of the
-    template's path.
-    """
+    """Wrap the outermost `Object{…}` in one object for each step of the template's path."""
     inner = ".".join(template)
     for part in ("spec", r"metadata\.labels", r"metadata\.annotations"):
         plain = part.replace("\\", "")
@@ -143,7 +136,7 @@ def _rewrite_mutation(text: str, template: Sequence[str]) -> str:
 
 
 def _end_of_braces(text: str, start: int) -> int:
-    """Return the index of the brace that closes the brace before `start`; -1 if it is not closed."""
+    """Return the index of the closing brace for the brace before `start`; -1 without one."""
     depth = 1
     for place in re.finditer(r"[{}]", text[start:]):
         depth += 1 if place[0] == "{" else -1

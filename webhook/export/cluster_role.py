@@ -1,8 +1,8 @@
-"""Makes the ClusterRole of the webhook, which allows to read only the objects that the loaded policies look up.
+"""Makes the ClusterRole of the webhook, which may read only the objects that the loaded policies look up.
 
-Knows rbac.authorization.k8s.io/v1. The resource of a kind comes from the workload table, or from the rule for
-plurals. For authorization, a list or watch with the field selector `metadata.name` is a request for this name
-(k8s.io/apiserver v0.36 pkg/endpoints/request/requestinfo.go), so `resourceNames` allow it.
+The resource of a kind comes from the workload table, or from the rule for plurals. `resourceNames` allow a list or
+watch with the field selector `metadata.name`, because authorization reads the name from the selector
+(k8s.io/apiserver v0.36 pkg/endpoints/request/requestinfo.go).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _ASKING = {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessre
 
 
 def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_ask: bool = False) -> dict[str, Any]:
-    """Return the role. Each API group has one rule for resources with all objects, and one rule for each resource
-    with named objects.
+    """Return the role. Each API group has one rule for resources with all objects, and one rule for each resource with
+    named objects.
 
     Args:
         name: the name of the role.
         interests: the objects that policies look up.
-        table: knows plurals of kinds for which the rule for plurals is wrong.
+        table: knows irregular plurals of kinds.
         may_ask: whether to add the right that `authorizer` needs.
     """
     whole: dict[str, set[str]] = {}

@@ -1,10 +1,11 @@
-"""Estimates the cost of a webhook's matchConditions, because API servers stop an expression at a cost limit.
+"""Estimates the cost of a webhook's matchConditions. API servers stop an expression at a cost limit.
 
-If a condition is stopped, API servers skip a webhook with `failurePolicy: Ignore`, so a user can create an object
-that no policy checks. With `Fail`, they refuse the object without a helpful reason. Knows expressions and sizes, not
-objects. Limits for one condition and for all conditions of a webhook: k8s.io/apiserver v0.36 pkg/apis/cel/config.go.
-Sizes: a request has at most 3 MiB (pkg/server/config.go MaxRequestBodyBytes), and its headers, from which the user
-comes, 1 MiB (net/http DefaultMaxHeaderBytes).
+If a condition is stopped, API servers skip a webhook with `failurePolicy: Ignore`. A user can then create an object
+that no policy checks. With `Fail`, they refuse the object without a helpful reason.
+
+Limits for one condition and for all conditions of a webhook: k8s.io/apiserver v0.36 pkg/apis/cel/config.go. Sizes: a
+request has at most 3 MiB (pkg/server/config.go MaxRequestBodyBytes). Its headers, which have the user, have at most 1
+MiB (net/http DefaultMaxHeaderBytes).
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ _LISTS_OF_REQUEST: Final = Range(0, _HEADERS // _LEAST_OF_GROUP)
 def costly_conditions(configuration: WebhookConfiguration, version: Version) -> Iterator[str]:
     """Yield a sentence about each webhook with matchConditions that may exceed the cost limit of API servers.
 
-    The estimate is the maximum for any request, so the conditions of a webhook without a sentence are always within
-    the limits.
+    The estimate is the maximum for any request. A webhook without a sentence is always within the limits.
 
     Args:
         configuration: any webhook configuration, also of other projects.

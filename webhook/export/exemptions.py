@@ -1,5 +1,4 @@
-"""Makes matchConditions for exempt users. API servers then do not call claimgate for requests of these users, so they
-work even if claimgate is down.
+"""Makes matchConditions for exempt users. API servers do not call claimgate for exempt users, even if it is down.
 
 A matchCondition cannot compare dates, so its name contains the last day of the exemption. `webhook-config` leaves out
 expired exemptions, and `webhook-config --check --live` reports expired conditions in a cluster.

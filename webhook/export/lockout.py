@@ -1,9 +1,9 @@
 """Finds the ways in which a webhook can block its cluster while it does not answer.
 
-Knows the objects without which a cluster cannot start or be repaired, such as Pods of kube-system and of the webhook,
-leases, nodes and certificates. A webhook that fails closed and is called for these objects prevents its own recovery.
-Sources: kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices, and the requests of
-kubelet, kube-scheduler and kube-controller-manager v1.36.
+A cluster cannot start or be repaired without some objects, such as Pods of kube-system and of the webhook, leases,
+nodes and certificates. A webhook that fails closed for these objects prevents its own recovery. Sources:
+kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices, and the requests of kubelet,
+kube-scheduler and kube-controller-manager v1.36.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webhook.manifests.webhook_configurations import Webhook, WebhookConfigurati
 from webhook.text.wording import counted
 
 Namespaces: TypeAlias = Mapping[str, Labels]
-"""The labels of namespaces by name. A namespace without an entry is assumed to have only the label with its name."""
+"""The labels of namespaces by name. A namespace without an entry has only the label with its name."""
 
 INFRASTRUCTURE: Final = (
     *("kube-system", "kube-public", "kube-node-lease"),
@@ -28,21 +28,21 @@ INFRASTRUCTURE: Final = (
     *("nvidia-network-operator", "node-feature-discovery", "inteldeviceplugins-system", "karpenter"),
     *("rook-ceph", "longhorn-system", "cert-manager"),
 )
-"""Namespaces with components that restore nodes, networks, devices, volumes or certificates, and without jobs of
-users. The names are those in the installation instructions of the projects."""
+"""Namespaces with components that restore nodes, networks, devices, volumes or certificates, without jobs of users.
+The names are those in the projects' installation instructions."""
 _SYSTEM: Final = "kube-system"
 _LEASES: Final = "kube-node-lease"
 _PATIENCE_S: Final = 15
-"""The most seconds for timeoutSeconds: with a longer wait for each request, controllers fall behind. The default of
-API servers is 10 s."""
+"""The most seconds for timeoutSeconds. Controllers fall behind if each request waits longer. The default of API servers
+is 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CriticalRequest:
     """A request on which a cluster depends.
 
-    `namespace` is "" for cluster-scoped objects, _OWN for the webhook's namespace, and _ANY for a user's namespace
-    without labels.
+    `namespace` is "" for cluster-scoped objects. _OWN is the webhook's namespace, and _ANY a user's namespace without
+    labels.
     """
 
     group: str
@@ -114,7 +114,7 @@ _NEEDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """One way in which a webhook can block its cluster: the webhook, the harm, and the fix."""
+    """One way in which a webhook can block its cluster."""
 
     configuration: str
     webhook: str
@@ -123,7 +123,7 @@ class Danger:
 
 
 def sentences_about_dangers(dangers: Iterable[Danger]) -> Iterator[str]:
-    """Yield one sentence for each cause, about all webhooks with this cause."""
+    """Yield one sentence for each cause, about all webhooks with the cause."""
     causes: dict[tuple[str, str], list[Danger]] = {}
     for each in dangers:
         causes.setdefault((each.harm, each.fix), []).append(each)
@@ -149,7 +149,7 @@ def sentences_about_refused_requests(
     Args:
         configurations: configurations without dangers.
         title: the first line.
-        served: the API groups that the cluster serves; None if unknown. There are no requests for other groups.
+        served: the API groups that the cluster serves; None if unknown. Other groups have no requests.
     """
     closed = [one for each in configurations for one in each.webhooks if one.failure_policy == "Fail"]
     if not closed:
@@ -189,13 +189,12 @@ def _resources_by_conditions(webhooks: Iterable[Webhook]) -> dict[tuple[str, tup
 
 
 def _is_of_group(resource: str, groups: Container[str]) -> bool:
-    """Return whether a name such as `jobs.batch` belongs to one of the API groups, or means all groups."""
+    """A name such as `jobs.batch` has a group. A name without one means all groups."""
     group = resource.partition(".")[2]
     return group in ("", "*") or group in groups
 
 
 def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
-    """Return the namespaces that the selector of a webhook excludes by name."""
     selector = webhook.namespace_selector
     listed = (selector.match_expressions or ()) if selector is not None else ()
     return frozenset(
@@ -204,14 +203,10 @@ def _excluded_namespaces(webhook: Webhook) -> frozenset[str]:
 
 
 def lockout_dangers(configuration: WebhookConfiguration, namespaces: Namespaces) -> Iterator[Danger]:
-    """Yield every way in which a configuration can block the cluster.
+    """Yield every way in which a configuration can block the cluster. Any project's configuration is accepted.
 
-    A webhook with `failurePolicy: Ignore` cannot block it. matchConditions are assumed to be true. If an
-    objectSelector matches no object without labels, its webhook is called for few objects, and is left out.
-
-    Args:
-        configuration: any webhook configuration.
-        namespaces: the known labels of namespaces.
+    A webhook with `failurePolicy: Ignore` cannot block a cluster. matchConditions are assumed to be true. A webhook is
+    left out if its objectSelector matches no object without labels, because it is called for few objects.
     """
     place = f"{configuration.kind} {configuration.metadata.name}"
     for webhook in configuration.webhooks:
@@ -246,9 +241,7 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
 
 
 def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
-    """Return whether a rule matches a request. A rule with resourceNames is left out, because it matches few
-    objects.
-    """
+    """A rule with resourceNames matches few objects, and is left out."""
     if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
         return False
     resource, _, sub = need.resource.partition("/")
@@ -261,7 +254,7 @@ def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
 
 
 def _selects_namespace(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
-    """Return whether a webhook selects a namespace. Cluster-scoped objects are always selected."""
+    """Cluster-scoped objects are always selected."""
     chosen = compile_selector(webhook.namespace_selector)
     if not namespace or chosen == EVERYTHING:
         return True

@@ -1,8 +1,7 @@
 """Rewrites an expanding policy for Pods to native policies: one for Pods, and one for each place of pod templates.
 
-Kinds with one template at the same fixed place share a policy, and all kinds with several templates share another
-policy. Only rewrites that keep the meaning are made; kinds that are left out are returned with the reason. Knows the
-workload table and manifests; native_spec.py rewrites the rules.
+Kinds with one template at the same fixed place share a policy. All kinds with several templates share another policy.
+A kind is left out, with the reason, if the rewritten policy would have another meaning. native_spec.py rewrites rules.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SELECTS = "its objectSelector selects by the labels of a pod, which the selecto
 
 @dataclass(frozen=True, slots=True)
 class NativePolicies:
-    """The result for a policy. left_out: resources, as kubectl names them, that are not covered, with the reason."""
+    """The result for a policy. `left_out` are uncovered resources, as kubectl names them, with the reason."""
 
     manifests: tuple[JSON, ...]
     left_out: tuple[tuple[tuple[str, ...], str], ...]
@@ -38,7 +37,7 @@ class NativePolicies:
 
 @dataclass(frozen=True, slots=True)
 class _KindGroup:
-    """The kinds that share a rewritten policy. suffix: the end of the policy's name."""
+    """The kinds that share a rewritten policy. `suffix` is the end of the policy's name."""
 
     suffix: str
     rows: tuple[Row, ...]
@@ -46,7 +45,7 @@ class _KindGroup:
 
 
 def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> NativePolicies:
-    """Return the native policies and bindings for a validating policy that is not portable only because it expands.
+    """Return native policies and bindings for a validating policy that is not portable only because it expands.
 
     Args:
         policy: the manifest of a policy that compiles.
@@ -82,8 +81,8 @@ def _policy_reads_patches(policy: JSON) -> bool:
 
 
 def _table_with_patches(table: Table) -> Table:
-    """Return the table in which patches of a runtime's templates are pod sets, with whole templates and PodSpecs in
-    separate rows.
+    """Return the table with patches of a runtime's templates as pod sets. Whole templates and PodSpecs have separate
+    rows.
     """
     made = [
         replace(row, podSets=tuple(PodSetRule(template=each.template, embeds=embeds) for each in laid))
@@ -95,7 +94,6 @@ def _table_with_patches(table: Table) -> Table:
 
 
 def _without_own_annotations(policy: JSON) -> JSON:
-    """Return the policy without the annotations of this project."""
     metadata = dict(policy["metadata"])
     kept = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(PREFIX)}
     return {**policy, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
@@ -118,7 +116,6 @@ def _kinds_left_out(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _groups_of_kinds(table: Table) -> Iterator[_KindGroup]:
-    """Yield the kinds with templates in groups, by the places of the templates."""
     fixed: dict[tuple[str, ...], list[Row]] = {}
     several: dict[str, list[Row]] = {}
     for row in table.rows:
@@ -146,7 +143,7 @@ def _spec_writer_for_several_templates(rows: Sequence[Row]) -> Callable[[natives
 def _policies_for_group(
     policy: JSON, bindings: Sequence[JSON], group: _KindGroup, original: nativespec.ParsedPolicySpec, version: Version
 ) -> Iterator[JSON]:
-    """Yield the policy for one group of kinds and its bindings; nothing if no operation is left."""
+    """Yield the policy of a group and its bindings; nothing if no operation is left."""
     constraints = _constraints_for_kinds(policy["spec"]["matchConstraints"], group.rows)
     if constraints is None:
         return
@@ -169,7 +166,7 @@ def _raise_api_server_errors(manifest: JSON, version: Version) -> None:
 
 
 def _binding_for_group(binding: JSON, policy: str, group: _KindGroup) -> JSON | None:
-    """Return a binding for the policy of a group; None if the binding names resources without pods."""
+    """Return None if the binding names resources without pods."""
     spec, resources = {**binding["spec"], "policyName": policy}, _match_resources_of_binding(binding)
     if resources:
         constraints = _constraints_for_kinds(resources, group.rows)
@@ -185,9 +182,9 @@ def _match_resources_of_binding(binding: JSON) -> JSON:
 
 
 def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
-    """Return constraints with rules about these kinds in place of rules about pods; None if no rule is about pods.
+    """Replace the rules about pods by rules about these kinds. Return None if no rule is about pods.
 
-    The API server converts requests of other versions (matchPolicy Equivalent).
+    API servers convert requests of other versions (matchPolicy Equivalent).
     """
     made = {key: value for key, value in constraints.items() if key == "namespaceSelector"}
     for key in ("resourceRules", "excludeResourceRules"):
@@ -200,7 +197,6 @@ def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row])
 
 
 def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
-    """Yield the rules about pods."""
     for rule in constraints.get(key) or ():
         groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
         resources = set(rule.get("resources") or ())
@@ -210,7 +206,7 @@ def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSO
 
 
 def _operations_without_connect(rule: JSON) -> list[str]:
-    """Return the operations of a rule without CONNECT, which workloads do not have."""
+    """Workloads do not have CONNECT."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
 

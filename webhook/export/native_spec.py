@@ -1,11 +1,11 @@
-"""Rewrites the spec of a policy for Pods for pod templates: the same rules, in which `object` is the template as a
-Pod.
+"""Rewrites the spec of a policy for Pods for pod templates. `object` becomes the template as a Pod.
 
 For a kind with one template at a fixed place, the variable `pod` has the template, and the rest stays unchanged. For
-kinds with several templates, a variable has the list of templates, and each rule becomes a rule about all of them.
-Variables of the policy differ between templates, so they are written out in the rules. The message is that of the
-first template that breaks the rule; it lacks the path of the template if the messageExpression fails. If a rewritten
-part could change the verdict, the policy is refused. Knows neither tables nor bindings.
+kinds with several templates, a variable has the list of templates, and each rule is about all of them. Variables that
+differ between templates are written out in the rules. The message is that of the first template that breaks the rule.
+If the messageExpression fails, the message lacks the path of the template.
+
+If a rewritten part could change the verdict, the policy is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEEPEST = 200  # Python's stack allows three times this depth
 
 
 class PolicyRewriteError(Exception):
-    """The error for a policy that cannot be rewritten for pod templates."""
+    """The policy cannot be rewritten for pod templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,10 @@ class UnusedVariableNames:
 class ParsedPolicySpec:
     """A policy's spec with its parsed expressions.
 
-    uses_old: whether an expression reads `oldObject`. names_namespace: whether an expression may read
-    metadata.namespace of a Pod. drops_nulls: whether the CEL of the version can remove fields that are null.
+    Attributes:
+        uses_old: whether an expression reads `oldObject`.
+        names_namespace: whether an expression may read metadata.namespace of a Pod.
+        drops_nulls: whether the CEL of the version can remove null fields.
     """
 
     spec: JSON
@@ -62,11 +64,11 @@ class ParsedPolicySpec:
 
     @property
     def workload_expression(self) -> str:
-        """Return CEL for the object with the templates: on DELETE the old object."""
+        """Return CEL for the object with the templates. On DELETE, it is the old object."""
         return "dyn(object == null ? oldObject : object)" if self.deletes else "dyn(object)"
 
     def virtual_pod_expression(self, template: str, *, bare: bool) -> str:
-        """Return CEL for the virtual Pod of a template, with the fields that the policy may read."""
+        """Return CEL for the template as a Pod, with the fields that the policy may read."""
         return templates.virtual_pod_expression_of_template(
             template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls
         )
@@ -126,9 +128,7 @@ def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNam
 
 
 def _may_read_namespace(tree: Node) -> bool:
-    """Return whether an expression may read metadata.namespace of the object, alone or as a part of a larger
-    value.
-    """
+    """Return whether an expression may read metadata.namespace, alone or in a larger value."""
     if isinstance(tree, Ident):
         return tree.name in ("object", "oldObject")
     if _reads_no_namespace(tree):
@@ -149,7 +149,7 @@ def _reads_no_namespace(node: Node) -> bool:
 
 
 def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) -> JSON:
-    """Return the spec rewritten for kinds with one pod template, at the path of `rule`."""
+    """Return the spec for kinds with one pod template, at the path of `rule`."""
     names, at = policy.names, string_literal(rule.template)
     seen = partial(_virtual_pod_expression, policy, rule)
     objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
@@ -206,7 +206,7 @@ def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) ->
 
 
 def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: str) -> str:
-    """Return CEL for the virtual Pod of an object; null if the object does not have the template."""
+    """Return CEL for an object's template as a Pod; null without the template."""
     pod = policy.virtual_pod_expression("t", bare=rule.embeds == "podSpec")
     exists, template = (
         templates.template_exists_expression(value, rule),
@@ -216,8 +216,8 @@ def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: s
 
 
 def rewrite_spec_for_several_templates(policy: ParsedPolicySpec, rows: Sequence[Row]) -> JSON:
-    """Return the spec rewritten for kinds with several templates. All templates must be PodSpecs, or all must be
-    PodTemplates.
+    """Return the spec for kinds with several templates. All of them are PodSpecs, or all are PodTemplates.
+
 
     Raises:
         PolicyRewriteError: a part has one value for the object, and would need one for each template.
@@ -297,7 +297,7 @@ class _SeveralTemplatesRewriter:
 
 
 def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
-    """Yield the nodes of a tree, except those of `variables.name`."""
+    """`variables.name` is left out with its nodes."""
     if rewrite.variable_read_by(tree):
         return
     yield tree
@@ -306,7 +306,7 @@ def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
 
 
 def _with_replaced_names(tree: Node, given: Mapping[str, Node]) -> Node:
-    """Return a tree in which names are replaced by other trees. No macro may bind these names."""
+    """Replace names by other trees. No macro may bind these names."""
     return rewrite.replace_nodes(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
 
 
@@ -326,7 +326,7 @@ def _replace_parts_of_spec(spec: JSON, *, conditions: JSON, variables: JSON, val
 
 
 def _static_message_of_validation(each: JSON) -> str:
-    """Return the message of a validation without messageExpression (messages.message)."""
+    """Return the message without messageExpression (messages.message)."""
     return str(each.get("message") or "").strip() or f"failed expression: {each['expression'].strip()}"
 
 
@@ -340,7 +340,7 @@ def _message_with_template_path(message: str, rule: PodSetRule) -> str:
 
 
 def _static_message_expression_at_path(message: str, at: str, embeds: str) -> str:
-    """Return a validation's message as CEL, with the path of a template. The path is an expression, too."""
+    """Return a validation's message as CEL, with the path of a template. `at` is an expression."""
     path, rest = paths.split_off_leading_path(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
     behind = paths.path_as_text(inner)
@@ -354,9 +354,7 @@ def _static_message_expression_at_path(message: str, at: str, embeds: str) -> st
 def _message_expression_with_template_path(
     policy: ParsedPolicySpec, written: str, instead: str, at: str, embeds: str
 ) -> str:
-    """Return a messageExpression with the template's path. `instead` is the message if the expression returns no
-    usable text.
-    """
+    """Return a messageExpression with the template's path. `instead` replaces a result that is no usable text."""
     name = policy.names.message
     said = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
     return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

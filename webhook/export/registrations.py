@@ -1,22 +1,18 @@
-"""Decides which webhooks to register for a phase. Frequently created kinds have separate webhooks, with
-matchConditions about the concerns of policies.
+"""Decides which webhooks to register for a phase.
 
-Most objects that a cluster creates are Pods and objects of built-in kinds that create Pods. Few of them have a
-device, a claim or a queue. So for each place of a pod template, there is a separate webhook with matchConditions that
-follow from the policies. Other resources have two webhooks: one that gets no updates of bookkeeping fields, and one
-that gets every update, for resources with policies that need it. No resource is in two webhooks, so API servers call
-once.
+Most objects that a cluster creates are Pods, or objects of built-in kinds that create Pods. Few of them have a device,
+a claim or a queue. So each place of a pod template has a separate webhook, with matchConditions from the policies.
+Other resources have two webhooks. One gets no updates of bookkeeping fields. The other gets every update, for policies
+that need it. No resource is in two webhooks, so API servers call once.
 
-The annotation `concerns` of a policy names the parts of an object that the policy is about. MatchConditions check for
-these parts, so that API servers do not send objects without them. The expressions are about built-in kinds, which API
-servers send with the right types: absent fields are read with `?`, and lists and maps that Go may encode as null are
-compared with null. So no expression can fail.
+The annotation `concerns` of a policy names the parts of an object that the policy is about. matchConditions check for
+these parts, and API servers do not send other objects. No expression can fail: objects of built-in kinds have the right
+types, absent fields are read with `?`, and lists and maps that Go may encode as null are compared with null.
 
-No expression may be stopped for its cost, either: under failurePolicy Ignore, API servers would skip the webhook, and
-a user could create an object that no policy checks. So each expression first compares sizes, and is true if something
-is large. Otherwise it reads the text or walks the list. `tests/export/test_condition_costs.py` checks that the
-estimate for any request stays within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an
-expression.
+No expression may exceed its cost limit. With failurePolicy Ignore, API servers would skip the webhook, and a user could
+create an object that no policy checks. So each expression first compares sizes, and is true if something is large.
+Only then it reads a text or walks a list. `tests/export/test_condition_costs.py` checks that the estimate for any
+request is within the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an expression.
 """
 
 from __future__ import annotations
@@ -46,15 +42,19 @@ _KEY: Final = 317
 _QUANTITY: Final = 64
 _FIELDS: Final = 32
 _FIELD: Final = 64
-"""Limits for what expressions walk or read. In this order: containers of a list; words of a command; characters of a
-word; characters of an image; variables, labels or annotations; characters of a variable's name; of its value; of a
-label's key (253 for the domain, a slash, 63); of a quantity; fields of an object or of its metadata; characters of a
-field's name. Ordinary Pods are below the limits."""
+"""Limits for what expressions walk or read, in this order:
+
+- containers of a list, words of a command, characters of a word, characters of an image
+- variables, labels or annotations; characters of a variable's name, and of its value
+- characters of a label's key (253 for the domain, a slash, 63), and of a quantity
+- fields of an object or of its metadata, characters of a field's name
+
+Ordinary Pods are below the limits."""
 _AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
 _NUMBER_OF_AMOUNTS: Final = 3
 _LAUNCHERS: Final = "torch|accel|deepsp|\\\\bds\\\\b"
-"""The beginnings of the launchers of webhook/facts/launch. Short ones, because the cost of a match is the length of
-the text times that of the pattern."""
+"""The beginnings of the launchers of webhook/facts/launch. They are short, because a match costs the length of the text
+times that of the pattern."""
 _VARIABLES: Final = "RANK|TF_CONF|MASTER_A|WORLD_S|BLE_DEV"
 """Parts of RANK, TF_CONFIG, MASTER_ADDR, WORLD_SIZE and of variables that end in VISIBLE_DEVICES."""
 _IMAGES: Final = "cuda|nvidia|-gpu|rocm"
@@ -67,13 +67,11 @@ NOT_A_MIRROR: Final = (
         '!("system:nodes" in request.userInfo.?groups.orValue([]))'
     ),
 )
-"""Excludes mirror Pods: a kubelet creates them to show static Pods, which already run."""
+"""Excludes mirror Pods. A kubelet creates them to show static Pods, which already run."""
 
 
 class PodLocation(NamedTuple):
-    """Expressions for the PodSpec in objects of some kinds, and for the metadata of the object and of its templates.
-    The object is `o`.
-    """
+    """Expressions for the PodSpec, and for the metadata of the object `o` and of its templates."""
 
     name: str
     spec: str
@@ -115,7 +113,7 @@ _COMMON: Final = frozenset().union(*(place.resources for place in PLACES))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One entry of `webhooks`. `name` comes before the name of the phase, and may be ""."""
+    """One entry of `webhooks`. `name` comes before the name of the phase. It may be ""."""
 
     name: str
     rules: tuple[WebhookRule, ...]
@@ -124,7 +122,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhooksOfPhase:
-    """The webhooks of a phase. `left_out` has policies with their rules about Pods without devices, which are not
+    """The webhooks of a phase. `left_out` are policies with rules about Pods without devices, which are not
     registered.
     """
 
@@ -133,12 +131,9 @@ class WebhooksOfPhase:
 
 
 def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> WebhooksOfPhase:
-    """Return the webhooks of a phase, first those for kinds other than the common kinds.
+    """Return the webhooks of a phase. Those for uncommon kinds come first.
 
-    Args:
-        policies: all loaded policies.
-        phase: the phase.
-        any_pod: whether to register Pods and workloads that concern only rules about any Pod.
+    With `any_pod`, Pods and workloads that concern only rules about any Pod are registered as well.
     """
     wanted = matched_resources_of_policies(policies, phase)
     if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):
@@ -159,8 +154,8 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
 
 
 def _webhooks_without_places(wanted: Collection[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
-    """Return a webhook without updates of bookkeeping fields, for resources with only policies that ignore such
-    updates, and a webhook with every update for the other resources.
+    """Return a webhook without updates of bookkeeping fields, and a webhook with every update. The first is for
+    resources of which all policies ignore such updates.
     """
     seen = {_resource_without_part(wish) for policy, wish in wanted if not _unseen_bookkeeping([policy])}
     if any("*" in each for each in seen):
@@ -185,7 +180,7 @@ def _bookkeeping_conditions(policies: Iterable[Policy]) -> tuple[tuple[str, str]
 
 
 def _unseen_bookkeeping(policies: Iterable[Policy]) -> frozenset[str]:
-    """Return the fields of BOOKKEEPING that no policy reads; empty if a policy needs every update."""
+    """Return the fields of BOOKKEEPING that no policy reads; none if a policy needs every update."""
     fields = (BOOKKEEPING - policy.named_bookkeeping if policy.ignores_bookkeeping else () for policy in policies)
     return BOOKKEEPING.intersection(*fields)
 
@@ -253,7 +248,7 @@ _CONTAINER: Final = {
     ),
     "gpu-images": f'c.?image.orValue("").size() > {_IMAGE} || c.?image.orValue("").matches("{_IMAGES}")',
 }
-"""The expression of each word of `concerns` about a container `c`."""
+"""The expression of each word of `concerns` about a container `c`"""
 _VARIABLE: Final = frozenset(("launchers", "gpu-images"))
 _KEYS: Final = "kueue|volcano|scheduling"
 
@@ -268,12 +263,12 @@ MEANINGS: Final[Mapping[str, str]] = {
     "pod-level": "resources of the pod as a whole",
     "custom-kinds": "a kind that Kubernetes does not define",
 }
-"""The words of `concerns` with their meanings. `custom-kinds`: API servers check this themselves in built-in kinds,
-before they call webhooks."""
+"""The words of `concerns` with their meanings. API servers themselves check `custom-kinds` in built-in kinds, before
+they call webhooks."""
 
 
 def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str]) -> str:
-    """Return CEL that is true for objects to which at least one of the words applies; "false" if no word can apply.
+    """Return CEL that is true if at least one of the words applies to an object; "false" if no word can apply.
 
     Args:
         words: keys of MEANINGS.
@@ -305,12 +300,12 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
 
 
 def bookkeeping_condition(fields: Iterable[str]) -> str:
-    """Return CEL that is false for updates of an object that is being deleted, and for updates that change only the
-    given fields. The expression fits objects of any kind, because metadata always has the same schema. Values are
-    compared inside lists of one item, because a comparison of lists costs the number of items.
+    """Return CEL that is false for updates of an object that is being deleted, or of only the given fields.
 
-    Args:
-        fields: names from webhook.policy.compiled.BOOKKEEPING.
+    The expression fits objects of any kind, because metadata always has the same schema. Values are compared inside
+    lists of one item, because comparing lists costs only the number of items.
+
+    `fields` are names from webhook.policy.compiled.BOOKKEEPING.
     """
     kept = sorted({*fields, "generation", "resourceVersion"})
     is_deleted = " && ".join(f"{each}.?metadata.?deletionTimestamp.hasValue()" for each in ("object", "oldObject"))

@@ -1,8 +1,8 @@
-"""Makes CEL expressions that find the pod templates of a kind and convert each template to a virtual Pod.
+"""Makes CEL expressions that find the pod templates of a kind and convert each template to a Pod.
 
-API servers evaluate these expressions. The results equal the virtual Pods of evaluation/request_objects.py: null
-counts as absent down to the fields of a PodSpec, a template is a map, and metadata without a namespace gets the
-request's namespace. Knows no policies.
+API servers evaluate these expressions. The results equal the Pods of evaluation/request_objects.py: null counts as
+absent down to the fields of a PodSpec, a template is a map, and metadata without a namespace gets the request's
+namespace.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _NAMED = (
     'dyn((m.map(k, k).filter(k, k != "namespace") + [dyn("namespace")]).transformMapEntry(i, k, '
     '{k: k == "namespace" ? dyn(request.namespace) : dyn(m[k])}))'
 )
-"""The metadata `m`; with the request's namespace if it has no namespace."""
+"""The metadata `m`. If it has no namespace, it gets that of the request."""
 _WITHOUT_NULLS = ".transformMap(k, v, v != null, v)"
 _BEFORE_OTHERS = ("; ", ", ", "likewise ")
-"""The texts before later paths in a message with several paths."""
+"""The texts before further paths in a message with several paths."""
 PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
 """Matches a leading path as paths.split_off_leading_path does."""
 
@@ -61,13 +61,13 @@ def _is_set_expression(value: str, path: str) -> str:
 
 
 def virtual_pod_expression_of_template(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
-    """Return CEL for the virtual Pod of a template.
+    """Return CEL for a template as a Pod.
 
     Args:
         template: an expression for the template.
-        bare: the template is a PodSpec.
+        bare: whether the template is a PodSpec.
         named: whether the policy may read metadata.namespace.
-        drops_nulls: whether the CEL of the cluster's version can remove fields of the PodSpec that are null.
+        drops_nulls: whether the CEL of the cluster's version can remove null fields of the PodSpec.
     """
     held = (
         f"dyn({template})" if bare else _map_or_empty_expression(template, "spec")
@@ -129,7 +129,7 @@ def _templates_of_rule_expression(value: str, rule: PodSetRule) -> str:
 
 
 def _nested_templates_expression(value: str, before: str, rule: PodSetRule) -> str:
-    """Return CEL for the templates in a list inside each item of a list. The name of such a template is its place."""
+    """Return CEL for the templates in a list inside each item of a list. Such a template is named by its place."""
     at = f'{string_literal(f"{before}[")} + string(n) + "]." + string(p.at)'
     inner = (
         f"({_templates_of_rule_expression('dyn(q)', rule)}).map(p, {_template_entry_expression(at, at, 'p.template')})"
@@ -143,7 +143,7 @@ def _template_name_expression(rule: PodSetRule, name: str) -> str:
 
 
 def _value_of_type_or_empty_expression(value: str, kind: str, empty: str) -> str:
-    """Return CEL for an optional value; it gives `empty` if the value is absent or of another type."""
+    """Return CEL for an optional value; `empty` if the value is absent or of another type."""
     return f"{value}.optFlatMap(v, type(v) == {kind} ? optional.of(v) : optional.none()).orValue(dyn({empty}))"
 
 
@@ -152,15 +152,15 @@ def _template_entry_expression(at: str, name: str, template: str) -> str:
 
 
 def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
-    """Return CEL for a message about a virtual Pod with the template's path: before the path in the message, or
-    before the message.
+    """Return CEL for a message about a template's Pod, with the template's path before the path in the message. A
+    message without a path begins with the template's path.
 
-    Later paths in the message, as in `…; spec.x: …`, also get the template's path.
+    Further paths in the message, as in `…; spec.x: …`, also get the template's path.
 
     Args:
         message: a simple expression, such as a name.
         at: an expression for the path of the template.
-        bare: the template is a PodSpec, so its path replaces `spec`.
+        bare: whether the template is a PodSpec. Its path then replaces `spec`.
     """
     further = replace_calls_for_further_paths(at, bare=bare)
     joined = f'"." + {message}{further}'
@@ -170,6 +170,6 @@ def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
 
 
 def replace_calls_for_further_paths(at: str, *, bare: bool) -> str:
-    """Return the calls that add the template's path to later paths in a text, as request_objects.py does."""
+    """Return the calls that add the template's path to further paths, as request_objects.py does."""
     spec = "." if bare else ".spec."
     return "".join(f'.replace("{before}spec.", "{before}" + {at} + "{spec}")' for before in _BEFORE_OTHERS)

@@ -1,7 +1,6 @@
 """Makes the rules of the webhook: the resources, versions and operations that the loaded policies match.
 
-A command prints the webhook configurations. Rules of webhooks cannot have names and selectors, so claimgate checks
-those of policies.
+Rules of webhooks cannot have names and selectors. claimgate itself checks those of policies.
 """
 
 from __future__ import annotations
@@ -41,16 +40,12 @@ class MatchedResource:
 
 
 def webhook_rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
-    """Return the sorted rules of one phase. Resources with the same group, versions, operations and scope share a
-    rule.
-    """
+    """Return the sorted rules of one phase."""
     return merge_into_webhook_rules({wish for _, wish in matched_resources_of_policies(policies, phase)})
 
 
 def matched_resources_of_policies(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, MatchedResource], ...]:
-    """Return pairs: each policy that is evaluated in a phase, with each resource, version and operation that it
-    matches.
-    """
+    """Return each policy of a phase with each resource, version and operation that it matches."""
     asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
     called = [policy for policy in asked if policy.bindings and policy.is_registered]
     pairs = [(policy, wish) for policy in called for wish in _matched_resources_of_policy(policy, policies.table)]
@@ -84,9 +79,7 @@ def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iter
 
 
 def merge_into_webhook_rules(wishes: Iterable[MatchedResource]) -> tuple[WebhookRule, ...]:
-    """Return webhook rules that match these resources. Resources with equal groups, versions, operations and scope
-    share a rule.
-    """
+    """Return the rules for some resources. Equal groups, versions, operations and scope share a rule."""
     operations: dict[tuple[str, str, str, str], set[str]] = {}
     for wish in wishes:
         operations.setdefault((wish.group, wish.version, wish.resource, wish.scope), set()).add(wish.operation)
@@ -108,12 +101,12 @@ def _wildcard_or_operations(names: set[str]) -> tuple[str, ...]:
 
 
 def _wildcard_or_names(names: set[str]) -> tuple[str, ...]:
-    """Return only the wildcard if it is among the names, because the API refuses other names beside it."""
+    """Return only the wildcard if present, because the API refuses other names beside it."""
     return ("*",) if "*" in names else tuple(sorted(names))
 
 
 def _without_covered_resources(names: set[str]) -> tuple[str, ...]:
-    """Return the resources without those that a wildcard among them covers, because the API refuses these."""
+    """The API refuses resources that a wildcard beside them covers."""
     if "*/*" in names:
         return ("*/*",)
     kept = {name for name in names if "/" in name or name == "*" or "*" not in names}

@@ -1,6 +1,6 @@
 """Reads the annotations `claimgate.dev/` of policies, which are for features that Kubernetes does not have.
 
-Says whether an API server can evaluate a policy without them. Knows names and values, not their effect.
+Says whether an API server can evaluate a policy without them. Does not know their effect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CONCERNS = (
     "pod-level",
     "custom-kinds",
 )
-"""The words of the annotation `concerns`; export/registrations.py has an expression for each."""
+"""The words of the annotation `concerns`. export/registrations.py has their expressions."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
 """The words that depend only on resources and claims of a Pod (evaluation/invocations.py)."""
 _NAMES = (
@@ -56,19 +56,21 @@ SPEC_CHANGES = {
     "name": f"{PREFIX}updates",
     "expression": "request.operation == 'CREATE' || object.?spec != oldObject.?spec",
 }
-"""The matchCondition for `updates: spec`. With it, labels and finalizers of an object that was stored with a mistake
-can still change."""
+"""The matchCondition for `updates: spec`. Labels and finalizers of an object that was stored with a mistake can still
+change."""
 
 
 class AnnotationSettings(Struct, frozen=True, kw_only=True):
     """The settings in a policy's annotations, with defaults for absent annotations.
 
-    `missing` is the result of a rule that cannot be evaluated because an object that it needs does not exist.
-    `is_registered`: webhook configurations leave out a policy that is not registered, and audit, replay and test
-    evaluate it. `spares_stored`: a problem that the stored object already has only warns. `skips_bookkeeping`:
-    updates of only bookkeeping fields, and of objects that are being deleted, are allowed (docs/live-policies.md,
-    `stored`). `concerns` has parts of a Pod, or of an object that creates Pods: the policy applies if the Pod has at
-    least one of them. `any_pod` has the rules that are also about other Pods.
+    Attributes:
+        missing: the result of a rule that cannot be evaluated because an object does not exist.
+        is_registered: whether webhook configurations include the policy. audit, replay and test always evaluate it.
+        spares_stored: whether a problem that the stored object already has only warns.
+        skips_bookkeeping: whether to allow updates of only bookkeeping fields, and of objects that are being deleted
+            (docs/live-policies.md, `stored`).
+        concerns: parts of a Pod, or of an object that creates Pods. The policy applies if the Pod has one of them.
+        any_pod: the rules that are also about other Pods.
     """
 
     expands: bool = False
@@ -93,7 +95,7 @@ class AnnotationSettings(Struct, frozen=True, kw_only=True):
 def read_annotations(
     annotations: Mapping[str, str], known_facts: tuple[str, ...], known_checks: tuple[str, ...] = ()
 ) -> tuple[AnnotationSettings, tuple[FieldError, ...]]:
-    """Read the annotations `claimgate.dev/`, and return their settings and errors. Other annotations are ignored."""
+    """Return the settings and errors of the annotations `claimgate.dev/`. Other annotations are ignored."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
     facts, checks, words = (_comma_separated(own.get(name, "")) for name in ("facts", "checks", "expand"))
     concerns = _comma_separated(own.get("concerns", ""))
@@ -143,7 +145,7 @@ def read_annotations(
 
 
 def expand_updates_annotation(manifest: JSON) -> JSON:
-    """Return the manifest of a policy with a matchCondition in place of its annotation `updates`."""
+    """Return the manifest with a matchCondition in place of its annotation `updates`."""
     annotations = manifest["metadata"].get("annotations") or {}
     if f"{PREFIX}updates" not in annotations:
         return manifest
@@ -193,7 +195,7 @@ def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ..
 
 
 def export_obstacles(manifest: PolicyManifest, settings: AnnotationSettings) -> tuple[str, ...]:
-    """Return why API servers would refuse the policy or evaluate it differently; () for a portable policy."""
+    """Return why API servers would refuse the policy or evaluate it differently."""
     texts = []
     if settings.facts:
         texts.append(f"uses facts ({', '.join(settings.facts)}), which only claimgate computes")

@@ -4,7 +4,7 @@
     - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
     - {path: /healthz, allowed: false, reason: no rule allows it}
 
-For a question, the first answer with matching fields is used. A field that is left out matches any value.
+The first answer with matching fields answers a question. A field that is left out matches any value.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class AuthorizerFile(CamelCaseModel):
 
 
 def read_authorizer_file(file: AnyFile) -> ListedAuthorizer:
-    """Return the authorizer with the answers of a file. The answers to other questions are unknown.
+    """Return the authorizer with the answers of a file. Other answers are unknown.
 
     Raises:
-        InputError: the file cannot be read, or has mistakes; all are reported.
+        InputError: the file cannot be read, or has mistakes. All mistakes are reported.
     """
     documents = yamlfile.read(file)
     if len(documents) != 1:

@@ -1,9 +1,8 @@
-"""Reads ValidatingPolicy, MutatingPolicy and PolicyBinding of claimgate.dev/v1alpha1: policies that are stored in a
-cluster.
+"""Reads ValidatingPolicy, MutatingPolicy and PolicyBinding of claimgate.dev/v1alpha1, which a cluster stores.
 
-The kinds are needed because API servers refuse native policies that read facts or deny with reason BadRequest. They
-have the spec of the native kinds, with fields in place of the annotations `claimgate.dev/…`. Each object is converted
-to the equivalent native manifest; errors name the fields of the object.
+API servers refuse native policies that read facts or deny with reason BadRequest, so these kinds are needed. They have
+the spec of the native kinds, with fields in place of the annotations `claimgate.dev/…`. Each object is converted to the
+native manifest. Errors name the fields of the object.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ VALIDATING_POLICY: Final = "ValidatingPolicy"
 MUTATING_POLICY: Final = "MutatingPolicy"
 POLICY_BINDING: Final = "PolicyBinding"
 POLICY_EXCEPTION: Final = "PolicyException"
-"""The kind of policy_exceptions.py; it has no native form."""
+"""The kind of policy_exceptions.py. It has no native form."""
 KINDS: Final = (VALIDATING_POLICY, MUTATING_POLICY, POLICY_BINDING)
 """The kinds with a native form."""
 NATIVE: Final = {VALIDATING_POLICY: VALIDATING, MUTATING_POLICY: MUTATING}
@@ -147,7 +146,7 @@ _FIELDS: Final = {
     "category": "category",
     "docs": "docs",
 }
-"""Fields of spec with the annotation that each stands for."""
+"""The annotation for each field of spec."""
 _WRITTEN: Final = {PREFIX + annotation: name for name, annotation in _FIELDS.items()}
 
 
@@ -158,10 +157,7 @@ def is_claimgate_kind(value: JSON) -> bool:
 
 
 def native_manifest(value: JSON) -> JSON:
-    """Return the native manifest of an object.
-
-    Args:
-        value: an object of one of the kinds.
+    """Return the native manifest of an object of these kinds.
 
     Raises:
         ShapeError: all unknown fields and wrong types, with paths of the object.
@@ -186,7 +182,7 @@ def native_manifest(value: JSON) -> JSON:
 
 
 def parse_claimgate_kind(value: JSON) -> Manifest:
-    """Read one object as the parsed form of the equivalent native manifest. Raises as `native_manifest`."""
+    """Read one object as the parsed native manifest. Raises as `native_manifest`."""
     return parse_manifest(native_manifest(value))
 
 
@@ -198,7 +194,7 @@ def path_in_claimgate_object(path: FieldPath) -> FieldPath:
 
 
 def _without_nulls_and_status(value: JSON) -> Any:
-    """Return the object without nulls and status, and refuse unknown fields."""
+    """Unknown fields are refused."""
     if value.get("apiVersion") != API_VERSION:
         raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
     kept = {key: item for key, item in without_nulls(value).items() if key != "status"}
@@ -213,7 +209,7 @@ def _without_nulls_and_status(value: JSON) -> Any:
 
 
 def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:
-    """Report annotations that are fields of these kinds, so that each setting is written in only one place."""
+    """Refuse annotations that are fields of these kinds, so each setting is in only one place."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     return [
         (("metadata", "annotations", key), f"is a field of this kind: write spec.{_WRITTEN.get(key, '…')}")

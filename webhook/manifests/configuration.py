@@ -1,5 +1,4 @@
-"""Declares the fields of `claimgate.yaml` with their types and meanings, and reads the file. Mistakes are reported
-with their places.
+"""Declares the fields of `claimgate.yaml`, and reads the file. Mistakes are reported with their places.
 
 Knows no policies: configured_rules.py checks whether rules exist.
 """
@@ -95,7 +94,7 @@ class TimeLimit(CamelCaseModel):
         raise NotImplementedError
 
     def days_left(self, day: dt.date) -> int:
-        """Return the days until the last day; negative after it."""
+        """Return the days until the last day. The result is negative after it."""
         return (self.expires - day).days
 
 
@@ -161,8 +160,8 @@ _CONTROLLERS: Final = frozenset(
         ),
     )
 )
-"""Users that create Pods for all users: those of kube-controller-manager v1.36, with and without separate credentials
-for each controller.
+"""Users that create Pods for all users: kube-controller-manager v1.36, with and without separate credentials for each
+controller.
 """
 _LONGEST_USER: Final = 256
 
@@ -324,7 +323,7 @@ EMPTY = FileConfiguration()
 
 
 def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
-    """Return the names of settings in the file that can remove findings without a trace in the output."""
+    """Return the names of settings that can remove findings without a trace in the output."""
     levels = (*value.levels.groups.values(), *value.levels.rules.values())
     used = {
         "levels": any(level != "deny" for level in levels),
@@ -336,7 +335,7 @@ def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
 
 
 def configuration_template() -> str:
-    """Return the text of a file that explains each field and has an example of each as a comment. It sets nothing."""
+    """Return a file that explains each field, with an example as a comment. It sets nothing."""
     sections = ["# claimgate.yaml: the configuration of the server and of all verbs. Remove the # before what you set."]
     for each in FileConfiguration.model_fields.values():
         example = yamlfile.dump({each.alias: (each.examples or [each.default])[0]})
@@ -357,10 +356,9 @@ NAME: Final = "claimgate.yaml"
 
 
 class ConfigurationFile(Struct, frozen=True):
-    """A configuration and its document, which is None without a file.
+    """A configuration and its document. Without a file, the document is None.
 
-    root: the folder that must contain all files that the configuration names; "" if a person named the
-    configuration.
+    `root` is the folder for all files that the configuration names; "" if a person named the configuration.
     """
 
     value: FileConfiguration = EMPTY
@@ -373,7 +371,7 @@ class ConfigurationFile(Struct, frozen=True):
         return Path(self.document.file) if self.document else None
 
     def resolve_relative_path(self, name: str) -> Path:
-        """Return the path of a file or folder that the configuration names, relative to the configuration.
+        """Return a path that the configuration names, relative to the configuration.
 
         Raises:
             InputError: the path is outside of `root`.
@@ -396,7 +394,7 @@ def read_configuration(file: AnyFile) -> ConfigurationFile:
     """Read the configuration of a file.
 
     Raises:
-        InputError: the file cannot be read, or has mistakes; all are reported.
+        InputError: the file cannot be read, or has mistakes. All mistakes are reported.
     """
     return configuration_of_documents(yamlfile.read(file), str(file), as_input_file(file).root)
 
@@ -405,7 +403,7 @@ def configuration_of_documents(documents: Sequence[yamlfile.Document], file: str
     """Return the configuration from the documents of a file. ConfigurationFile explains `root`.
 
     Raises:
-        InputError: the file has mistakes; all are reported.
+        InputError: has all mistakes of the file.
     """
     documents = documents or (yamlfile.Document({}, file),)  # a file with only comments sets nothing
     if len(documents) != 1 or not isinstance(documents[0].value, dict):

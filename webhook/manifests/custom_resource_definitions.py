@@ -1,8 +1,8 @@
 """Makes the CustomResourceDefinitions of the kinds of claimgate.dev, with structural schemas from their models.
 
-Errors that a schema cannot find, such as expressions that do not compile, are in the status of each object.
-Enumerations, required fields and keys of lists are those of admissionregistration/v1 (k8s.io/api v0.36). Fields have
-no defaults, so that an object stays as applied and GitOps tools find no difference.
+Other errors, such as expressions that do not compile, are in the status of each object. Enumerations, required fields
+and keys of lists are those of admissionregistration/v1 (k8s.io/api v0.36). Fields have no defaults, so an object stays
+as applied, and GitOps tools find no difference.
 """
 
 from __future__ import annotations
@@ -211,9 +211,7 @@ def _schema_of_spec(kind: str) -> Schema:
 
 
 def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
-    """Convert a schema of pydantic to the form that API servers accept: each value has one type, and references are
-    resolved.
-    """
+    """Convert a schema of pydantic for API servers: each value has one type, and references are resolved."""
     if "anyOf" in schema:  # a field that may be absent
         (one,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
         return _structural_schema({**one, **_description_of_schema(schema)}, name, models)
@@ -257,6 +255,6 @@ def _max_text_length(name: str) -> int:
 
 
 def _description_of_schema(schema: Schema) -> Schema:
-    """Return the description of a field, or of a part of a field, for `kubectl explain`."""
+    """Return the description of a field for `kubectl explain`."""
     text = schema.get("description")
     return {"description": " ".join(text.split())} if text else {}

@@ -1,8 +1,7 @@
-"""Makes field errors with the texts of API servers: `spec.validations[0].reason: Unsupported value: "x": supported
-values: …`.
+"""Makes field errors with the texts of API servers, such as `spec.paramKind.kind: Required value`.
 
-Knows the texts, not the rules. Source: k8s.io/apimachinery v0.36 pkg/util/validation/field/errors.go (`ErrorBody`),
-pkg/util/errors/errors.go (`aggregate.Error`).
+Source: k8s.io/apimachinery v0.36 pkg/util/validation/field/errors.go (`ErrorBody`), pkg/util/errors/errors.go
+(`aggregate.Error`).
 """
 
 from __future__ import annotations
@@ -71,13 +70,13 @@ def too_many_error(path: FieldPath, count: int, limit: int) -> FieldError:
 
 
 def value_as_go_text(value: object) -> str:
-    """Return a value in the form of API servers: text quoted as in Go, other values as JSON."""
+    """Return a value as API servers write it: text quoted as in Go, other values as JSON."""
     if isinstance(value, str):
         return quote_as_go(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def join_errors(errors: Iterable[object]) -> str:
-    """Join errors to one text: a single error unchanged, several as `[a, b]`. Equal errors are written once."""
+    """Join errors to one text. Several errors become `[a, b]`. Equal errors are written once."""
     texts = list(dict.fromkeys(map(str, errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,7 +1,6 @@
-"""Recognizes policies of Kyverno, Gatekeeper and Kubewarden by their groups, and makes the note for users who pass
-them to claimgate.
+"""Recognizes policies of Kyverno, Gatekeeper and Kubewarden by their groups, and makes a note for their users.
 
-Does not know which of them can be converted.
+Does not know which policies can be converted.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ def project_of_policy(value: JSON) -> str:
 
 
 def describe_foreign_policies(values: Iterable[JSON]) -> str:
-    """Return a sentence with the number of policies of other projects and the command that converts them; "" without
-    such policies.
-    """
+    """Return a sentence with the number of such policies and the command that converts them, or ""."""
     counts = Counter((project, str(value["kind"])) for value in values if (project := project_of_policy(value)))
     if not counts:
         return ""

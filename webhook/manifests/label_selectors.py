@@ -30,16 +30,14 @@ class Requirement(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the condition in the syntax of API servers (k8s.io/apimachinery v0.36 pkg/labels/selector.go
-        String).
-        """
+        """Return the condition in the syntax of API servers (pkg/labels/selector.go String)."""
         if self.operator in ("Exists", "DoesNotExist"):
             return self.key if self.operator == "Exists" else f"!{self.key}"
         return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
 
 
 class Selector(Struct, frozen=True):
-    """A label selector. Labels must meet all requirements; a selector without requirements matches everything."""
+    """A label selector. Labels must meet all requirements. A selector without requirements matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -105,7 +103,7 @@ def labels_of(obj: JSON) -> Labels:
 
 
 def string_labels_of(obj: JSON) -> Labels:
-    """Return the labels of an object, or none if there are none.
+    """Return the labels of an object; {} without labels.
 
     Raises:
         MistypedLabels: a label is not a string.
@@ -118,7 +116,7 @@ def string_labels_of(obj: JSON) -> Labels:
 
 
 def _labels_or_error(obj: JSON) -> Labels:
-    """Return the labels of an object, or none if there are none.
+    """Return the labels of an object, or {}.
 
     Raises:
         MistypedLabels: metadata or labels are not an object.

@@ -1,4 +1,4 @@
-"""Decides which objects a configuration ignores, and which objects may break a rule, by their names and labels."""
+"""Decides by names and labels which objects a configuration ignores, and which objects may break a rule."""
 
 from __future__ import annotations
 
@@ -30,16 +30,14 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
 
 NOTICE_DAYS: Final = 14
-"""How many days before the end of an exception a note announces the end."""
+"""How many days before the end of an exception a note announces it."""
 MOST_GROUPS: Final = 1000
-"""The most groups of a user that are compared with exemptions. API servers would stop a matchCondition that reads
-more."""
+"""The most groups of a user that are compared with exemptions. API servers stop a matchCondition that reads more."""
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
-"""The most characters of an annotation with exceptions: enough for a dozen. The event loop reads this in a few
-milliseconds."""
+"""The most characters of an annotation with exceptions: enough for a dozen. The event loop needs a few milliseconds."""
 _MOST_BYTES: Final = 128 << 10
-"""The most bytes of the parsed annotation, because an alias in YAML can repeat a text 50,000 times."""
+"""The most bytes of the parsed annotation. An alias in YAML can repeat a text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
 
 
@@ -48,8 +46,8 @@ def is_ignored(
 ) -> bool:
     """Return whether no policy is evaluated on an object. The labels of its namespace are looked up only if needed.
 
-    If these labels are unknown (None), the object is ignored only by the name of its namespace, because `NotIn` would
-    treat unknown labels as absent.
+    If they are unknown (None), the object is ignored only by the name of its namespace. `NotIn` would treat unknown
+    labels as absent.
     """
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True
@@ -79,9 +77,7 @@ def describe_end(limit: TimeLimit, day: dt.date) -> str:
 
 
 def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> bool:
-    """Return whether a user is exempt. As in matchConditions, a user with more than MOST_GROUPS groups is not exempt
-    by a group.
-    """
+    """Return whether a user is exempt. As in matchConditions, no group exempts a user with more than MOST_GROUPS."""
     groups = user.groups if len(user.groups) <= MOST_GROUPS else ()
     return any(
         each.days_left(day) >= 0 and (user.username in each.users or not frozenset(groups).isdisjoint(each.groups))
@@ -90,9 +86,7 @@ def is_exempt(exemptions: Iterable[Exemption], user: UserInfo, day: dt.date) -> 
 
 
 class ObjectExceptions:
-    """The rules that an object may break today: by exceptions of the configuration, of its annotation, and of
-    PolicyExceptions in its namespace.
-    """
+    """The rules that an object may break today: by the configuration, its annotation, and PolicyExceptions."""
 
     def __init__(
         self,
@@ -120,9 +114,7 @@ class ObjectExceptions:
         return next((each for each in stored if self._effect(each).holds), None)
 
     def sentences_about_no_effect(self, rules: Iterable[str]) -> Iterator[str]:
-        """Yield a sentence about each PolicyException that names one of the rules but has no effect, with the
-        reason.
-        """
+        """Yield a sentence about each PolicyException that names one of the rules and has no effect."""
         broken = tuple(rules)
         for each in self._stored:
             effect = self._effect(each)
@@ -150,7 +142,7 @@ def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:
 
 
 def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
-    """Return whether comments in files may make exceptions for objects of a namespace."""
+    """Return whether comments in files may make exceptions in a namespace."""
     allowed = configuration.ignore_comments
     return bool(allowed) and _matches_any_pattern(allowed, namespace)
 
@@ -158,7 +150,7 @@ def may_have_comments(configuration: FileConfiguration, namespace: str) -> bool:
 def _exceptions_of_annotation(
     configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
 ) -> tuple[Sequence[ExceptionRecord], str]:
-    """Return the exceptions in an object's annotation, and "" or the reason why the annotation has no effect."""
+    """Return the exceptions in an object's annotation, and why the annotation has no effect, or ""."""
     text = _exception_annotation(obj)
     if not text:
         return (), ""

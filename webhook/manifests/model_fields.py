@@ -1,4 +1,4 @@
-"""Suggests a field of a model if a file has an unknown one."""
+"""Suggests the right field for an unknown field of a file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from webhook.text.model_errors import describe_model_error, is_unknown_field_err
 
 
 def describe_mistake_of_model(model: type[BaseModel], mistake: Mapping[str, Any]) -> str:
-    """Return the text of a mistake that pydantic found; for an unknown field, with a suggestion."""
+    """Return the text of a mistake that pydantic found, for an unknown field with a suggestion."""
     text = describe_model_error(mistake)
     return f"{text}{_sentence_about_near_fields(model, mistake['loc'])}" if is_unknown_field_error(mistake) else text
 
 
 def _sentence_about_near_fields(model: type[BaseModel], path: FieldPath) -> str:
-    """Return a clause with the field that the user probably meant, or with all fields."""
+    """Name the field that the user probably meant, or all fields."""
     known = _field_names(model, path[:-1])
     close = get_close_matches(str(path[-1]), known, n=1)
     return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"
 
 
 def _field_names(model: type[BaseModel], path: FieldPath) -> list[str]:
-    """Return the names of the fields at a path."""
     inner: Any = model
     for step in path:
         if isinstance(step, str) and step in (named := _fields_of_model(inner)):
@@ -41,7 +40,7 @@ def _fields_of_model(model: Any) -> dict[str, Any]:
 
 
 def _inner_models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models inside of `Model`, `tuple[Model, ...]` or `Model | None`."""
+    """The annotation is `Model`, `tuple[Model, ...]` or `Model | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for each in get_args(annotation):

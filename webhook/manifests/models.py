@@ -1,8 +1,7 @@
 """Declares the fields of policy manifests: ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
 
-Knows the fields and their JSON types; validation.py has the other errors of API servers. Unknown fields are errors,
-as in `kubectl apply --validate=strict`. Source: k8s.io/api v0.36 admissionregistration/v1/types.go; v1beta1 and
-v1alpha1 have the same fields.
+validation.py has the other errors of API servers. Unknown fields are errors, as in `kubectl apply --validate=strict`.
+Source: k8s.io/api v0.36 admissionregistration/v1/types.go. v1beta1 and v1alpha1 have the same fields.
 """
 
 from __future__ import annotations
@@ -230,7 +229,7 @@ MODELS: dict[str, type[Manifest]] = {
 
 
 class ShapeError(ValueError):
-    """The error for a manifest with unknown fields or wrong types: pairs of path and text."""
+    """A manifest has unknown fields or wrong types: pairs of path and text."""
 
     def __init__(self, problems: tuple[tuple[FieldPath, str], ...]) -> None:
         super().__init__("; ".join(text for _, text in problems))
@@ -241,7 +240,7 @@ def parse_manifest(value: JSON) -> Manifest:
     """Read one object of a kind in MODELS.
 
     Raises:
-        ShapeError: with all unknown fields and wrong types.
+        ShapeError: has all unknown fields and wrong types.
     """
     model = MODELS[value["kind"]]
     try:
@@ -256,7 +255,7 @@ def shape_error(error: ValidationError) -> ShapeError:
 
 
 def without_nulls(value: JSON) -> JSON:
-    """Return the value without null fields: for API servers, `field: null` means an absent field."""
+    """For API servers, `field: null` means an absent field."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -280,7 +279,6 @@ def _sentence_with_suggestion(path: FieldPath) -> str:
 
 
 def _all_field_names() -> set[str]:
-    """Return all field names of all models, for suggestions."""
     names: set[str] = set()
     pending: list[type[BaseModel]] = [_Manifest]
     while pending:

@@ -1,9 +1,8 @@
-"""Reads PolicyException of claimgate.dev/v1alpha1, with which the owner of a namespace lets objects of this namespace
-break rules.
+"""Reads PolicyException of claimgate.dev/v1alpha1, with which a namespace's owner lets objects break rules.
 
-It has the fields of an exception of `claimgate.yaml`. The operator allows PolicyExceptions with `policyExceptions` in
-`claimgate.yaml`; without this setting, they have no effect. Users write them, so their size, their number and the
-work for their patterns are bounded. Knows no policies: policy/configured_rules.py checks whether rules exist.
+A PolicyException has the fields of an exception of `claimgate.yaml`. It has an effect only if `policyExceptions` in
+`claimgate.yaml` allows it. Users write PolicyExceptions, so their size, their number and the work for their patterns
+are bounded. Knows no policies: policy/configured_rules.py checks whether rules exist.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ POLICY_EXCEPTIONS: Final = GroupVersionKind(GROUP, VERSION, POLICY_EXCEPTION)
 MOST_BYTES: Final = 8 << 10
 """The most bytes of an object as JSON. Fifty ids of rules and fifty names need half of this."""
 MOST_IN_NAMESPACE: Final = 50
-"""The most objects of a namespace that have an effect, the oldest first: each review that breaks a rule reads all of
+"""The most objects of a namespace that have an effect, the oldest first. Each review that breaks a rule reads all of
 them."""
 READ_S: Final = 0.000_2
-"""Seconds to read one object; the largest object takes half of this."""
+"""Seconds to read one object. The largest object takes half of this."""
 INTEREST: Final[Interest] = Interest(
     POLICY_EXCEPTIONS,
     interest_in_fields(
         POLICY_EXCEPTIONS, "metadata.creationTimestamp", "metadata.generation", "metadata.uid", "spec", "status"
     ).fields,
-    most_bytes=2 * MOST_BYTES,  # the status has messages, too
+    most_bytes=2 * MOST_BYTES,  # with the messages of the status
 )
 EVERY_RULE: Final = "*"
 T = TypeVar("T")
@@ -84,7 +83,7 @@ class PolicyExceptionSpec(ExceptionRecord):
 class PolicyException(Struct, frozen=True):
     """A valid PolicyException.
 
-    created: the day in UTC on which an API server stored it; None for an object of a file.
+    `created` is the day in UTC on which an API server stored it; None for an object of a file.
     """
 
     namespace: str
@@ -99,9 +98,7 @@ class PolicyException(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """Return a text such as `excepted until 2027-01-31 by PolicyException research/old-plugin of ml: the
-        reason`.
-        """
+        """Return a text such as `excepted until 2027-01-31 by PolicyException research/old-plugin of ml: REASON`."""
         owner, reason = (" ".join(text.split()) for text in (self.spec.owner, self.spec.reason))
         return f"excepted until {self.spec.expires} by {self.place} of {owner}: {reason}"
 
@@ -120,7 +117,7 @@ class PolicyException(Struct, frozen=True):
 
 
 class Effect(Struct, frozen=True):
-    """Whether an exception has an effect: the reason and the message of a condition."""
+    """The reason and the message of a condition about the effect of an exception."""
 
     reason: str
     message: str
@@ -132,7 +129,7 @@ class Effect(Struct, frozen=True):
 
 
 def is_description_of_object(description: str) -> bool:
-    """Return whether the description of a used exception is that of a PolicyException."""
+    """Return whether a used exception is a PolicyException, by its description."""
     return description.partition(" by ")[2].startswith(f"{POLICY_EXCEPTION} ")
 
 
@@ -147,7 +144,7 @@ def parse_policy_exception(value: JSON) -> PolicyException:
     """Read one object.
 
     Raises:
-        ShapeError: the object is too large, or has unknown fields or wrong values; all are reported.
+        ShapeError: the object is too large, or has mistakes. All mistakes are reported.
     """
     if value.get("apiVersion") != API_VERSION:
         raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
@@ -187,15 +184,13 @@ def _day_of_creation(value: JSON) -> dt.date | None:
 
 
 def oldest_of_namespace(objects: Iterable[JSON]) -> list[JSON]:
-    """Return the objects of one namespace that have an effect, the oldest first. The order is the same on every
-    replica.
-    """
+    """Return the objects of a namespace that have an effect, the oldest first. All replicas have the same order."""
     return sorted(objects, key=_age_order)[:MOST_IN_NAMESPACE]
 
 
 def one_of_each_namespace_in_turn(items: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
-    """Return the first item of each namespace, then the second of each, and so on. If only the first items are used,
-    a namespace with very many items does not displace those of other namespaces.
+    """Return the first item of each namespace, then the second of each, and so on. If only the first items are used, a
+    namespace with very many items does not displace others.
     """
     turns = Counter[str]()
 
@@ -230,7 +225,7 @@ def effect_of_exception(exception: PolicyException, configuration: FileConfigura
 
 
 def _most_days(rule: str, namespace: str, configuration: FileConfiguration) -> int:
-    """Return the most days for which a namespace may have exceptions for a rule or group; 0 for no exceptions."""
+    """Return the most days of an exception for a rule or group in a namespace; 0 if none is allowed."""
     return max(
         (
             each.max_days
@@ -248,8 +243,8 @@ def names_kind(text: str, kind: tuple[str, str]) -> bool:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches a pattern of a user, in which `*` stands for any characters. fnmatch is not used,
-    because Python would cache 32,768 regular expressions.
+    """Match a user's pattern, in which `*` means any characters. fnmatch is not used, because Python would cache 32,768
+    regular expressions.
     """
     first, *further = pattern.split("*")
     if not further:
@@ -272,7 +267,7 @@ def sentences_about_mistakes(problems: Iterable[tuple[FieldPath, str]]) -> list[
 
 
 def iterate_readable(objects: Iterable[JSON]) -> Iterator[PolicyException]:
-    """Yield the valid PolicyExceptions among stored objects; invalid ones have no effect."""
+    """Yield the valid PolicyExceptions among stored objects. Invalid ones have no effect."""
     for each in objects:
         try:
             yield parse_policy_exception(each)

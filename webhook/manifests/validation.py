@@ -1,9 +1,9 @@
-"""Finds the mistakes in a policy or binding for which an API server refuses it, except wrong fields (models.py) and
-expressions.
+"""Finds the mistakes for which an API server refuses a policy or binding.
 
-Each function checks one part of a manifest and yields the field errors of API servers in their order. compile.py
-calls the functions between the checks of expressions, as API servers do. Source: kubernetes v1.36
-pkg/apis/admissionregistration/validation/validation.go. In addition, claimgate accepts the reason `BadRequest`.
+models.py finds wrong fields, and compile.py wrong expressions. Each function checks one part of a manifest, and yields
+the field errors of API servers in their order. compile.py calls the functions between the checks of expressions, as API
+servers do. Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go. In addition, claimgate
+accepts the reason `BadRequest`.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def reinvocation_policy_errors(spec: MutatingSpec, path: FieldPath) -> Errors:
 
 
 def audit_annotation_key_errors(policy: str, key: str, path: FieldPath) -> Errors:
-    """Check the key of an audit annotation: `<policy>/<key>` is a qualified name."""
+    """Check the key of an audit annotation: `<policy>/<key>` must be a qualified name."""
     if not policy:
         yield invalid_error((*path, "key"), key, "requires metadata.name be non-empty")
     else:
@@ -260,7 +260,7 @@ def audit_annotation_key_errors(policy: str, key: str, path: FieldPath) -> Error
 
 
 def param_ref_errors(value: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
-    """Check paramRef of a binding; v1alpha1 sets parameterNotFoundAction."""
+    """Check paramRef of a binding. v1alpha1 sets parameterNotFoundAction."""
     if value is None:
         return
     if value.name:

@@ -1,9 +1,8 @@
 """The web application of the playground: the page with its files, the samples, and the evaluation of questions.
 
-It answers only on loopback, and only to its own page. Pages of other origins in the same browser are refused, also
-with a name that points to 127.0.0.1 (DNS rebinding). Nothing that the user types leaves the machine, because the page
-may load nothing from other hosts. A sample is a file with a question, in the format in which the page opens and saves
-questions.
+Answers only on loopback, and only to its own page. Pages of other origins in the same browser are refused, even under a
+name that points to 127.0.0.1 (DNS rebinding). The page may load nothing from other hosts, so no text of the user leaves
+the machine. A sample is a question in the format in which the page opens and saves questions.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ class Playground:
     """Answers questions in child processes, with the policies and options of the command line.
 
     Attributes:
-        policies: the policies of the command line, used for a question without policies.
+        policies: the policies of the command line, for a question without policies.
         options: how policies in a question are compiled.
         engine: records the evaluations of `policies`.
         workers: the processes that answer questions.
-        check: returns the output of `claimgate policies check` for policies.
+        check: returns the output of `claimgate policies check`.
         draft: returns the files of a suite with the question as a case.
     """
 
@@ -87,12 +86,7 @@ class Playground:
 
 
 def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI:
-    """Create the application.
-
-    Args:
-        playground: answers the questions.
-        hosts: the allowed values of the header `Host`, such as `127.0.0.1:8642`.
-    """
+    """Create the application. `hosts` are the allowed values of the header `Host`, such as `127.0.0.1:8642`."""
     app = FastAPI(title="claimgate playground", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     _refuse_other_hosts_and_origins(app, hosts)
     text = (PAGE / "index.html").read_text(encoding="utf-8")
@@ -137,7 +131,7 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
 
 
 def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None:
-    """Refuse other hosts and origins, and add security headers to answers."""
+    """Also add security headers to answers."""
 
     @app.middleware("http")
     async def guard(request: Request, call_next: _Next) -> Response:
@@ -154,7 +148,6 @@ def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None
 
 
 def _refusal_of_request(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
-    """Return the refusal of a request; None if the request is allowed."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if host not in hosts:
         return CallError(403, "Forbidden", f"this page answers to {' or '.join(sorted(hosts))} only")
@@ -188,5 +181,5 @@ def _error_response(error: CallError) -> Response:
 
 
 def read_samples() -> Mapping[str, Mapping[str, Any]]:
-    """Return every sample by its name, in the order of the files: `title`, `object`, `cluster`, `phase`, `isWhole`."""
+    """Return `title`, `object`, `cluster`, `phase` and `isWhole` of every sample by name, in the order of the files."""
     return {path.stem: yamlfile.read(path)[0].value for path in sorted(FOLDER.glob("*.yaml"))}

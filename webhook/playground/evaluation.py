@@ -1,7 +1,6 @@
 """Answers a question of the page: the verdict on each object, as from `claimgate replay`, and its explanation.
 
-Reads nothing but the question and the loaded policies. It runs in a child process (worker.py), which bounds its time
-and memory.
+Runs in a child process (worker.py), which bounds time and memory. Reads only the question and the loaded policies.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from webhook.yamltext import yamlfile
 _OBJECT_KEYS: Final = ("apiVersion", "kind")
 _WORDS_OF_DENIAL: Final = ("Error from server", "denied the request", " is invalid:", " is forbidden:")
 _POLICY: Final = "- Policy `"
-"""The beginning of a line on a rule's page that names a policy with this rule."""
+"""A line on a rule's page that names a policy with the rule begins so."""
 _MOST_RULES: Final = 20
 _NO_RULE: Final = (
     "the denial names no shipped rule: a policy of the site, another webhook, a quota or the API server denied"
@@ -46,19 +45,19 @@ _NO_RULE: Final = (
 
 
 def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
-    """Return the shipped rules that a denial names; [] for a text that is not a denial.
+    """Return at most 20 shipped rules that a denial names; [] for another text.
 
     Args:
         text: a possible denial: an answer with `status: Failure` or `allowed: false`, or a text without an object.
         name: the name of the text in an error.
 
     Returns:
-        at most 20 rules. Each has `rule`, the id; `title`; `page`, the rest of its page in Markdown; `lines`, those
-        of the denial that name the rule; `example`, an object that breaks the rule, or ""; and `policies`, each with
-        `name` and the `text` of its folder.
+        For each rule: `rule`, the id; `title`; `page`, the rest of its page in Markdown; `lines` of the denial that
+        name the rule; `example`, an object that breaks the rule, or ""; `policies`, each with `name` and the `text` of
+        its folder.
 
     Raises:
-        InputError: the text is a denial, but names no shipped rule.
+        InputError: a denial names no shipped rule.
     """
     is_object = _has_keys_of_object(text)
     message = (_message_of_answers(text) if is_object else text).strip()
@@ -76,7 +75,7 @@ def rules_of_denial(text: str, name: str) -> list[dict[str, Any]]:
 
 
 def pages_of_rules(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return `title` and `page` (Markdown) for each name of a shipped rule; other names are left out."""
+    """Return `title` and `page` (Markdown) for each shipped rule among the names."""
     wanted = dict.fromkeys(names)
     sections = pages.shipped_sections() if wanted else {}
     parts = {each: sections[each].split("\n\n", 2) for each in wanted if each in sections}
@@ -90,7 +89,7 @@ def _has_keys_of_object(text: str) -> bool:
 
 
 def _message_of_answers(text: str) -> str:
-    """Return the messages of denials by an API server or a webhook; "" for other objects."""
+    """Return the messages of denials by an API server or a webhook. Other objects have none."""
     return "\n".join(map(_message_of_answer, (each.value for each in documents.documents_of_text(text, "").documents)))
 
 
@@ -118,7 +117,7 @@ def _rule_as_json(rule: str, section: str, lines: Sequence[str], read: PolicyDoc
 
 
 def _text_of_folder(policy: str, read: PolicyDocuments) -> str:
-    """Return the text of a policy's folder: its policies, then their bindings, parameters and declared rules."""
+    """A policy's folder has policies, then their bindings, parameters and declared rules."""
     owner = next(each.file for each in read.documents if _is_policy(each.value, policy))
     folder = Path(owner).parent
     files = dict.fromkeys(each.file for each in (*read.documents, *read.rules) if Path(each.file).parent == folder)
@@ -137,7 +136,7 @@ _MOST_OBJECTS: Final = 20
 
 
 Check: TypeAlias = Callable[[PolicySet, Options], Sequence[dict[str, Any]]]
-"""Returns the report of `claimgate policies check`: `policy` and `mistakes` of each policy with mistakes."""
+"""Returns the report of `claimgate policies check`: `policy` and `mistakes` of policies with mistakes."""
 
 
 def answer_question(
@@ -147,15 +146,15 @@ def answer_question(
 
     Args:
         question: the texts.
-        standing: the policies that are evaluated if the question has no policies.
+        standing: the policies for a question without policies.
         options: how policies are compiled.
         engine: the engine of `standing`, which records evaluations.
         check: checks the policies of the question.
 
     Returns:
         `reviews`, one for each object; `pages` of shipped rules in findings; `checks` of policies with mistakes;
-        `queues`; `notes`. If the object is a denial: `denial` with its rules. If a text cannot be read: `errors` with
-        text and line.
+        `queues`; `notes`. For a pasted denial, `denial` has its rules. For an unreadable text, `errors` has text and
+        line.
     """
     try:
         if rules := rules_of_denial(question.object, OBJECT):
@@ -237,7 +236,7 @@ def input_of_case(question: Question) -> tuple[list[JSON], list[JSON], list[JSON
 
 
 def _missing_bindings(policies: Sequence[JSON]) -> Iterator[JSON]:
-    """Yield a binding that denies for each policy without a binding, so that the policy is evaluated."""
+    """Yield a binding that denies for each policy without a binding. Otherwise the policy would not be evaluated."""
     bound = {(each["kind"], get(each, ("spec", "policyName"), "")) for each in policies}
     for each in policies:
         kind, name = f"{each['kind']}Binding", get(each, ("metadata", "name"), "")
@@ -248,12 +247,11 @@ def _missing_bindings(policies: Sequence[JSON]) -> Iterator[JSON]:
 
 
 def _policies_without_binding(policies: PolicySet) -> Iterator[Policy]:
-    """Yield the policies that no binding names."""
     yield from (policy for policy in policies.policies if not policy.bindings)
 
 
 def _declares_rules(value: JSON) -> bool:
-    """Return whether a document is from the rules.yaml of a policy's folder."""
+    """Return whether a document is the rules.yaml of a policy's folder."""
     return isinstance(value, dict) and "kind" not in value and isinstance(value.get("policies"), dict)
 
 
@@ -282,7 +280,7 @@ def _review_one_object(
     question: Question,
     engine: MeasuredEngine,
 ) -> dict[str, Any]:
-    """Review one object. Raises InputError if the document is not an object."""
+    """Raises InputError if the document is not an object."""
     try:
         each = submissions.of(document)
     except CallError as error:

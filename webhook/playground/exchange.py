@@ -1,6 +1,5 @@
 """Reads questions of the page from JSON and checks them, and makes the JSON of answers.
 
-Besides the verdict, an answer has the pod sets of an object and the queues of its cluster, which the page draws.
 Texts are not escaped, because the page shows them as text and never as markup.
 """
 
@@ -36,7 +35,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.jsontext import decode_any_json
 
 MOST_BYTES: Final = 4 << 20
-"""The most bytes of one question: an object has at most 3 MiB (limit of API servers), and policies are small."""
+"""The most bytes of one question. An object has at most 3 MiB (limit of API servers), and policies are small."""
 PhaseChoice: TypeAlias = Literal["auto", "mutate", "validate"]
 _PHASES: Final[tuple[PhaseChoice, ...]] = ("auto", "mutate", "validate")
 _TEXTS: Final = ("object", "cluster")
@@ -48,8 +47,8 @@ class Question:
 
     Args:
         object: the objects, requests or AdmissionReviews to review.
-        cluster: policies with their bindings and params, and other objects of the cluster. Without a policy, the
-            policies of the command line are evaluated, or the shipped policies.
+        cluster: policies with their bindings and params, and other objects of the cluster. Without a policy, those of
+            the command line are evaluated, or the shipped policies.
         phase: the phase to run.
         is_whole: whether objects that are not in `cluster` do not exist.
     """
@@ -64,7 +63,7 @@ def read_question(body: bytes) -> Question:
     """Return the question in the body of a request.
 
     Raises:
-        CallError: 400 if it is not a question.
+        CallError: 400, the body is not a question.
     """
     try:
         value = decode_any_json(body, Deadline())
@@ -79,7 +78,7 @@ def question_of_mapping(value: Mapping[str, Any]) -> Question:
     """Return the question in a mapping, such as a sample or a shared file.
 
     Raises:
-        CallError: 400 if a field has another type.
+        CallError: 400, a field has another type.
     """
     texts = {name: value.get(name) or "" for name in _TEXTS}
     wrong = [name for name, text in texts.items() if not isinstance(text, str)]
@@ -104,7 +103,7 @@ _DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Ope
 
 
 def input_errors_as_json(error: ClaimgateError) -> list[dict[str, Any]]:
-    """Return the problems of an error, each with the name of its text and the line."""
+    """Return the problems of an error, each with its text and line."""
     problems = error.problems if isinstance(error, InputError | PolicyError) else (InputProblem(message=str(error)),)
     return [
         {
@@ -157,7 +156,7 @@ def review_of_object_as_json(
 
 
 def _policies_by_expression(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
-    """Return the evaluated policies by their expressions."""
+    """Return the evaluated policies by expression."""
     owners: dict[str, dict[str, None]] = {}
     for policy in policies.policies:
         for expression in policy.expressions() if policy.name in asked else ():
@@ -197,9 +196,7 @@ def _finding_as_json(finding: Finding) -> dict[str, Any]:
 
 
 def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: Table) -> list[dict[str, Any]]:
-    """Return the pod sets of an object from the facts `podSets` and `gpu`: name, path, number of pods, and the
-    devices of one pod and of all.
-    """
+    """Return name, path, number of pods, and devices of one pod and of all pods, for each pod set of an object."""
     view = ClusterView(cluster, attributes.namespace, Deadline())
     obj = decode_object(attributes.object, attributes.kind, view.deadline).value
     if not isinstance(obj, dict):

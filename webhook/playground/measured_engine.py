@@ -1,7 +1,7 @@
 """A CEL engine that records the cost and value of each evaluation of an expression.
 
-It compiles with another engine, so that expressions have the same meaning. Only the playground uses it, because
-recording costs time and memory.
+Another engine compiles the expressions, so they have the same meaning. Recording costs time and memory, so only the
+playground uses this engine.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
     from webhook.cel.estimate.sizes import Sizes
 
 _MOST: Final = 500
-"""The most recorded evaluations. An object with thousands of templates has more than users would read."""
+"""The most recorded evaluations. An object with thousands of templates has more than users read."""
 _LONGEST: Final = 200
 """The most characters of a shown value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredEvaluation:
-    """One evaluation: the expression, its cost in units of API servers, its value or error, and the paths that it
-    reads.
-    """
+    """One evaluation: the expression, its cost in units of API servers, its value or error, and the paths it reads."""
 
     source: str
     cost: int
@@ -41,7 +39,7 @@ class MeasuredEvaluation:
 
 @dataclass(slots=True, eq=False)
 class MeasuredEngine:
-    """The engine. `evaluations` has the first evaluations, in order, since the caller last cleared it."""
+    """The engine. `evaluations` are the first ones since the caller last cleared them, in order."""
 
     engine: Engine
     evaluations: list[MeasuredEvaluation] = field(default_factory=list)
@@ -123,12 +121,12 @@ class _MeasuredProgram:
 
 
 def _paths_as_expressions(program: Program) -> Iterator[str]:
-    """Yield the paths that a program reads, written as expressions."""
+    """Paths are written as expressions."""
     yield from sorted(".".join(path) for path in program.paths_read().paths)
 
 
 def _short_value(value: Any) -> str:
-    """Return a short text of a value: scalars as in CEL, other values as type and size."""
+    """Return scalars as in CEL, other values as type and size."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -1,6 +1,4 @@
-"""Makes the words that the editors complete: functions of CEL, variables, facts with their fields, and fields of a
-kind.
-"""
+"""Makes the words that the editors complete: functions of CEL, variables, facts, and fields of a kind."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Type
 
 Tree: TypeAlias = Mapping[str, "Tree | None"]
-"""Field names with the fields below each. The fields of a list are those of its items."""
+"""Field names with the fields below each. A list has the fields of its items."""
 
 _VARIABLES: Final = {
     "object": "the object; null for a deletion",
@@ -37,14 +35,14 @@ _MACROS: Final = {
     "orValue": "optional.orValue(value): for object.?field",
 }
 _DEEPEST: Final = 10
-"""The most levels of completed fields. A field of a container of a CronJob is on the ninth level."""
+"""The most levels of completed fields. In a CronJob, a field of a container is on the ninth level."""
 _MOST_FIELDS: Final = 20_000
 """The most fields of one kind. A CronJob has about 5,000."""
 
 
 def words_of_expressions(registry: FactRegistry, version: Version) -> dict[str, Any]:
-    """Return `variables`, `functions` and `methods` with a line about each, `facts` with their types, and
-    `structures` with the fields of these types, each with type and meaning.
+    """Return `variables`, `functions` and `methods` with a line about each, `facts` with their types, and `structures`
+    with the fields of these types.
     """
     functions: dict[str, str] = {}
     methods: dict[str, str] = dict(_MACROS)

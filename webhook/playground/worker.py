@@ -1,4 +1,4 @@
-"""Evaluates one question at a time in a separate process, with bounded time and memory.
+"""Evaluates questions in separate processes, with bounded time and memory.
 
 The processes are children of server/child_process.py, as for heavy reviews of the server. They need `fork`, so only
 Linux and macOS work.
@@ -27,7 +27,7 @@ _MOST_ANSWER: Final = 32 << 20
 
 @dataclass(slots=True)
 class Workers:
-    """Runs at most two children at a time. A few more questions wait; further questions are refused and can be sent
+    """Runs at most two children at a time. A few more questions wait. Further questions are refused, and can be sent
     again.
     """
 
@@ -40,7 +40,7 @@ class Workers:
         """Run some work in a child process and return its answer as JSON.
 
         Raises:
-            CallError: 503 if too many questions wait, 504 if the work took too long, 500 if it ended without an answer.
+            CallError: 503 if too many questions wait, 504 for work that took too long, 500 for work without an answer.
         """
         if self._waiting >= _WAITING:
             raise CallError(503, "ServiceUnavailable", "too many evaluations wait: try again in a few seconds")
@@ -65,7 +65,7 @@ class Workers:
 
 
 def _answer_as_json(work: Callable[[], dict[str, Any]]) -> bytes:
-    """Run some work in the child; return the answer as JSON, or an error if the memory is used up."""
+    """If the memory is used up, the answer is an error."""
     try:
         return json.dumps(work()).encode()
     except MemoryError:
@@ -89,7 +89,7 @@ def _require_whole(received: bytes | None) -> bytes:
 
 
 async def _wait_for_killed_child(child: child_process.Child) -> None:
-    """Wait for a killed child, which ends at once."""
+    """A killed child ends at once."""
     with suppress(asyncio.CancelledError):
         for _ in range(200):
             if child.try_reap():

@@ -18,7 +18,7 @@ from webhook.text.terminal import one_line
 from webhook.yamltext.ignore_comments import IgnoreComment
 
 OF_COMMENT: Final = "excepted by a comment in the file: "
-"""The beginning of the reason of an exception by a comment"""
+"""The beginning of the reason of an exception by a comment."""
 
 
 class CommentedFindings:

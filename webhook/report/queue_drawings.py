@@ -26,7 +26,7 @@ _BAR_AT, _BAR, _NUMBERS_AT = 470, 330, 815
 _CHARACTERS, _LONG = 58, 150
 """The most characters of a text beside a bar, and of a text on its own line."""
 _LETTER: Final = 8
-"""The width of the widest letter of a name, in pixels"""
+"""The width of the widest letter of a name, in pixels."""
 _MARKS: Final = {"Cohort": "all", "ClusterQueue": "own", "LocalQueue": "local", "Queue": "own"}
 """The CSS class of the square before a queue's name, by the queue's kind."""
 _STYLE: Final = (

@@ -16,7 +16,7 @@ from webhook.rules.text import problem_as_sentence, with_short_expression
 from webhook.yamltext.source_line import Locate, Place
 
 SERVER = "claimgate"
-"""The policy of findings about the answer of a server, because the answer names no policies"""
+"""The policy of findings about the answer of a server, because the answer names no policies."""
 
 _OPEN: Final = "not evaluated: "
 

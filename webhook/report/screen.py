@@ -17,7 +17,7 @@ from webhook.text import terminal
 
 _LEAST_WIDTH: Final = 40
 _CONTINUATION: Final = "  "
-"""The indentation of continuation lines of a text without indentation"""
+"""The indentation of continuation lines of a text without indentation."""
 _SIMPLE: Final = ("dumb", "linux")
 """Terminals with little more than ASCII. `dumb` also has no colours."""
 Style: TypeAlias = Literal["", "bold", "dim", "red", "green", "yellow", "blue", "cyan"]

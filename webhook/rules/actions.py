@@ -3,14 +3,12 @@
 A later source overrides an earlier source:
 
 1. The catalogue: the level of the rule's record.
-2. The binding: its validationActions limit every rule of its policy. With [Warn] no rule denies.
-3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
+2. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
    separated by spaces, commas or line ends. If several lists name a rule, the strictest list is used.
+3. The configuration file: `levels` of groups and rules. The level of a rule overrides the level of its group. A
+   configuration also sets keys of params (`params`, `releases`). Then its lists replace those of the ConfigMap.
 
-4. The configuration file: `levels` of groups and rules; the level of a rule overrides the level of its group.
-
-So params and the configuration choose the action of a rule, within the limit of the binding. A configuration also sets
-keys of params (`params`, `releases`); then its lists of rules replace those of the ConfigMap.
+The validationActions of a binding limit every rule of its policy. With [Warn], no rule denies.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ Chosen: TypeAlias = Mapping[str, Action]
 
 
 class LevelEffect(Struct, frozen=True):
-    """The effect of a level: the action in expressions, and texts about its effect on requests and reports."""
+    """The effect of a level: the action in expressions, and texts about requests and reports."""
 
     action: Action
     at_admission: str
@@ -74,7 +72,7 @@ OTHER_LISTS: Final = {"ignore": 'write `"off"`', "false": OFF_IN_QUOTES}
 _SEPARATOR: Final = re.compile(r"[\s,]+")
 _NONE: Final[Chosen] = MappingProxyType({})
 _CHARACTER_S: Final = 2e-7
-"""Seconds for each character of a list when it is split into ids; the lists of a ConfigMap may have a megabyte."""
+"""Seconds for each character of a list. The lists of a ConfigMap may have a megabyte."""
 _ID_BYTES: Final = 150
 _KEPT: Final[TwoGenerationCache[tuple[str, ...], Chosen | None]] = TwoGenerationCache(2 << 20)
 
@@ -83,7 +81,7 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
     """Return the actions of the rules that a param names.
 
     Raises:
-        Exception: the error of the deadline, if there is no time to read the lists.
+        Exception: the error of the deadline, if the time does not suffice for the lists.
     """
     data = _data_of_param(param)
     lists = tuple([str(data.get(level) or "") for level in reversed(LEVELS)])
@@ -114,9 +112,7 @@ def _rule_ids_in_text(text: str) -> Iterator[str]:
 
 
 def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
-    """Return the action for a problem of a rule: from the last of `deciders` that names the rule, otherwise the
-    action of its level.
-    """
+    """Return the action of the last of `deciders` that names the rule, otherwise that of its level."""
     for decided in reversed(deciders):
         if rule in decided:
             return decided[rule]
@@ -124,7 +120,7 @@ def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
 
 
 def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """Return the actions for a problem with the decided action, limited by the actions of the binding."""
+    """Return the actions for a decided action, limited by those of the binding."""
     if decided == "Deny":
         return allowed
     if decided == "Warn":
@@ -133,12 +129,12 @@ def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...
 
 
 def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
-    """Return the actions of a binding with each denial replaced by a warning."""
+    """Return the actions of a binding, with a warning for each denial."""
     return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in allowed))
 
 
 def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
-    """Yield field and text of mistakes in the lists of a param: unknown rules, and unknown names of lists."""
+    """Yield field and text of mistakes in a param: unknown rules, and unknown names of lists."""
     data = _data_of_param(param)
     yield from (
         (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in OTHER_LISTS.items() if name in data

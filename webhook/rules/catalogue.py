@@ -1,8 +1,8 @@
 """Collects rules in a catalogue.
 
-A rule of checks is a record (rule.py) in the module with its check. webhook/facts/packages.py names the modules with
-the rules of each package. Policies that have only CEL declare the rules of their validations in `rules.yaml`
-(policy_rules.py). Rules have the order of their modules, the most important first.
+A rule of checks is a record (rule.py) in the module with its check. webhook/facts/packages.py names these modules.
+Policies that have only CEL declare the rules of their validations in `rules.yaml` (policy_rules.py). Rules have the
+order of their modules, the most important first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
 
 
 class UnlistedRuleError(KeyError):
-    """The error for a rule that a check reports and that no listed module has. The text says how to fix this."""
+    """A check reports a rule that no listed module has. The text says how to fix this."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(
@@ -36,11 +36,9 @@ class UnlistedRuleError(KeyError):
 
 
 class LazyCatalogue(Mapping[str, Rule]):
-    """A catalogue that is read on the first look-up of a rule. It is never empty.
+    """A catalogue that is read when a rule is first looked up. It is never empty.
 
-    Args:
-        read: reads the catalogue.
-        ids: the ids of the rules, in the same order, if they are known in advance.
+    `read` reads the catalogue. `ids` are the ids of the rules in the same order, if known in advance.
     """
 
     def __init__(self, read: Callable[[], Catalogue], ids: Sequence[str] | None = None) -> None:

@@ -1,8 +1,8 @@
 """Defines decisions, verdicts and explanations, with the terms of API servers.
 
 A Decision is the answer of one policy, and a Verdict is the enforced answer to a request. Audit reads decisions, and
-the server reads the verdict. The evaluation records Explanations (evaluation/trace.py), so that they agree with the
-decisions. `claimgate replay --explain` prints them.
+the server reads the verdict. The evaluation records Explanations (evaluation/trace.py), which therefore agree with the
+decisions. `claimgate replay --explain` prints explanations.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Outcome: TypeAlias = Literal[
 ]
 """How the evaluation of a policy ended."""
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
-"""The severities of policies, the worst first; "" means no severity."""
+"""The severities of policies, the worst first. "" means no severity."""
 REASON_CODES: Mapping[str, int] = {
-    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is only here
+    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode. claimgate adds BadRequest
     "Unauthorized": 401,
     "Forbidden": 403,
     "Invalid": 422,
@@ -47,7 +47,7 @@ REASON_CODES: Mapping[str, int] = {
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The explanation of the outcome of one policy, with one binding and parameter, for one object or pod template.
+    """Why one policy, with one binding and parameter, has its outcome for one object or pod template.
 
     Args:
         policy: the name of the policy.
@@ -57,7 +57,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         place: the path of the pod template, "" for the object itself.
         outcome: the outcome.
         reason: the cause of the outcome, such as the part that did not match, the condition, or the rules.
-        unmet_condition: the name of the matchCondition that is false; "" if no condition is false.
+        unmet_condition: the name of the matchCondition that is false; "" without one.
         elapsed_s: the time of the evaluation. A value that several policies need counts for the first of them.
         cost: the cost of the expressions, in units of the API server's cost model.
     """
@@ -82,7 +82,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 class ValidationAction(StrEnum):
     """The action for a failed validation, as in a binding (admissionregistration/v1).
 
-    No binding can have `ADVICE`. It is for rules of level advice, and is shown only on request.
+    `ADVICE` is for rules of level advice, and is shown only on request. No binding can have it.
     """
 
     DENY = "Deny"
@@ -92,7 +92,7 @@ class ValidationAction(StrEnum):
 
 
 def severity_rank(severity: str) -> int:
-    """Return the position of a severity in SEVERITIES; an unknown severity is last."""
+    """Return the position in SEVERITIES. An unknown severity is last."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
@@ -105,31 +105,35 @@ class DenialReason(NamedTuple):
 
 NO_REASON: Final = DenialReason("", 0)
 INVALID: Final = DenialReason("Invalid", REASON_CODES["Invalid"])
-"""The reason of a denial if the validation names no reason, or if its evaluation failed."""
+"""The denial reason of a validation without a reason, or with a failed evaluation."""
 
 
 class Decision(Struct, kw_only=True):
     """The result of one validation of one policy, with one binding and param, for one object or template.
 
-    Treat a decision as immutable.
+    Treat a decision as immutable. Field paths begin at the root of the object.
 
-    `rule` is the stable id of the broken rule: `group/rule` of a problem, or of a validation that rules.yaml names;
-    otherwise the policy's name. `problems` has all problems of the validation, with paths from the root of the
-    object. `missing` has the objects that were needed and not found.
-
-    `evaluation` is the result of the expression: admit, deny, error, or unknown (it admits, but an object that it
-    needed was not found; `message` names it). `lets_pass`: a failure does not deny, because of the policy's
-    failurePolicy or `missing`, an exception of the site, or the enforcement action. `denial` has reason and code of a
-    denial. `actions` has the actions of the binding.
-
-    `param` is `namespace/name` or "". `index` is the index of the validation or mutation, None for the whole policy.
-    `path` is the field path of the message: the template's path joined with the path at the beginning of the message;
-    "" means the object itself. `message` is the policy's text without a prefix, with paths from the root of the
-    object. `audit_annotations` has the auditAnnotations of the policy, with keys without its name; they are in a
-    separate decision. `withheld` is the stronger action that the limit of the installation prevents: deny, warn, or
-    "". `is_told`: users get a warning if the failurePolicy lets the object pass, because an API server can evaluate
-    the policy although claimgate cannot. `exception` is the reason of the exception that allows a failure, or "".
-    `changes` has the fields that the mutation changed, as JSON Pointers, if the site warns of mutations.
+    Attributes:
+        rule: the stable id of the broken rule: `group/rule` of a problem, or of a validation in rules.yaml. Otherwise
+            the policy's name.
+        problems: all problems of the validation.
+        missing: the objects that were needed and not found.
+        evaluation: the result of the expression: admit, deny, error, or unknown. Unknown admits, but a needed object
+            was not found, which `message` names.
+        lets_pass: a failure does not deny, because of the policy's failurePolicy or `missing`, an exception of the
+            site, or the enforcement action.
+        denial: reason and code of a denial.
+        actions: the actions of the binding.
+        param: `namespace/name` or "".
+        index: the index of the validation or mutation; None for the whole policy.
+        path: the template's path, joined with the path at the beginning of the message. "" means the object itself.
+        message: the policy's text without a prefix.
+        audit_annotations: the auditAnnotations of the policy, in a separate decision. Keys lack the policy's name.
+        withheld: the stronger action that the installation's limit prevents: deny, warn, or "".
+        is_told: users get a warning if the failurePolicy lets the object pass: an API server can evaluate the policy,
+            and claimgate cannot.
+        exception: the reason of the exception that allows a failure, or "".
+        changes: the fields that the mutation changed, as JSON Pointers, if the site warns of mutations.
     """
 
     policy: str
@@ -157,7 +161,7 @@ class Decision(Struct, kw_only=True):
 
     @property
     def action(self) -> Literal["admit", "deny"]:
-        """Return whether the decision admits or denies. A denial is enforced only with the binding's action Deny."""
+        """A denial is enforced only with the binding's action Deny."""
         return "admit" if self.evaluation == "admit" or self.lets_pass else "deny"
 
     @property
@@ -172,14 +176,12 @@ class Decision(Struct, kw_only=True):
 
     @property
     def is_enforced(self) -> bool:
-        """Return whether a denial of this decision denies the request. With a binding that only warns or audits, it
-        does not.
-        """
+        """Return whether a denial denies the request. With a binding that only warns or audits, it does not."""
         return self.kind == "mutating" or ValidationAction.DENY in self.actions
 
     @property
     def broken_rules(self) -> tuple[str, ...]:
-        """Return the ids of the broken rules; the policy's name for a rule without id."""
+        """Return the ids of the broken rules, or the policy's name for a rule without id."""
         return tuple(each.code for each in self.problems) or (self.rule or self.policy,)
 
     @property
@@ -194,7 +196,7 @@ class Decision(Struct, kw_only=True):
 
 
 class DenialCause(Struct, frozen=True, kw_only=True):
-    """One of the problems for which a request is denied (metav1.StatusCause). `reason` is the id of the rule."""
+    """One problem for which a request is denied (metav1.StatusCause). `reason` is the id of the rule."""
 
     field: str
     message: str
@@ -211,7 +213,7 @@ class DenialDetails(Struct, frozen=True, kw_only=True):
 
 
 class DenialStatus(Struct, frozen=True, kw_only=True):
-    """The metav1.Status of a denial. Code and reason always fit each other."""
+    """The metav1.Status of a denial. Code and reason always fit."""
 
     code: int
     reason: str
@@ -222,7 +224,7 @@ class DenialStatus(Struct, frozen=True, kw_only=True):
 class EvaluationFault(Struct, frozen=True, kw_only=True):
     """An unexpected error during the evaluation of a policy: its type and place, never its text.
 
-    `checks` is the group of checks in which the error occurred, "" outside of checks.
+    `checks` is the group of checks with the error; "" outside of checks.
     """
 
     policy: str
@@ -234,10 +236,12 @@ class EvaluationFault(Struct, frozen=True, kw_only=True):
 class Verdict(Struct, kw_only=True):
     """The enforced result of a review. Treat it as immutable.
 
-    `patch` is a minimal list of RFC 6902 operations for the sent object, or () without a change. `faults` has
-    internal errors that prevented the evaluation of a policy. `explanations` is empty unless requested. `further` has
-    the decisions that a denial in the mutating phase also reports: those of the validating phase about the mutated
-    object. They do not change the verdict.
+    Attributes:
+        patch: a minimal list of RFC 6902 operations for the sent object; () without a change.
+        faults: internal errors that prevented the evaluation of a policy.
+        explanations: empty unless requested.
+        further: the decisions of the validating phase about the mutated object, after a denial in the mutating phase.
+            They do not change the verdict.
     """
 
     allowed: bool

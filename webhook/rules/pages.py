@@ -1,5 +1,4 @@
-"""Reads the pages about shipped rules, which are generated in advance: the section about each rule, and the ids of
-all rules.
+"""Reads the generated pages about shipped rules: the section about each rule, and the ids of all rules.
 
 Sections about a site's own rules are found in the same way.
 """
@@ -27,7 +26,7 @@ def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = N
     Args:
         asked: ids (`ray/num-gpus`), names without a group (`num-gpus`), groups (`ray`), or the words of a pasted
             message, which has ids in parentheses.
-        own: the sections about a site's own rules and policies, by id or name; None for only shipped rules.
+        own: the sections about a site's own rules and policies, by id or name.
 
     Raises:
         ConfigurationError: a rule does not exist, or there are no pages.
@@ -41,7 +40,7 @@ def sections_about_rules(asked: Sequence[str], own: Mapping[str, str] | None = N
 
 
 def shipped_sections() -> Mapping[str, str]:
-    """Return the section about each shipped rule by its id: id, title and text, separated by blank lines.
+    """Return the section about each shipped rule by id: id, title and text, separated by blank lines.
 
     Raises:
         ConfigurationError: there are no pages.
@@ -50,7 +49,7 @@ def shipped_sections() -> Mapping[str, str]:
 
 
 def names_in_message(text: str, sections: Container[str]) -> Sequence[str]:
-    """Return the rules and policies that a message names and that have a section, in the order of the message."""
+    """Return the rules and policies with a section that a message names, in the order of the message."""
     return [name for name in dict.fromkeys(_ids_among_words(_words_of_ids(text))) if name in sections]
 
 
@@ -64,24 +63,24 @@ def shipped_rule_ids() -> Iterator[str]:
 
 
 def _words_of_ids(text: str) -> Sequence[str]:
-    """Split a text into words with only characters of ids."""
+    """The words have only characters of ids."""
     return [word.strip("/") for word in "".join(each if each in _OF_IDS else " " for each in text).split()]
 
 
 def _ids_among_words(words: Sequence[str]) -> Iterator[str]:
-    """Yield the ids among words, and the names after the word `policy`. Other words only look like names."""
+    """Ids have a group, or follow the word `policy`. Other words only look like names."""
     yield from (name for before, name in pairwise(("", *words)) if "/" in name or before == "policy")
 
 
 def _rules_of_name(name: str, sections: Mapping[str, str]) -> Sequence[str]:
-    """Return the ids that an id, a name without a group, or a group means."""
+    """A name may be an id, a name without a group, or a group."""
     if name in sections:
         return (name,)
     return [each for each in sections if name in each.split("/")]
 
 
 def _text_about_name(name: str, sections: Mapping[str, str], of: str) -> str:
-    """Return the section about a rule; for several rules, a line about each.
+    """Return the section about a rule. Several rules have a line each.
 
     Raises:
         ConfigurationError: no rule has the name.
@@ -98,7 +97,6 @@ def _text_about_name(name: str, sections: Mapping[str, str], of: str) -> str:
 
 
 def _sections(folder: Path) -> Mapping[str, str]:
-    """Return the section about each rule by its id."""
     texts: dict[str, str] = {}
     for page in sorted(folder.glob("*.md")):
         parts = _HEADING.split(page.read_text(encoding="utf-8"))

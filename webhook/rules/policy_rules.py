@@ -1,5 +1,4 @@
-"""Reads rules of policies that have only CEL: `rules.yaml` in the folder of a policy names a rule for each
-validation.
+"""Reads `rules.yaml` in the folder of a policy that has only CEL. The file names a rule for each validation.
 
 group: gpu-portable
 policies:
@@ -31,7 +30,7 @@ def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, .
     """Return the rules of policies, by the name of the policy.
 
     Raises:
-        InputError: with all mistakes, each with line and column.
+        InputError: has all mistakes, each with line and column.
     """
     reading = RuleReader()
     value = reading.read_known_fields(document, (), document.value, _FIELDS)
@@ -89,7 +88,7 @@ class RuleReader:
     def read_known_fields(
         self, document: yamlfile.Document, path: FieldPath, value: Any, known: Iterable[str]
     ) -> Mapping[str, Any]:
-        """Return a map with only the known fields; mistakes in other fields are noted."""
+        """Return a map with only the known fields. Mistakes in other fields are noted."""
         if not isinstance(value, dict):
             self.report_mistake(document, path, f"must be a map with the fields {', '.join(known)}")
             return {}
@@ -99,14 +98,14 @@ class RuleReader:
         return value
 
     def is_rule_or_group_name(self, document: yamlfile.Document, path: FieldPath, value: Any) -> bool:
-        """Return whether a value is a name of a group or a rule; if not, the mistake is noted."""
+        """If a value is no name of a group or a rule, note the mistake."""
         if isinstance(value, str) and NAME.fullmatch(value):
             return True
         self.report_mistake(document, path, "must be a name of lower case letters, digits and dashes")
         return False
 
     def create_rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
-        """Return the rule with these fields, or None if they do not form a rule; level and severity have defaults."""
+        """Return the rule with these fields; None if they form no rule. Level and severity have defaults."""
         wrong = list(rule_errors(given))
         for name, message in wrong:
             self.report_mistake(document, (*path, name), message)

@@ -1,6 +1,6 @@
 """Defines a mistake in an object as data: the broken rule, the place, the reason, and the fix.
 
-Only code that shows problems makes texts of them; no code parses these texts.
+Only code that shows problems makes texts of them. No code parses these texts.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from msgspec import Struct
 
 
 class MissingObject(Struct, frozen=True, kw_only=True):
-    """An object that was needed and not found. `why` is `not found`, `not looked up` with a reason, or the unknown
-    part of the object. `is_absent`: whether the object was not found, so that adding a file with it would help; False
-    for an object that was read.
+    """An object that was needed and not found.
+
+    Attributes:
+        why: `not found`, `not looked up` with a reason, or the unknown part of the object.
+        is_absent: the object was not found, so adding a file with it would help. False for an object that was read.
     """
 
     kind: str
@@ -32,16 +34,13 @@ class Problem(Struct, frozen=True, kw_only=True):
         path: the printed path of the field from the root of the checked object; "" means the object itself.
         message: the mistake and its reason. Its subject is `found` or the field: `must be a whole number because …`.
         fix: the fix as an imperative, such as `set 2`; "" if the message has the fix.
-        found: the value in short form, such as "`500m`" or "a list"; "" if the field itself is the subject of
-            `message`.
+        found: the value in short form, such as "`500m`" or "a list"; "" if the field is the subject of `message`.
         also: paths of other places with the same mistake.
-        missing: the objects that were needed and not found. If there are any, the rule could not be checked.
-        excess: the amount by which a number is too large or too small; 0 if the rule compares no numbers. For a
-            stored object, an update that does not increase the excess may pass.
-        is_for_administrators: whether only an administrator can apply the fix. Problems that users can fix are listed
-            first.
-        words: the wrong words in the field, such as a flag of a command. Reports about files mark the first of
-            them.
+        missing: the objects that were needed and not found. With such an object, the rule could not be checked.
+        excess: the amount by which a number is too large or too small; 0 if the rule compares no numbers. An update
+            that does not increase the excess of a stored object may pass.
+        is_for_administrators: whether only an administrator can apply the fix. Other problems are listed first.
+        words: the wrong words in the field, such as a flag of a command. Reports about files mark the first word.
         release: the release that no longer serves the version of the object; "" for other problems.
     """
 
@@ -64,5 +63,5 @@ class Problem(Struct, frozen=True, kw_only=True):
 
     @property
     def code_found_and_message(self) -> tuple[str, str, str]:
-        """Return the problem without its path, for comparing problems in different places."""
+        """Return the problem without its path. Problems in different places can be compared."""
         return self.code, self.found, self.message

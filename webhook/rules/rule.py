@@ -1,5 +1,4 @@
-"""Defines a rule: one record with its texts and its source, in the module of the function that finds objects that
-break it.
+"""Defines a rule: one record with its texts and its source, in the module with its check.
 
     VOLCANO_JOB = RuleGroup("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", …)
     TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="The Job has no task", why="…")
@@ -8,9 +7,9 @@ break it.
         if not job.tasks:
             yield TASK_REQUIRED.problem(("spec", "tasks"), "must have a task", "add a task")
 
-The id is written in full, so that a search for an id finds the record and its function. Users name ids in params, so
-an id never changes. catalogue.py collects the records. A rule also has the moment at which an object that breaks it
-fails without claimgate.
+The id is written in full, so a search finds the record and its function. Users name ids in params, so an id never
+changes. catalogue.py collects the records. A rule also says at which moment an object that breaks it fails without
+claimgate.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "disruption": "Loses work or devices when something fails",
     }
 )
-"""The moments in order of time, with their titles for users."""
+"""The moments in order of time, with titles for users."""
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
 TEXTS: Final = ("title", "why", "refused_by", "source", "function")
@@ -60,18 +59,18 @@ class Rule(Struct, frozen=True, kw_only=True):
         id: `group/rule`.
         title: the mistake as the title of a finding, without a full stop.
         why: the effect on an object that breaks the rule, in one or two sentences.
-        refused_by: the component that refuses such an object, or fails on it, without claimgate; "" for a rule that
-            only claimgate has.
+        refused_by: the component that refuses such an object, or fails on it, without claimgate; "" if only claimgate
+            has the rule.
         source: the source of the rule: repository, version and file, or a page.
         function: the function in that file; "" if the source is enough.
         level: the level unless a site sets another level (actions.py). For a rule of a CEL policy, the bindings
             decide.
-        level_in_tests: the level for objects in folders of tests, which run for minutes; None if it is `level`.
-        severity: the severity of a violation; "" if the policy gives the severity of all its rules.
-        fails: the moment at which an object that breaks it fails without claimgate.
-        refused_on_updates: the upstream file and function with which the webhook of the API, or the API server, refuses
-            updates that leave the rule broken; "" if it accepts them. The API server accepts an unchanged value that a
-            CustomResourceDefinition refuses (CRDValidationRatcheting), unless a rule compares it with oldSelf.
+        level_in_tests: the level for objects in folders of tests, which run for minutes; None for `level`.
+        severity: the severity of a violation; "" for the severity of the policy.
+        fails: the moment at which an object that breaks the rule fails without claimgate.
+        refused_on_updates: the upstream file and function that refuse updates which leave the rule broken; "" if
+            updates are accepted. An API server accepts an unchanged value that a CustomResourceDefinition refuses
+            (CRDValidationRatcheting), unless a rule compares the value with oldSelf.
         updates_of: the kinds for which `refused_on_updates` applies; () means all kinds of the rule.
         yields_to: ids of rules that have a better text about the same field, and at least the same level.
         issues: links to issues and pull requests on GitHub about the problem.
@@ -93,12 +92,12 @@ class Rule(Struct, frozen=True, kw_only=True):
     yields_to: tuple[str, ...] = ()
 
     def level_of_object(self, *, is_of_tests: bool) -> Level:
-        """Return the level for an object of a folder of tests, or for another object; the milder of both levels."""
+        """Return the level for an object. In a folder of tests, it is the milder of both levels."""
         milder = self.level_in_tests if is_of_tests else None
         return self.level if milder is None else max(self.level, milder, key=LEVELS.index)
 
     def refuses_updates_of(self, kind: str) -> bool:
-        """Return whether another component also refuses updates of this kind that leave the rule broken."""
+        """Return whether another component also refuses updates of a kind that leave the rule broken."""
         return bool(self.refused_on_updates) and kind in (self.updates_of or (kind,))
 
     @property
@@ -108,9 +107,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def issue_links_by_name(self) -> Mapping[str, str]:
-        """Return links to issues and pull requests by their short names `owner/repository#number`, including the
-        source if it is such a link.
-        """
+        """Return links to issues and pull requests by `owner/repository#number`, also from the source."""
         return github_issue_links((self.source, *self.issues))
 
     def problem(
@@ -126,10 +123,10 @@ class Rule(Struct, frozen=True, kw_only=True):
         for_administrators: bool = False,
         words: tuple[str, ...] = (),
     ) -> Problem:
-        """Return the problem of a field that breaks the rule. `path` may be a text. `shown` replaces the value
-        `found` in the message.
+        """Return the problem of a field that breaks the rule.
 
-        `for_administrators`: whether only administrators can apply the fix. `words`: the wrong words in the field.
+        `shown` replaces the value `found` in the message. `for_administrators` says that only administrators can apply
+        the fix. `words` are the wrong words in the field.
         """
         where = path if isinstance(path, str) else path_as_text(path)
         value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
@@ -147,7 +144,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class RuleGroup(Struct, frozen=True):
-    """A group of rules, with defaults for fields that its rules do not set. The fields are those of Rule."""
+    """A group of rules, with defaults for its rules. The fields are those of Rule."""
 
     name: str
     refused_by: str = ""
@@ -179,7 +176,7 @@ class RuleGroup(Struct, frozen=True):
         A rule with the group's `refused_by` also has the group's `refused_on_updates` by default.
 
         Raises:
-            InputError: with all mistakes in the rule.
+            InputError: has all mistakes in the rule.
         """
         moment = self.fails if fails is None else fails
         if refused_on_updates is None:
@@ -220,7 +217,7 @@ def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
 
 
 def default_severity_of_level(level: str) -> str:
-    """Return the default severity of a rule with this level; "" means the severity of the policy."""
+    """Return the default severity of a level. "" means the severity of the policy."""
     return "" if level == "deny" else "medium"
 
 

@@ -1,7 +1,6 @@
 """Makes the texts of problems for people at a terminal, with one sentence for each problem.
 
-Long lists are cut only between sentences. All texts for `kubectl` are made here; other formats make their own
-texts.
+Long lists are cut only between sentences. All texts for `kubectl` are made here.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from webhook.apimachinery import paths
 from webhook.rules.problem import Problem
 
 MOST_LISTED: Final = 8
-"""The most problems in the message of a validation; users do not read more."""
+"""The most problems in the message of a validation. Users do not read more."""
 MOST_PLACES: Final = MOST_LISTED - 1
 """The most additional places in the sentence of a problem."""
 _LONGEST_PATH: Final = 500
-"""The most characters of a shown path, because keys of a map may have any length."""
+"""The most characters of a shown path. Keys of a map may have any length."""
 _LAST: Final = len("; and 1000000 more")
 _ITEM: Final = "\n* "
 _COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
-"""Matches a colon that ends a part of a sentence, or a quoted part, because this may contain colons."""
+"""Matches a colon that ends a part of a sentence, or a quoted part, which may contain colons."""
 _NOTE: Final = 100
 """The most characters of the remark at the head of a list."""
 
@@ -32,12 +31,11 @@ _NOTE: Final = 100
 _EXPRESSION: Final = "expression '"
 _RESULTED: Final = "' resulted in error: "
 _LONGEST_EXPRESSION: Final = 120
-"""The most characters of a shown expression that failed: enough to recognize it, and short enough to see the
-error."""
+"""The most characters of a shown expression that failed: enough to recognize it, and short enough to see the error."""
 
 
 def with_short_expression(message: str) -> str:
-    """Return the message of an error with its expression shortened to one line, so that users see the error.
+    """Shorten the expression in a message to one line, so users see the error.
 
     An API server quotes the whole expression, and so does claimgate with `--api-server-text`.
     """
@@ -52,7 +50,7 @@ def with_short_expression(message: str) -> str:
 
 
 def problem_as_sentence(problem: Problem) -> str:
-    """Return a problem as `path (likewise path): found message: fix`; absent parts are left out."""
+    """Return a problem as `path (likewise path): found message: fix`, without absent parts."""
     where = (
         f"{_shortened_path(problem.path)} (likewise {_paths_as_text(problem.also)})"
         if problem.also
@@ -71,8 +69,7 @@ def sentence_without_path(problem: Problem) -> str:
 
 
 def split_off_fix(message: str) -> tuple[str, str]:
-    """Split the message of a policy in CEL into the message and its fix; the fix is "" if the text does not end with
-    a fix.
+    """Split the message of a policy in CEL into the message and its fix. A text that does not end with a fix has "".
 
     Each sentence of the text is `path: found message: fix`, as in problem_as_sentence. Equal fixes are returned once.
     """
@@ -96,7 +93,7 @@ def _shortened_path(path: str) -> str:
 
 
 def _paths_as_text(paths: Sequence[str]) -> str:
-    """Return a text with some of the paths and the number of the others."""
+    """Name some of the paths, and count the others."""
     left = len(paths) - MOST_PLACES
     named = [_shortened_path(path) for path in paths[:MOST_PLACES]]
     *others, last = [*named, f"{left} more"] if left > 0 else named
@@ -109,16 +106,14 @@ def not_evaluated_sentence(missing: Iterable[str]) -> str:
 
 
 def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
-    """Return a text with the problems of one validation in at most `longest` characters. Equal problems are written
-    once.
-    """
+    """Return the problems of a validation in at most `longest` characters. Equal problems are written once."""
     different = list(_group_similar_problems(problems))
     listed = [problem_as_sentence(problem) for problem in different[:MOST_LISTED]]
     return join_fitting_texts(listed, longest, len(different) - len(listed))
 
 
 def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
-    """Yield one problem for each group of problems that differ only in their places, with all these places."""
+    """Join problems that differ only in their places."""
     same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
         key = *problem.code_found_and_message, problem.fix, problem.missing
@@ -129,7 +124,7 @@ def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
-    """Return the first texts that fit in a list of `longest` characters, but at least one."""
+    """Return the first texts that fit in a list of `longest` characters. The first text always counts as fitting."""
     if len(texts) == 1:
         return [shorten_text(texts[0], longest)]
     remaining = longest - len(itemized_text((), len(texts))) - _NOTE
@@ -144,10 +139,9 @@ def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
 
 
 def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
-    """Return a single text unchanged, or a list with a line for each text. `left` is the number of texts that are not
-    listed, and `note` is a remark about all problems.
+    """Return a list with a line for each text, like kubectl's lists. A single text stays unchanged.
 
-    A list looks like kubectl's own lists of problems.
+    `left` is the number of texts that are not listed. `note` is a remark about all problems.
     """
     if len(texts) == 1 and not left:
         return texts[0]
@@ -156,8 +150,8 @@ def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
 
 
 def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> str:
-    """Join the first texts that fit, and add the number of the remaining texts plus `others`. The first text is
-    always included, shortened if necessary.
+    """Join the first texts that fit, and add the number of the other texts plus `others`. The first text is always
+    included, shortened if necessary.
     """
     whole = "; ".join(texts)
     if not others and len(whole) <= longest:
@@ -174,7 +168,5 @@ def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> s
 
 
 def shorten_text(text: str, longest: int) -> str:
-    """Return a text of at most `longest` characters. Only texts from users, or from policies of other authors, are
-    longer.
-    """
+    """Return a text of at most `longest` characters. Only texts of users or of other authors' policies are longer."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -19,17 +19,17 @@ from webhook.text.similar_names import nearest_name
 from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 _SHORTEST: Final = 5
-"""The fewest letters of the beginning of a longer name"""
+"""The fewest letters of the beginning of a longer name."""
 _INNER: Final = frozenset(("metadata", "spec", "template", "jobTemplate", "resources", "securityContext"))
 """The inner objects to which a misplaced field may belong."""
 _SCALARS: Final = (None, *(each for each in get_args(Scalar) if each != "quantity"))
-"""The types of map values in which nothing is read"""
+"""The types of map values in which nothing is read."""
 _CONTAINERS: Final = "containers"
 """Users often write a field of a container beside the list of containers. The place is then the first container."""
 _METADATA: Final = ("metadata",)
 """Users often write a field of the object itself here."""
 _LEVELS: Final = 3
-"""The most levels in which a misplaced field is looked for, such as spec.template.spec of a Deployment"""
+"""The most levels in which a misplaced field is looked for, such as spec.template.spec of a Deployment."""
 
 
 class UndeclaredField(Struct, frozen=True):

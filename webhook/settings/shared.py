@@ -170,7 +170,7 @@ LEFT_OUT: Final[Mapping[str, Mapping[Door, str]]] = {
     "rule": {"test": "`--run` chooses cases"},
     "skip": {"test": "`--run` chooses cases"},
 }
-"""For each option, the verbs that lack it, with the reason"""
+"""For each option, the verbs that lack it, with the reason."""
 OF_TEST: Final = frozenset(
     (
         "config",
@@ -185,7 +185,7 @@ OF_TEST: Final = frozenset(
         "advice",
     )
 )
-"""The options of `test`: how policies are read and compiled, and advice, which is printed after the cases"""
+"""The options of `test`: how policies are read and compiled, and advice, which is printed after the cases."""
 NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "authorizer": "in serve it is a switch, and the API server answers",
     "no_defaults": "the API server has set the defaults",
@@ -194,7 +194,7 @@ NOT_OF_SERVER: Final[Mapping[str, str]] = {
     "rule": "use `levels` of claimgate.yaml",
     "skip": "use `levels` of claimgate.yaml",
 }
-"""For each option of `ReviewSettings`, the reason why the server lacks it"""
+"""For each option of `ReviewSettings`, the reason why the server lacks it."""
 REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
     "--fail-on": {
         "serve": "a review has no exit code",
@@ -216,7 +216,7 @@ REPORT_FLAGS: Final[Mapping[str, Mapping[Door, str]]] = {
         "backtest": "use `--against`",
     },
 }
-"""For each flag of reports, the verbs that lack it, with the reason"""
+"""For each flag of reports, the verbs that lack it, with the reason."""
 
 
 def settings_of_door(kind: type[SettingsBase], door: Door) -> tuple[Setting, ...]:

@@ -1,7 +1,7 @@
 """Explains why one object of a cluster does not run, with the statements of the objects that were created for it.
 
-The first statement decides. Pods with the same problem have one statement; events and claims are read for only one of
-these pods.
+The first statement decides. Pods with the same problem have one statement. Events and claims of only one of these pods
+are read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STATES: Final[Mapping[State, str]] = {
 }
 """The headline for each state of an object."""
 _IN_PART: Final = "runs in part"
-"""The headline for an object with some pods that are ready and some that do not start."""
+"""The headline for an object with ready pods and with pods that do not start."""
 _ReadObject: TypeAlias = Callable[[JSON, ClusterReading], Iterator[Statement]]
 _TRAINING: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
 _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
@@ -56,7 +56,7 @@ _READERS: Final[Mapping[tuple[str, str], _ReadObject]] = {
     **{("kubeflow.org", kind): workloads.read_training_job for kind in _TRAINING},
 }
 _MOST_KINDS_OF_PODS: Final = 20
-"""The most different statements about pods that are reported, each from one pod that is examined."""
+"""The most different statements about pods. One pod is examined for each."""
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
         about: the name of the object.
         made_by: the objects that own it, the nearest first.
         state: its state.
-        statements: the statements about it and its objects; the first one decides.
+        statements: the statements about it and its objects. The first one decides.
         made: the number of objects of each kind that controllers created for it.
         pods: the number of pods, without replaced pods, and how many of them are ready or succeeded.
         unknown: what could not be read, as sentences.
@@ -82,9 +82,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
     @property
     def headline(self) -> str:
-        """Return a sentence with the state of the object and what decides it; for a failed job also how a pod
-        failed.
-        """
+        """Return a sentence with the state of the object and its cause. A failed job also says how a pod failed."""
         count, ready = self.pods
         said = _IN_PART if self.state == "stuck" and ready else STATES[self.state]
         if self.statements and self.state not in ("running", "done"):
@@ -97,18 +95,13 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def _is_cause_of_end(statement: Statement) -> bool:
-    """Return whether a statement says how a pod failed, which the statement of a failed job itself does not say."""
+    """Return whether a statement says how a pod failed. The statement of a failed job does not say this."""
     is_pod = statement.about.kind == "Pod"
     return is_pod and statement.turn is Turn.CONTAINER and statement.standing in ("failed", "stuck")
 
 
 def explain(root: JSON, reading: ClusterReading) -> tuple[Explanation, OwnedObjects]:
-    """Return why an object does not run, and the objects that were created for it.
-
-    Args:
-        root: the object in the cluster.
-        reading: reads the other objects.
-    """
+    """Return why an object does not run, and the objects that were created for it."""
     tree = owned_objects(root, reading)
     pods = [each for each in (root, *tree.objects) if group_kind(each) == ("", "Pod")]
     current, replaced = without_replaced_pods(pods, tree)
@@ -146,7 +139,7 @@ def _statements_of_object(obj: JSON, reading: ClusterReading) -> Iterator[Statem
 
 
 def _statements_of_claim(claim: JSON) -> Iterator[Statement]:
-    """Yield the statement that no devices are allocated to a ResourceClaim, if this is so."""
+    """Yield a statement if no devices are allocated to a ResourceClaim."""
     status = claim.get("status")
     if isinstance(status, dict) and "allocation" in status:
         return
@@ -165,7 +158,7 @@ def _statements_of_claim(claim: JSON) -> Iterator[Statement]:
 
 
 def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements about pods, each once, with the number of other pods with the same statement."""
+    """Yield each statement about pods once, with the number of other pods."""
     groups: dict[tuple[Standing, Turn, str], list[tuple[JSON, Statement]]] = {}
     for pod in pods:
         if statement := read_pod(pod):
@@ -178,9 +171,7 @@ def _statements_of_pods(pods: Sequence[JSON], reading: ClusterReading) -> Iterat
 
 
 def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -> list[Statement]:
-    """Return the statements in the order in which they decide, without those that are out of date or say nothing
-    more.
-    """
+    """Return the statements in the order in which they decide. Old and redundant statements are left out."""
     about = name_of(root)
     above = {about, *map(name_of, tree.owners)}
     has_workload = any(text_at(each, ("kind",)) == "Workload" for each in tree.objects)
@@ -192,14 +183,14 @@ def _decisive(root: JSON, statements: Sequence[Statement], tree: OwnedObjects) -
         if each.standing == "done" and each.about != about:
             continue
         if each.last_seen and each.last_seen < newest.get(each.about, ""):
-            continue  # out of date: the controller created an object after this event
+            continue  # out of date, because the controller created an object after this event
         is_part = each.turn is Turn.ENDED and each.about not in above
         kept[each.about, each.says] = replace(each, turn=Turn.CONTAINER) if is_part else each
     return sorted(kept.values(), key=lambda each: (each.turn, each.about.kind == "Pod"))
 
 
 def _newest_objects(tree: OwnedObjects) -> Mapping[ObjectName, str]:
-    """Return when each owner created its newest object, in RFC 3339."""
+    """Times are in RFC 3339."""
     owners = {text_at(each, ("metadata", "uid")): name_of(each) for each in (*tree.owners, tree.root, *tree.objects)}
     newest: dict[ObjectName, str] = {}
     for obj in tree.objects:

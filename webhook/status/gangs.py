@@ -1,5 +1,4 @@
-"""Reads the statuses of gang schedulers: PodGroups of Volcano, of KAI and of the coscheduling plugin, and jobs of
-Volcano.
+"""Reads the statuses of gang schedulers: PodGroups of Volcano, KAI and the coscheduling plugin, and jobs of Volcano.
 
 Source: volcano-sh/volcano@ed72c7c8 staging apis/pkg/apis/scheduling/v1beta1/types.go and pkg/scheduler/plugins/gang;
 kai-scheduler/KAI-Scheduler@d5bc503a pkg/apis/scheduling/v2alpha2;
@@ -32,8 +31,7 @@ from webhook.text.wording import counted
 _QUEUE: Final = GroupVersionKind("scheduling.volcano.sh", "v1beta1", "Queue")
 _CLOSED: Final = ("Closed", "Closing")
 _UNSCHEDULABLE: Final = "Unschedulable"
-"""The reason of events about a gang that cannot start. These may be Normal events, if a plugin keeps a gang out of a
-queue."""
+"""The reason of events about a gang that cannot start. If a plugin keeps a gang out of a queue, the event is Normal."""
 _SCARCE: Final = re.compile(r"(?:insufficient|overused) ([A-Za-z0-9./-]{1,253})")
 _NOT_ENQUEUED: Final = (
     (
@@ -59,7 +57,7 @@ _OVER_LIMIT: Final = re.compile(rf"Limit is {_NUMBER} [^,]{{1,20}}, currently .{
 
 
 def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements about why Volcano does not start a gang."""
+    """Yield why Volcano does not start a gang."""
     phase = text_at(group, ("status", "phase"))
     if phase in ("Running", "Completed"):
         return
@@ -104,7 +102,7 @@ def read_volcano_group(group: JSON, reading: ClusterReading) -> Iterator[Stateme
 
 
 def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statement about why the coscheduling plugin delays a gang."""
+    """Yield why the coscheduling plugin delays a gang."""
     phase, least = text_at(group, ("status", "phase")), number_at(group, ("spec", "minMember"))
     if phase in ("Pending", "PreScheduling", "Scheduling", ""):
         event = next(iter(reading.events(group)), None)
@@ -115,7 +113,7 @@ def read_plugin_group(group: JSON, reading: ClusterReading) -> Iterator[Statemen
 
 
 def read_kai_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statement about why KAI does not start a gang."""
+    """Yield why KAI does not start a gang."""
     del reading
     queue = text_at(group, ("spec", "queue"))
     for each in items_at(group, ("status", "schedulingConditions")):
@@ -128,9 +126,7 @@ def read_kai_group(group: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def _why_kai_waits(reasons: Sequence[str], message: str, queue: str) -> tuple[Standing, str, str]:
-    """Return the standing, the sentence and the fix for a PodGroup that KAI cannot start, from its reasons and
-    message.
-    """
+    """Return the standing, the sentence and the fix from KAI's reasons and message."""
     if "QueueDoesNotExist" in reasons:
         fix = "name a queue that exists in the label kai.scheduler/queue, or create it with its parent"
         return "stuck", f"queue {queue} of KAI does not exist", fix

@@ -2,7 +2,7 @@
 
 Source: kubernetes-sigs/kueue@ff69552e apis/kueue/v1beta2/workload_types.go (conditions and reasons),
 pkg/scheduler/flavorassigner/flavorassigner.go (messages), pkg/cache/scheduler/clusterqueue.go (reasons of Active).
-Releases before 0.19 write only the reasons Pending and Inadmissible, so for these the message decides.
+Releases before 0.19 write only the reasons Pending and Inadmissible, so the message decides.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _REASONS: Final[Mapping[str, tuple[Standing, str, str]]] = {
     ),
     "PendingEvaluation": ("waits", "Kueue has not evaluated it yet", ""),
 }
-"""The reasons of QuotaReserved=False with a meaning that does not depend on the message."""
+"""The reasons of QuotaReserved=False that mean the same with any message."""
 _INACTIVE: Final[Mapping[str, str]] = {
     "Stopped": "it was stopped with spec.stopPolicy",
     "FlavorNotFound": "a ResourceFlavor that it names does not exist",
@@ -134,7 +134,7 @@ def _deactivated(workload: JSON, conditions: Mapping[str, Condition]) -> Stateme
 
 
 def _waiting_for_checks(workload: JSON) -> Statement:
-    """Return the statement about a Workload that has quota and waits for admission checks."""
+    """The Workload has quota."""
     checks = [each for each in items_at(workload, ("status", "admissionChecks")) if each.get("state") != "Ready"]
     for state in ("Rejected", "Retry", "Pending"):
         for check in checks:
@@ -176,7 +176,7 @@ def _without_quota(workload: JSON, conditions: Mapping[str, Condition], reading:
 
 
 def _why_without_quota(workload: JSON, quota: Condition | None, reading: ClusterReading) -> tuple[Standing, str, str]:
-    """Return the standing, the sentence and the fix for a Workload without quota."""
+    """Return the standing, the sentence and the fix."""
     name = text_at(workload, ("spec", "queueName"))
     if quota is None:
         return _behind_others(workload, reading)
@@ -207,9 +207,7 @@ def _why_without_quota(workload: JSON, quota: Condition | None, reading: Cluster
 
 
 def _behind_others(workload: JSON, reading: ClusterReading) -> tuple[Standing, str, str]:
-    """Return the statement about a Workload that Kueue has not written about: other jobs come first, or Kueue does
-    not run.
-    """
+    """Explain a Workload that Kueue has not written about: other jobs come first, or Kueue does not run."""
     queue = _cluster_queue(workload, reading)
     name, strategy = name_of(queue).name, text_at(queue, ("spec", "queueingStrategy"))
     if queue is None:
@@ -253,7 +251,7 @@ def _cluster_queue(workload: JSON, reading: ClusterReading) -> JSON | None:
 
 
 def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReading) -> str:
-    """Return a text with the missing quota of the flavor that Kueue tried last, and the jobs that use this quota."""
+    """Name the missing quota of the flavor that Kueue tried last, and the jobs that use this quota."""
     resource, flavor, amount = more[-1].groups()
     wanted = _requested(workload, resource)
     asked = f"{wanted} of {resource}" if wanted else resource
@@ -274,7 +272,7 @@ def _used_quota(workload: JSON, more: list[re.Match[str]], reading: ClusterReadi
 
 
 def _requested(workload: JSON, resource: str) -> str:
-    """Return how much of a resource a Workload asks for, as Kueue counts it; "" if Kueue has not written it."""
+    """Return how much of a resource a Workload asks for, as Kueue wrote it, or ""."""
     total = from_int(0)
     for each in items_at(workload, ("status", "resourceRequests")):
         amount = read_quantity_or_none(map_at(each, ("resources",)).get(resource))
@@ -285,8 +283,8 @@ def _requested(workload: JSON, resource: str) -> str:
 def _users(
     workload: JSON, queue: str, resource: str, flavor: str, reading: ClusterReading
 ) -> Iterator[tuple[Quantity, str]]:
-    """Yield the Workloads that use quota of a flavor, with the amounts; those of all ClusterQueues if the queue is
-    not known.
+    """Yield the Workloads that use quota of a flavor, with the amounts. If the queue is unknown, all ClusterQueues
+    count.
     """
     own = name_of(workload)
     for other in reading.list(WORKLOAD, ""):

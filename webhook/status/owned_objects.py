@@ -1,8 +1,7 @@
-"""Finds an object by `KIND/NAME`, as kubectl does, and by owner references its owners and the objects that
-controllers created for it.
+"""Finds an object by `KIND/NAME`, as kubectl does, and its owners and created objects by owner references.
 
-For a kind that is not listed here, the search covers the kinds that most controllers create. If an owner reference
-has a uid, only the object with this uid is the owner.
+For a kind that is not listed here, the search covers the kinds that most controllers create. If an owner reference has
+a uid, the owner must have this uid.
 """
 
 from __future__ import annotations
@@ -59,25 +58,25 @@ _OF_KIND: Final[Mapping[tuple[str, str], tuple[GroupVersionKind, ...]]] = {
     **{(each.group, each.kind): () for each in _GROUPS},
     ("resource.k8s.io", "ResourceClaim"): (),
 }
-"""The kinds that are created for an object of each kind, by its controller, Kueue or a gang scheduler."""
+"""For each kind, the kinds that its controller, Kueue or a gang scheduler creates for an object."""
 _OF_OTHERS: Final = (
     *(DEPLOYMENT, STATEFUL_SET, REPLICA_SET, JOB, JOB_SET, LWS, RAY_CLUSTER, POD),
     *(WORKLOAD, VOLCANO_GROUP, PLUGIN_GROUP, KAI_GROUP),
 )
 _ABOUT_OWNERS: Final = (WORKLOAD, *_GROUPS)
-"""The kinds whose objects say why the objects of their owner wait."""
+"""Objects of these kinds say why the other objects of their owner wait."""
 _SELECTING: Final = frozenset(
     (("batch", "Job"), *(("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")))
 )
-"""The kinds whose controllers own only objects with the labels of spec.selector."""
+"""Controllers of these kinds own only objects with the labels of spec.selector."""
 _NAME_LABELS: Final[Mapping[tuple[str, str], str]] = {
     ("ray.io", "RayCluster"): "ray.io/cluster",
     ("batch.volcano.sh", "Job"): "volcano.sh/job-name",
     ("serving.kserve.io", "InferenceService"): "serving.kserve.io/inferenceservice",
 }
-"""The label of pods that has the name of their owner, for each kind of owner."""
+"""For each kind of owner, the label of pods with the owner's name."""
 _MOST_LISTS: Final = 30
-"""The most lists that are read by labels; then one list of all objects of a kind is read instead."""
+"""The most lists that are read by labels. Then one list of all objects of a kind is read instead."""
 MOST_OBJECTS: Final = 10_000
 MOST_LEVELS: Final = 8
 
@@ -88,8 +87,8 @@ class OwnedObjects(Struct, kw_only=True):
     Args:
         root: the object.
         owners: the owners, the nearest first.
-        objects: the created objects, level by level; of those created for the owners only Workloads and PodGroups.
-        is_cut: whether there are more objects, which were not read.
+        objects: the created objects, level by level. Those for the owners are only Workloads and PodGroups.
+        is_cut: whether more objects exist, which were not read.
     """
 
     root: JSON
@@ -99,13 +98,7 @@ class OwnedObjects(Struct, kw_only=True):
 
 
 def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
-    """Return an object with its owners and the objects that controllers created for it, up to MOST_OBJECTS and
-    MOST_LEVELS.
-
-    Args:
-        root: the object.
-        reading: reads the other objects.
-    """
+    """Return an object with its owners and created objects, up to MOST_OBJECTS and MOST_LEVELS."""
     tree = OwnedObjects(root=root, owners=_owners(root, reading))
     namespace = name_of(root).namespace
     indexes = _Indexes(reading, namespace)
@@ -132,8 +125,8 @@ def owned_objects(root: JSON, reading: ClusterReading) -> OwnedObjects:
 class _Indexes:
     """Finds the objects in a namespace by the uid, or by the kind and name, of their owner.
 
-    A namespace may have thousands of pods, so the pods of an owner are listed by labels that they all have. After
-    many such lists one list of all objects is cheaper.
+    A namespace may have thousands of pods, so pods are first listed by labels of their owner. After many such lists,
+    one list of all objects is cheaper.
     """
 
     def __init__(self, reading: ClusterReading, namespace: str) -> None:
@@ -161,7 +154,7 @@ class _Indexes:
 
 
 def _selector_of(owner: JSON) -> str:
-    """Return a selector for labels that all pods of an owner have, "" if they are not known."""
+    """Return a selector for labels that all pods of an owner have; "" if unknown."""
     if name := _NAME_LABELS.get(group_kind(owner)):
         return f"{name}={name_of(owner).name}"
     labels = map_at(owner, ("spec", "selector", "matchLabels"))
@@ -199,7 +192,7 @@ def _kinds_made_of(obj: JSON) -> Sequence[GroupVersionKind]:
 
 
 def _is_replaced(obj: JSON) -> bool:
-    """Return whether an object is a ReplicaSet that a Deployment keeps from an earlier template."""
+    """A Deployment keeps the ReplicaSets of earlier templates."""
     return group_kind(obj) == ("apps", "ReplicaSet") and number_at(obj, ("spec", "replicas")) == 0
 
 
@@ -229,7 +222,7 @@ _OTHERS: Final = (
     RESOURCE_CLAIM,
     GroupVersionKind("", "v1", "PersistentVolumeClaim"),
 )
-"""Kinds without pods, whose objects say why other objects wait."""
+"""Kinds without pods. Their objects say why other objects wait."""
 _ENDS_OF_FILES: Final = (".yaml", ".yml", ".json")
 
 
@@ -257,7 +250,7 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
         text: `KIND/NAME`, the kind with or without its group.
         namespace: the namespace of the object.
         reading: reads the cluster.
-        table: the kinds that hold pods.
+        table: the kinds that have pods.
 
     Raises:
         ConfigurationError: the text is not such a name, or the object does not exist.
@@ -279,7 +272,7 @@ def find_named_object(text: str, namespace: str, reading: ClusterReading, table:
 
 
 def _kinds_of_text(text: str, table: Table) -> Iterator[GroupVersionKind]:
-    """Yield the kinds that a text may mean, kinds of Kubernetes first, as in kubectl."""
+    """Yield the kinds that a text may mean. As in kubectl, kinds of Kubernetes come first."""
     text = _SHORT_NAMES.get(text, text)
     name, _, group = text.partition(".")
     meant = [each for each in _known_kinds(table) if name in (each.kind.lower(), plural_of_kind(each.kind))]

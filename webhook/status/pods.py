@@ -3,9 +3,9 @@
 Source: k8s.io/kubernetes v1.36 pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime and pkg/kubelet/container (reasons
 of waiting containers), pkg/kubelet/lifecycle and pkg/kubelet/eviction (reasons of failed pods).
 
-Pods that ended and that their controller has replaced do not explain why a job waits. They still exist, because
-failed pods stay until they are collected, and deleted pods until their containers have ended. Source:
-k8s.io/kubernetes v1.36 pkg/controller (FilterActivePods), pkg/controller/job/job_controller.go.
+A pod that ended and was replaced does not explain why a job waits. Failed pods still exist until they are collected,
+and deleted pods until their containers have ended. Source: k8s.io/kubernetes v1.36 pkg/controller (FilterActivePods),
+pkg/controller/job/job_controller.go.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _JOB: Final = ("batch", "Job")
 _MAKING_AGAIN: Final = frozenset(
     (_JOB, _PER_NODE, ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"))
 )
-"""The kinds with a controller that replaces each pod that failed or is deleted."""
+"""The kinds with a controller that replaces failed and deleted pods."""
 _CLAIM: Final = GroupVersionKind("", "v1", "PersistentVolumeClaim")
 _NODE: Final = GroupVersionKind("", "v1", "Node")
 _STORAGE_CLASS: Final = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
@@ -88,7 +88,7 @@ _FAILED: Final[Mapping[str, tuple[str, str]]] = {
     "Shutdown": ("its node was shut down", "create it again"),
 }
 _ONE_SHARE: Final = "maximum request size for shared resources is 1"
-"""The message of NVIDIA's device plugin if MPS shares the GPUs, or if failRequestsGreaterThanOne is set."""
+"""The message of NVIDIA's device plugin if MPS shares the GPUs, or with failRequestsGreaterThanOne."""
 _DISRUPTED: Final[Mapping[str, str]] = {
     "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node got a taint that it does not tolerate",
@@ -100,13 +100,13 @@ _FATAL_PROBES: Final[Mapping[str, str]] = {
     "startup": "raise failureThreshold of the startupProbe, or correct the port and the path that it asks",
     "liveness": "set a startupProbe that lasts until the model is loaded, or correct what the livenessProbe asks",
 }
-"""The probes whose failure makes the kubelet kill a container, each with the fix."""
+"""The probes with which the kubelet kills a container after a failure, each with the fix."""
 _NOT_MOUNTED: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _NOT_PREPARED: Final = ("FailedPrepareDynamicResources", "FailedCreatePodSandBox", "NetworkNotReady")
 
 
 def read_pod(pod: JSON) -> Statement | None:
-    """Return a statement about why a pod does not run, from the pod alone; None if it runs or succeeded."""
+    """Return why a pod does not run, from the pod alone; None if it runs or succeeded."""
     phase = text_at(pod, ("status", "phase"))
     if phase == "Succeeded":
         return None
@@ -123,9 +123,7 @@ def read_pod(pod: JSON) -> Statement | None:
 
 
 def explain_pod(pod: JSON, statement: Statement, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statement about a pod with details from its events, and statements about the claims that it waits
-    for.
-    """
+    """Yield a pod's statement with details from its events, and statements about the claims that it waits for."""
     if text_at(pod, ("metadata", "deletionTimestamp")):
         yield _lost_node(pod, reading) or statement
         return
@@ -181,7 +179,7 @@ def _pod_without_node(pod: JSON) -> Statement:
 
 
 def _how_it_starts(pod: JSON) -> str:
-    """Return a sentence about what happens on the node of a pod that does not run yet."""
+    """Say what happens on the node of a pod that does not run yet."""
     for status in items_at(pod, ("status", "initContainerStatuses")):
         if map_at(status, ("state", "running")) and status.get("started") is not True:
             return f"init container {text_at(status, ('name',))} of the pod runs"
@@ -196,7 +194,7 @@ def _deleted_pod(pod: JSON) -> Statement:
 
 
 def _lost_node(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return the statement that a deleted pod stays because the kubelet of its node does not answer."""
+    """A deleted pod stays while the kubelet of its node does not answer."""
     name = text_at(pod, ("spec", "nodeName"))
     ready = conditions_of(reading.get(_NODE, "", name)).get("Ready") if name else None
     if ready is None or ready.status == "True":
@@ -229,7 +227,7 @@ def _failed_pod(pod: JSON) -> Statement:
 
 
 def _container_statement(pod: JSON) -> Statement | None:
-    """Return the statement about the first container that cannot start, or that ended with a failure."""
+    """Explain the first container that cannot start, or that ended with a failure."""
     for field in ("initContainerStatuses", "containerStatuses"):
         for status in items_at(pod, ("status", field)):
             if statement := _about_container(pod, status):
@@ -263,7 +261,7 @@ def _about_container(pod: JSON, status: Mapping[str, JSON]) -> Statement | None:
 
 
 def _why_ended(pod: JSON, name: str, ended: Mapping[str, JSON]) -> tuple[str, str, str]:
-    """Return a sentence about a container that ended, a fix, and the text of its status."""
+    """Return a sentence about the container, a fix, and the text of its status."""
     code, reason = number_at(ended, ("exitCode",)), text_at(ended, ("reason",))
     message = " ".join(text_at(ended, ("message",)).split())
     words = f"{reason or 'Terminated'}, exit code {code}{f': {message}' if message else ''}"
@@ -287,7 +285,7 @@ def _memory_limit(pod: JSON, name: str) -> str:
 
 
 def _not_ready(pod: JSON) -> Statement | None:
-    """Return the statement about a pod that runs but is not ready."""
+    """The pod runs but is not ready."""
     conditions = conditions_of(pod)
     ready = conditions.get("Ready")
     if ready is None or ready.status != "False":
@@ -301,7 +299,7 @@ def _not_ready(pod: JSON) -> Statement | None:
 
 
 def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return the statement that the kubelet kills a container because of a probe, which only an event says."""
+    """Only an event says that the kubelet kills a container because of a probe."""
     late = [
         each
         for each in items_at(pod, ("status", "containerStatuses"))
@@ -325,7 +323,7 @@ def _killed_by_probe(pod: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
-    """Return the problem from an event about a pod that has a node but has not started."""
+    """The pod has a node but has not started. An event has the problem."""
     for event in reading.events(pod):
         reason, words = text_at(event, ("reason",)), event_words(event)
         if reason in _NOT_MOUNTED:
@@ -345,7 +343,7 @@ def _problem_of_start(pod: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def _unbound_claims(pod: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield statements about why PersistentVolumeClaims of a pod are not bound."""
+    """Yield why PersistentVolumeClaims of a pod are not bound."""
     about = name_of(pod)
     for volume in items_at(pod, ("spec", "volumes")):
         name = text_at(volume, ("persistentVolumeClaim", "claimName"))
@@ -357,7 +355,7 @@ def _unbound_claims(pod: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
-    """Return a statement about why a PersistentVolumeClaim is not bound; None if it is bound."""
+    """Return why a PersistentVolumeClaim is not bound; None if it is bound."""
     phase, name = text_at(claim, ("status", "phase")), name_of(claim).name
     if phase == "Lost":
         says, fix = f"the volume of PersistentVolumeClaim {name} is gone", "restore the volume, or create another claim"
@@ -385,7 +383,7 @@ def read_volume_claim(claim: JSON, reading: ClusterReading) -> Statement | None:
 
 
 def makes_pods_again(pod: JSON) -> bool:
-    """Return whether the controller of a pod replaces the pod when it fails, which Jobs do up to a limit."""
+    """Return whether the controller of a pod replaces it when it fails. Jobs do this up to a limit."""
     return _controller(pod)[0] in _MAKING_AGAIN
 
 
@@ -409,7 +407,7 @@ def without_replaced_pods(pods: Sequence[JSON], tree: OwnedObjects) -> tuple[Seq
 
 
 def _wanted(owner: JSON) -> int:
-    """Return how many active pods a controller must have so that its ended pods count as replaced; at least 1."""
+    """If a controller has this many active pods, its ended pods count as replaced. The result is at least 1."""
     if group_kind(owner) == _JOB:
         return max(number_at(owner, ("status", "active")), 1)
     if group_kind(owner) == _PER_NODE:

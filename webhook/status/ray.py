@@ -16,8 +16,7 @@ from webhook.status.sources import ClusterReading
 from webhook.status.statement import Statement, Turn, conditions_of, map_at, statement_about, text_at
 
 _NOT_DEPLOYED: Final = {"DEPLOY_FAILED": "cannot deploy", "UNHEALTHY": "cannot keep all replicas of"}
-"""The states of applications and deployments of Ray Serve that a person has to fix, each with a part of a
-sentence."""
+"""The states of applications and deployments of Ray Serve that a person has to fix, with part of a sentence."""
 _MOST_APPLICATIONS: Final = 10
 _ENDED: Final = {
     "AppFailed": "its entrypoint failed",
@@ -59,9 +58,7 @@ def read_ray_cluster(cluster: JSON, reading: ClusterReading) -> Iterator[Stateme
 
 
 def read_ray_service(service: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements about a RayService: about applications that Ray Serve cannot deploy, and about its
-    readiness.
-    """
+    """Yield statements about applications that Ray Serve cannot deploy, and about the readiness of a RayService."""
     yield from read_refused_creation(service, reading)
     if get(service, ("spec", "suspend"), False) is True:
         says = "it is suspended by spec.suspend"

@@ -1,13 +1,12 @@
-"""Explains messages about objects that an API server refused to create for a controller, and about pods and gangs
-without nodes.
+"""Explains messages about objects that an API server refused to create, and about pods and gangs without nodes.
 
 A controller copies the API server's message into an event FailedCreate or into a condition. Source: k8s.io/apiserver
 v1.36 pkg/admission/plugin (resourcequota, policy/validating, webhook), and k8s.io/pod-security-admission v0.36
 admission/admission.go.
 
-A scheduler's message has the number of nodes for each reason. Source: k8s.io/kubernetes v1.36
-pkg/scheduler/framework/types.go FitError.Error and the plugins' ErrReason texts; volcano-sh/volcano@ed72c7c8
-pkg/scheduler/api/unschedule_info.go, which writes `unavailable` and may leave out the numbers.
+A scheduler's message has the number of nodes for each reason. Volcano may leave out the numbers, and writes
+`unavailable`. Source: k8s.io/kubernetes v1.36 pkg/scheduler/framework/types.go FitError.Error and the plugins'
+ErrReason texts; volcano-sh/volcano@ed72c7c8 pkg/scheduler/api/unschedule_info.go.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ _EVENTS: Final = (
 
 
 def read_refused_creation(owner: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield why the objects that a controller creates for an owner were refused, from the owner's conditions, or
-    otherwise its events.
-    """
+    """Yield why the objects of an owner's controller were refused, from the owner's conditions, or else its events."""
     failed = true_condition(conditions_of(owner), "ReplicaFailure", "RayClusterReplicaFailure")
     message, words, last_seen = (failed.message, failed.words, "") if failed else ("", "", "")
     if not message:
@@ -145,7 +142,7 @@ _PLURALS: Final = {"has": "have", "does": "do", "is": "are"}
 
 
 def why_unschedulable(message: str) -> tuple[Standing, str, str]:
-    """Return the standing, the sentence and the fix for the message about a pod that fits no node."""
+    """Return the standing, the sentence and the fix for a pod that fits no node."""
     if "unbound immediate PersistentVolumeClaims" in message:
         return "stuck", "a volume of the pod is not bound yet", "look at the PersistentVolumeClaims of the pod"
     name = _between(message, 'persistentvolumeclaim "', '"')
@@ -169,7 +166,7 @@ def why_unschedulable(message: str) -> tuple[Standing, str, str]:
 
 
 def gang_reason(message: str) -> str:
-    """Return a sentence from the part of a gang's message that is about nodes, "" if there is no such part."""
+    """Return a sentence from the part of a gang's message about nodes; "" without such a part."""
     head = _HEAD.search(message)
     reasons = list(_reasons(message[head.end() :])) if head else []
     return _sentence(reasons, head[1]) if head and reasons else ""
@@ -182,13 +179,13 @@ def _sentence(reasons: list[tuple[int, str, str]], total: str | None) -> str:
 
 
 def _in_number(text: str, count: int) -> str:
-    """Return the sentence about one node, or its plural form for several."""
+    """Return the sentence about one node, or the plural form."""
     verb, blank, rest = text.partition(" ")
     return text if count == 1 else f"{_PLURALS.get(verb, verb)}{blank}{rest}"
 
 
 def _reasons(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the number of nodes, the text and the fix of each reason, the most frequent reason first."""
+    """Yield the number of nodes, the text and the fix of each reason. The most frequent reason comes first."""
     for end in (". preemption", ", preemption", ". no new claims", "; "):
         text = text.partition(end)[0]
     made: list[tuple[int, str]] = []

@@ -1,6 +1,6 @@
 """Reads the objects of a cluster from an API server, as kubectl does, or from the files of a recorded cluster.
 
-Objects that cannot be read count as not known. They are noted, with the missing right if this is the reason.
+Objects that cannot be read count as not known. They are noted, with the missing right if this is the cause.
 """
 
 from __future__ import annotations
@@ -22,24 +22,20 @@ from webhook.status.statement import ObjectName, name_of, text_at
 
 EVENT: Final = GroupVersionKind("", "v1", "Event")
 MOST_LISTED: Final = 20_000
-"""The most objects of one kind that are read; the rest is not known."""
+"""The most objects of one kind that are read. Further objects are not known."""
 
 
 class ObjectSource(Protocol):
-    """The objects of a cluster.
-
-    Attributes:
-        selects: whether a selector has an effect on lists.
-    """
+    """The objects of a cluster. `selects` says whether a selector has an effect on lists."""
 
     selects: bool
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return an object, None if it does not exist. Raises LookupFailed."""
+        """Return an object; None if it does not exist. Raises LookupFailed."""
         ...
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:
-        """Return the objects of a namespace with some labels, those of all namespaces with "". Raises LookupFailed."""
+        """Return the objects of a namespace ("" for all) with some labels. Raises LookupFailed."""
         ...
 
     def events(self, obj: JSON) -> Iterable[JSON]:
@@ -56,11 +52,11 @@ class FileSource:
         self._cluster: Final = cluster
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return an object of the files, None if there is none."""
+        """Return an object of the files, or None."""
         return self._cluster.get(kind, namespace, name)
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:  # noqa: ARG002
-        """Return the objects of a namespace, or of all namespaces with ""; the selector is ignored."""
+        """Return the objects of a namespace ("" for all). The selector is ignored."""
         return self._cluster.list(kind, namespace or None)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
@@ -75,10 +71,9 @@ class FileSource:
 
 
 class ClusterReading:
-    """Reads objects from a cluster; each list is read once.
+    """Reads objects from a cluster. Each list is read once.
 
-    Attributes:
-        missing: sentences about what could not be read and why, in the order of the attempts.
+    `missing` has sentences about what could not be read and why, in order.
     """
 
     def __init__(self, source: ObjectSource) -> None:
@@ -87,7 +82,7 @@ class ClusterReading:
         self.missing: Final[dict[str, None]] = {}
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return an object; None if it does not exist, or could not be read, which is noted."""
+        """Return an object; None if it does not exist or could not be read. The latter is noted."""
         try:
             return self._source.get(kind, namespace, name)
         except LookupFailed as error:
@@ -95,13 +90,9 @@ class ClusterReading:
             return None
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Sequence[JSON]:
-        """Return the objects of a namespace, or of all namespaces with ""; a failed list is noted and has no objects.
+        """Return the objects of a namespace ("" for all). A failed list is noted and is empty.
 
-        Args:
-            kind: the kind of the objects.
-            namespace: the namespace of the objects.
-            selector: the labels of the wanted objects, such as `a=b,c=d`. Objects without these labels may also be
-                returned.
+        `selector` has the labels of the wanted objects, such as `a=b,c=d`. Other objects may also be returned.
         """
         asked = kind, namespace, selector if self._source.selects else ""
         if asked not in self._listed:
@@ -109,9 +100,7 @@ class ClusterReading:
         return self._listed[asked]
 
     def events(self, obj: JSON, *normal: str) -> Sequence[JSON]:
-        """Return the warnings about an object, and its normal events that have certain reasons; the last event comes
-        first.
-        """
+        """Return the warnings about an object, and normal events with these reasons. The last event comes first."""
         try:
             events = [
                 each
@@ -157,7 +146,7 @@ def _in_namespace(namespace: str) -> str:
 
 
 def time_of_event(event: JSON) -> str:
-    """Return when an event was last seen, as a text in RFC 3339 and UTC, so that texts can be sorted."""
+    """Return when an event was last seen, in RFC 3339 and UTC. These texts can be sorted."""
     series = text_at(event, ("series", "lastObservedTime"))
     return series or text_at(event, ("lastTimestamp",)) or text_at(event, ("eventTime",))
 
@@ -188,14 +177,14 @@ class ServerSource:
             raise
 
     def list(self, kind: GroupVersionKind, namespace: str, selector: str = "") -> Iterable[JSON]:
-        """Return the objects of a namespace with some labels; they are read page by page."""
+        """Return the objects of a namespace with some labels. They are read page by page."""
         served = self._served_resource(kind)
         if served is None:
             return ()
         return objects_of_kind(self._connection, ServedKind(kind, served), namespace=namespace, selector=selector)
 
     def events(self, obj: JSON) -> Iterable[JSON]:
-        """Return the events about an object; the API server selects them."""
+        """Return the events about an object. The API server selects them."""
         uid = text_at(obj, ("metadata", "uid"))
         namespace = text_at(obj, ("metadata", "namespace")) or "default"
         query = {"fieldSelector": f"involvedObject.uid={uid}", "limit": str(_MOST_EVENTS)}

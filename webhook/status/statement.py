@@ -1,6 +1,4 @@
-"""Defines statements: what one object of a cluster says about a job, as a sentence with the text of its controller
-and the fix.
-"""
+"""Defines statements: what one object of a cluster says about a job, as a sentence with its cause and the fix."""
 
 from __future__ import annotations
 
@@ -14,18 +12,20 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, get
 
 Standing: TypeAlias = Literal["failed", "stuck", "waits", "starting", "done"]
-"""failed: the job ended, and nothing starts it again. stuck: a person has to fix something. waits: it continues after
-other jobs end. starting: it is about to run. done: it succeeded.
+"""What a statement means for a job:
+
+- failed: the job ended, and nothing starts it again
+- stuck: a person has to fix something
+- waits: the job continues after other jobs end
+- starting: the job is about to run
+- done: the job succeeded
 """
 _LONGEST: Final = 4_000
-"""The most characters that are read of a controller's text; messages of schedulers are long, with a part for each
-reason."""
+"""The most characters that are read of a controller's text. Schedulers have long messages with many reasons."""
 
 
 class Turn(IntEnum):
-    """The step in the life of a job that a statement is about. The earliest step decides, because it blocks all later
-    ones.
-    """
+    """The step in the life of a job that a statement is about. The earliest step decides: it blocks all later steps."""
 
     ENDED = 0
     NO_RUNTIME = 5
@@ -61,8 +61,8 @@ class Statement(Struct, frozen=True, kw_only=True):
         standing: what it means for the job.
         turn: the step in the life of the job.
         says: the sentence, without a full stop.
-        fix: what to do, "" if nothing can be done.
-        words: the text of the controller, "" if there is none.
+        fix: what to do; "" if nothing can be done.
+        words: the text of the controller, or "".
         alike: the number of other objects of the kind with the same statement.
         last_seen: when the event with this text was last seen, in RFC 3339; "" if the text is not from an event.
     """
@@ -109,13 +109,13 @@ def statement_about(
 
 
 def text_at(obj: JSON, path: FieldPath) -> str:
-    """Return the text at a path of an object, shortened; "" if there is none."""
+    """Return the text at a path, shortened; "" without one."""
     value = get(obj, path, "")
     return value[:_LONGEST] if isinstance(value, str) else ""
 
 
 def number_at(obj: JSON, path: FieldPath) -> int:
-    """Return the whole number at a path of an object, 0 if there is none."""
+    """Return the whole number at a path; 0 without one."""
     value = get(obj, path, 0)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -128,7 +128,7 @@ def items_at(obj: JSON, path: FieldPath) -> Iterator[Mapping[str, JSON]]:
 
 
 def map_at(obj: JSON, path: FieldPath) -> Mapping[str, JSON]:
-    """Return the map at a path of an object; an empty map if there is none."""
+    """Return the map at a path; an empty map without one."""
     value = get(obj, path, None)
     return value if isinstance(value, dict) else {}
 

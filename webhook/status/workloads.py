@@ -121,7 +121,7 @@ def read_train_job(job: JSON, reading: ClusterReading) -> Iterator[Statement]:
 
 
 def _says_no_runtime(event: JSON) -> bool:
-    """Return whether an event of Trainer says that the runtime of a TrainJob does not exist."""
+    """The runtime of the TrainJob does not exist."""
     message = text_at(event, ("message",))
     if text_at(event, ("reason",)) != "TrainJobResourcesCreationFailed" or "not found" not in message:
         return False
@@ -154,7 +154,7 @@ def _done(job: JSON, condition: Condition) -> Statement:
 
 
 def _suspended(job: JSON, path: tuple[str, ...]) -> Iterator[Statement]:
-    """Yield the statement that a job is suspended: by Kueue if it names a queue, otherwise by its author."""
+    """Kueue suspends a job that names a queue. Otherwise, the author suspended the job."""
     if get(job, path, False) is not True:
         return
     field, queue = ".".join(path), text_at(job, ("metadata", "labels", QUEUE_LABEL))
@@ -194,9 +194,7 @@ def read_deployment(deployment: JSON, reading: ClusterReading) -> Iterator[State
 
 
 def read_conditions_of_server(server: JSON, reading: ClusterReading) -> Iterator[Statement]:
-    """Yield the statements from the conditions of any other kind, such as an InferenceService or a
-    LeaderWorkerSet.
-    """
+    """Yield the statements from the conditions of any other kind, such as an InferenceService."""
     yield from read_refused_creation(server, reading)
     conditions = conditions_of(server)
     if failed := true_condition(conditions, "Failed"):

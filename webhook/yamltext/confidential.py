@@ -14,7 +14,7 @@ import yaml
 from webhook.apimachinery.attributes import JSON
 
 HIDDEN: Final = "***"
-"""The text in place of a confidential value"""
+"""The text in place of a confidential value."""
 VARIABLES: Final = frozenset(("env", "envVars", "env_vars", "environment"))
 """Fields with environment variables: a list of `name` and `value`, or a map."""
 WHOLE: Final = frozenset(("runtimeEnvYAML", "kubectl.kubernetes.io/last-applied-configuration"))

@@ -13,7 +13,7 @@ from webhook.yamltext.unread import Unread, refuse_unread_part
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _UNLIMITED: Final = 1 << 30
-"""A width above every line, so no text continues on another line"""
+"""A width above every line, so no text continues on another line."""
 
 
 def dump(value: JSON) -> str:

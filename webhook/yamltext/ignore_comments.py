@@ -15,9 +15,9 @@ from msgspec import Struct
 MARK: Final = "claimgate:ignore"
 _COMMENT: Final = re.compile(r"#[ \t]*+claimgate:ignore[ \t]++([^ \t]++)(.*)", re.DOTALL)
 _MOST: Final = 1_000
-"""The most comments that are read in a file"""
+"""The most comments that are read in a file."""
 _LONGEST: Final = 200
-"""The most characters of a reason that are shown"""
+"""The most characters of a reason that are shown."""
 
 
 class IgnoreComment(Struct, frozen=True):
