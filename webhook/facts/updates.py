@@ -88,6 +88,7 @@ SCALING: Final = UPDATE.rule(
     "update/autoscaler-above-nodes",
     title="An autoscaler may create more pods than the nodes have devices for",
     why="The additional pods stay Pending, and the autoscaler still counts them.",
+    fails="pending",
     source="k8s.io/kubernetes v1.36 pkg/controller/podautoscaler/horizontal.go",
     level="advice",
 )

@@ -27,7 +27,7 @@ SERVED_VERSION: Final = DEVICE_CLASSES.rule(
 SELECTOR: Final = DEVICE_CLASSES.rule(
     "device-classes/selector",
     title="The CEL selector is invalid or too expensive",
-    why="An expression that cannot be evaluated selects no device, so pods with the class stay Pending.",
+    why="The API server refuses an expression that does not compile or that may cost too much.",
     function="validateCELSelector",
 )
 PARAMETERS: Final = DEVICE_CLASSES.rule(

@@ -193,7 +193,7 @@ COUNT: Final = RESOURCE_CLAIMS.rule(
 SELECTOR: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector",
     title="The CEL selector is invalid or too expensive",
-    why="An expression that cannot be evaluated selects no device, so pods with the claim stay Pending.",
+    why="The API server refuses an expression that does not compile or that may cost too much.",
     function="validateCELSelector",
 )
 SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(

@@ -125,8 +125,8 @@ KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/concurrent-admission",
     title=("A setting of the ClusterQueue does not fit concurrentAdmissionPolicy"),
     why=(
-        "Every Workload gets a variant for each flavor. This applies only if the feature gate ConcurrentAdmission is "
-        "on. The gate is off by default."
+        "With concurrentAdmissionPolicy, Kueue tries all flavors of one resource group at the same time, so it refuses "
+        "settings that need another order. The feature gate ConcurrentAdmission is off by default."
     ),
     function="validateConcurrentAdmissionPolicy",
 )

@@ -47,7 +47,7 @@ TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
 NODE_LABEL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/node-label",
     title="The node label of the flavor is invalid",
-    why="Kueue adds the node labels of the flavor to the node selector of the pods.",
+    why="Kueue adds these labels to the node selector of pods, and the API server refuses pods with invalid labels.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="ValidateResourceFlavor",
 )

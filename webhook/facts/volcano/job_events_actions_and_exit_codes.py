@@ -50,7 +50,7 @@ EVENT_TWICE: Final = VOLCANO_JOB.rule(
 )
 ANY_EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/any-event",
-    title="The policy for the event `*` is not the only event policy",
+    title="One policy names every event (`*`), and another policy names an event",
     why="Volcano refuses the Job, because it could not decide which policy applies.",
     function="validatePolicies",
 )

@@ -27,7 +27,7 @@ from webhook.yamltext.placeholders import is_placeholder
 FLOW_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-exists",
     title="The flow depends on a flow that does not exist",
-    why="The flow waits for ever. Volcano's Helm chart does not enable the webhook that refuses such flows.",
+    why="Volcano's webhook refuses the JobFlow. Without this webhook, as in Volcano's Helm chart, the flow waits.",
     function="LoadVertexs",
 )
 FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
