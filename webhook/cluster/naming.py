@@ -1,12 +1,12 @@
 """The final names of objects in files after kustomizations, and the objects that a name may refer to.
 
-A kustomization sets the namespace of its objects, and adds a prefix and a suffix to their names. The namespace of an
-object without metadata.namespace is unknown: `kubectl apply` may create it in any namespace. Objects with
-placeholders as names are left out.
+A kustomization sets the namespace of its objects, and adds a prefix and a suffix to their names. Without
+metadata.namespace, the namespace is unknown: `kubectl apply` may use any. Objects with placeholders as names are left
+out.
 
-Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix) and
-internal/builtins/PrefixTransformer.go, for the kinds that keep their names. For a Namespace, the namespace of a
-kustomization becomes the name.
+Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix), and
+internal/builtins/PrefixTransformer.go for kinds that keep their names. The namespace of a kustomization renames a
+Namespace.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _KEEP_NAMES: Final = (
 
 
 class NameChanges(Struct, frozen=True, kw_only=True):
-    """The changes of an object's name and namespace by kustomizations.
+    """The changes of a name and namespace by kustomizations.
 
     Args:
-        namespace: the new namespace; "" if the namespace does not change.
+        namespace: the new namespace; "" for no change.
         prefix, suffix: additions to the name.
-        is_known: whether the final name is certain.
+        is_known: the final name is certain.
     """
 
     namespace: str = ""
@@ -45,7 +45,7 @@ class NameChanges(Struct, frozen=True, kw_only=True):
     is_known: bool = True
 
     def combine_with_outer(self, outer: NameChanges) -> NameChanges:
-        """Return these changes followed by the changes of an outer kustomization, whose namespace takes precedence."""
+        """Return these changes, then those of an outer kustomization, whose namespace takes precedence."""
         return NameChanges(
             namespace=outer.namespace or self.namespace,
             prefix=f"{outer.prefix}{self.prefix}",
@@ -54,7 +54,7 @@ class NameChanges(Struct, frozen=True, kw_only=True):
         )
 
     def apply_to_object(self, obj: JSON) -> JSON:
-        """Return an object with its final name; the same object if nothing changes."""
+        """Return an object with its final name; the same object without changes."""
         metadata = obj.get("metadata") if isinstance(obj, dict) else None
         if not self.is_known or not isinstance(metadata, dict) or self == AS_WRITTEN:
             return obj
@@ -73,7 +73,7 @@ UNKNOWN: Final = NameChanges(is_known=False)
 
 
 def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:
-    """Return group and kind; "" for a value that is not a text."""
+    """Return group and kind; "" for a value of another type."""
     version, kind = obj.get("apiVersion"), obj.get("kind")
     group, slash, _ = version.partition("/") if isinstance(version, str) else ("", "", "")
     return group if slash else "", kind if isinstance(kind, str) else ""
@@ -89,18 +89,18 @@ IN_OTHER_FILES: Final = NAMELESS | {
 }
 """Kinds whose objects in any file of a tree may be in the cluster, because a platform team installs them once."""
 UNSAID: Final = None
-"""Stands for an unknown namespace."""
+"""An unknown namespace."""
 
 
 class FileObject(Struct, frozen=True):
     """An object of a file.
 
     Args:
-        file: the file of the object.
-        namespace: the namespace of the object, "" for a cluster-scoped kind, UNSAID if it is unknown.
-        name: the name in the file.
+        file: of the object.
+        namespace: "" for a cluster-scoped kind, UNSAID if unknown.
+        name: in the file.
         value: the object.
-        is_named: whether `name` is certainly also the name in the cluster.
+        is_named: `name` is certainly also the name in the cluster.
     """
 
     file: str
@@ -111,7 +111,7 @@ class FileObject(Struct, frozen=True):
 
 
 class FileObjects:
-    """Objects indexed by kind and name, in the order in which they were read."""
+    """Objects by kind and name, in the order of reading."""
 
     def __init__(self, objects: Iterable[FileObject]) -> None:
         self._kinds: Final[dict[Kind, dict[str, list[FileObject]]]] = {}
@@ -121,18 +121,18 @@ class FileObjects:
             self.files[id(each.value)] = each.file
 
     def objects_with_name(self, kind: Kind, name: str) -> Sequence[FileObject]:
-        """Return the objects of a kind under a name."""
+        """Return the objects of a kind with a name."""
         return self._kinds.get(kind, {}).get(name, ())
 
     def of_kind(self, kind: Kind) -> Mapping[str, Sequence[FileObject]]:
-        """Return the objects of a kind under their names."""
+        """Return the objects of a kind by name."""
         return self._kinds.get(kind, {})
 
 
 def objects_with_final_names(
     file: str, values: Iterable[JSON], naming: NameChanges = AS_WRITTEN
 ) -> Iterator[FileObject]:
-    """Yield the objects of a file, with the names that kustomizations give them."""
+    """Yield the objects of a file with their final names."""
     for value in values:
         for _, obj in objects_of_list(value):
             if isinstance(obj, dict) and "kind" in obj:
