@@ -132,15 +132,24 @@ class _ProblemComparison:
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
-            if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
+            path, *also = [
+                path for path in (problem.path, *problem.also) if not self._is_reported(path, others, decision)
+            ] or [None]
+            if path is None:
                 continue
+            if others and problem.also:
+                problem = replace(problem, path=path, also=tuple(also))  # noqa: PLW2901
             places = (
                 self._warnings.setdefault(_key_of_problem(problem, decision), {}) if _may_not_deny(decision) else {}
             )
             if not places:
                 left.append(problem)
-            places[problem.path] = None
+            places.update(dict.fromkeys((problem.path, *problem.also)))
         return left
+
+    def _is_reported(self, path: str, others: Iterable[str], decision: Decision) -> bool:
+        """Return whether one of some other rules reports a mistake at a path with the same actions."""
+        return any(self._spoken.get((other, path), set()) >= set(decision.actions) for other in others)
 
 
 def _may_not_deny(decision: Decision) -> bool:

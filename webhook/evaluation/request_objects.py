@@ -147,11 +147,15 @@ class EvaluationTarget:
         return where, f"{where}{self._reroot_other_paths(rest)}" if path else f"{where}: {message}"
 
     def locate(self, problem: Problem) -> Problem:
-        """Return a problem of this object with its path in the whole object."""
-        if self.podset is None:
+        """Return a problem of this object with its paths in the whole object."""
+        podset = self.podset
+        if podset is None:
             return problem
-        path = self.podset.locate(paths.parse_path(problem.path)) if problem.path else self.podset.path
-        return structs.replace(problem, path=paths.path_as_text(path))
+        path, *also = (
+            paths.path_as_text(podset.locate(paths.parse_path(each)) if each else podset.path)
+            for each in (problem.path, *problem.also)
+        )
+        return structs.replace(problem, path=path, also=tuple(also))
 
     def _reroot_other_paths(self, text: str) -> str:
         if self.podset is None or self.podset.elsewhere:

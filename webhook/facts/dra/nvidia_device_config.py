@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -170,11 +171,10 @@ def _gates_of_charts(subject: Subject) -> frozenset[str]:
     of the driver.
     """
     view = subject.cluster.cluster
-    releases = [
-        *(HelmRelease.of(each) for each in Items([*view.objects_in_other_files(HelmRelease.gvk)], subject.deadline)),
-        *(Application.of(each) for each in Items([*view.objects_in_other_files(Application.gvk)], subject.deadline)),
-    ]
-    gates = (values.feature_gates for release in releases for values in release.all_values)
+    releases = map(HelmRelease.of, Items([*view.objects_in_other_files(HelmRelease.gvk)], subject.deadline))
+    applications = map(Application.of, Items([*view.objects_in_other_files(Application.gvk)], subject.deadline))
+    values = [*(each.spec.values for each in releases), *chain(*(each.all_values for each in applications))]
+    gates = (each.feature_gates for each in values)
     return frozenset(name for each in gates for name, is_on in each.items() if is_on)
 
 

@@ -544,8 +544,3 @@ class HelmRelease(Object):
 
     gvk = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
     spec = Part(HelmReleaseSpec)
-
-    @property
-    def all_values(self) -> list[ChartValues]:
-        """Return the values of the chart."""
-        return [self.spec.values]

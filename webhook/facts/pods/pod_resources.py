@@ -249,14 +249,20 @@ def may_be_for_autopilot(pod: PodSpec) -> bool:
 def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool = False) -> Iterator[Problem]:
     """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead.
 
-    `is_completed`: whether a webhook may set the limits that Kubernetes requires.
+    `is_completed`: whether a webhook may set the limits that Kubernetes requires. All names that are no resources have
+    one problem, because fields with a wrong indentation are also such names.
     """
     is_pod = place.part == "pod"
+    unknown: list[Problem] = []
     for name, value in place.limits.items():
         broken = _first_broken_rule(name, value, is_pod=is_pod)
         if broken:
             side = () if place.part == "overhead" else ("limits",)
-            yield broken.problem_at((*place.path, *side, name), value)
+            problem = broken.problem_at((*place.path, *side, name), value)
+            if broken.rule is UNKNOWN_RESOURCE:
+                unknown.append(problem)
+            else:
+                yield problem
     for name, value in place.requests.items():
         if place.limits.get(name, _UNSET) != value:
             broken = _first_broken_rule(name, value, is_pod=is_pod) or _rule_broken_by_request_and_limit(
@@ -265,8 +271,18 @@ def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool
             if broken and broken.rule is LIMIT_REQUIRED and is_completed:
                 message = "has no limit, and only GKE Autopilot adds the limit"
                 broken = replace(broken, rule=LIMIT_LEFT_TO_AUTOPILOT, message=message)
-            if broken:
+            if broken and broken.rule is UNKNOWN_RESOURCE:
+                unknown.append(broken.problem_at((*place.path, "requests", name), value))
+            elif broken:
                 yield broken.problem_at((*place.path, "requests", name), value)
+    if unknown[1:]:
+        first, *others = unknown
+        yield replace(first, message=f"must be {_KNOWN_RESOURCE}", also=tuple(each.path for each in others))
+    else:
+        yield from unknown
+
+
+_KNOWN_RESOURCE: Final = "a resource of Kubernetes such as memory, or begin with the domain of a vendor"
 
 
 class BrokenRule(Struct, frozen=True):
@@ -316,7 +332,7 @@ def validate_resource_name(name: ResourceName) -> BrokenRule | None:
     if text.lower() in STANDARD and text not in STANDARD:
         return BrokenRule(RESOURCE_CASE, f"`{text}` must be in lower case", f"write `{text.lower()}`", is_shown=False)
     if not name.is_qualified or ("/" not in text and text not in STANDARD and name.page is None):
-        message = f"`{text}` must be a resource of Kubernetes such as memory, or begin with the domain of a vendor"
+        message = f"`{text}` must be {_KNOWN_RESOURCE}"
         return BrokenRule(UNKNOWN_RESOURCE, message, full_name, is_shown=False)
     if name.page == 0:
         message = f"`{text}` must end with a page size in a unit of Kubernetes, such as Mi or Gi"

@@ -134,10 +134,32 @@ def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
 
 
 def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
-    """Yield a problem of `rule` for every value with a wrong type, unless the value was stored before."""
+    """Yield a problem of `rule` for every value with a wrong type, unless the value was stored before. The values of
+    one field in the items of a list, such as `env`, have one problem if they need the same fix.
+    """
+    joined: dict[tuple[object, ...], list[Mismatch]] = {}
     for each in Items(subject.mismatches, subject.deadline):
         if not _was_same_before(each, subject.old_object):
-            yield rule.problem(each.path, each.message, each.fix)
+            at = _path_without_last_index(each.at) if each.fix else each.at
+            joined.setdefault((at, each.expected, type(each.value)), []).append(each)
+    for first, *others in joined.values():
+        is_same = all(each.value == first.value for each in others)
+        message = first.message if is_same else f"must be {first.expected}, not {_type_in_words(first.value)}"
+        problem = rule.problem(first.path, message, first.fix)
+        yield structs.replace(problem, also=tuple(each.path for each in others)) if others else problem
+
+
+def _path_without_last_index(at: FieldPath) -> tuple[str | int | None, ...]:
+    """Return a path without the index in the list that is nearest to its end."""
+    last = next((number for number in reversed(range(len(at))) if isinstance(at[number], int)), None)
+    return at if last is None else (*at[:last], None, *at[last + 1 :])
+
+
+def _type_in_words(value: JSON) -> str:
+    """Return the type of a value that needs quotes, or that must not have them."""
+    if isinstance(value, bool):
+        return "true or false"
+    return "a string" if isinstance(value, str) else "a number"
 
 
 def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:

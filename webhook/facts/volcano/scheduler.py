@@ -341,13 +341,21 @@ def _check_proportion_with_capacity(plugins: set[str], at: FieldPath) -> Iterato
         yield PLUGINS_TOGETHER.problem(at, message, "keep one of them")
 
 
+_EFFECTS_OF_PLUGINS: Final = {
+    "gang": "minAvailable of jobs",
+    "predicates": "node selectors, taints and ports",
+}
+"""What has no effect without a plugin."""
+
+
 def _check_plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
-    if "gang" not in plugins:
-        message = "does not have the plugin gang, so minAvailable of jobs has no effect"
-        yield PLUGIN_MISSING.problem(at, message, "add the plugin gang to tiers")
-    if "predicates" not in plugins:
-        message = "does not have the plugin predicates, so node selectors, taints and ports have no effect"
-        yield PLUGIN_MISSING.problem(at, message, "add the plugin predicates to tiers")
+    missing = [name for name in _EFFECTS_OF_PLUGINS if name not in plugins]
+    if missing:
+        names = f"plugin{'s' if missing[1:] else ''} {' and '.join(missing)}"
+        effects = " and ".join(_EFFECTS_OF_PLUGINS[name] for name in missing)
+        has = "has" if missing == ["gang"] else "have"
+        message = f"does not have the {names}, so {effects} {has} no effect"
+        yield PLUGIN_MISSING.problem(at, message, f"add the {names} to tiers")
 
 
 def _validate_actions(
