@@ -132,6 +132,22 @@ def test_a_field_that_does_not_exist_is_one_finding_of_all_objects_of_its_kind(t
     assert [(each["object"]["name"], len(each["alsoIn"])) for each in findings] == [("a", 2), ("d", 0)]
 
 
+def test_a_field_that_does_not_exist_in_pods_is_one_finding_of_all_kinds(tmp_path, capsys):
+    pod = "{containers: [{name: a, image: x, resources: {request: {cpu: 1}}}]}"
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: %s}\nspec: {template: {spec: %s}}\n"
+    train = pod.replace("[{", "[{name: b, image: x}, {", 1)
+    write(
+        tmp_path,
+        a=f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {pod}\n",
+        b=job % ("b", pod),
+        c=job % ("c", train),
+        d="apiVersion: v1\nkind: Service\nmetadata: {name: d}\nspec: {ports: [{port: 80}], request: x}\n",
+    )
+    run_command_line(["audit", "-o", "json", "--rule", "manifest-shape", str(tmp_path)])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [(each["object"]["name"], len(each["alsoIn"])) for each in findings] == [("a", 2), ("d", 0)]
+
+
 def test_mistakes_that_an_author_copies_from_job_to_job_are_one_finding_each(tmp_path, capsys):
     job = """apiVersion: batch/v1
 kind: Job

@@ -132,13 +132,11 @@ class _ProblemComparison:
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
-            path, *also = [
-                path for path in (problem.path, *problem.also) if not self._is_reported(path, others, decision)
-            ] or [None]
-            if path is None:
+            paths = [each for each in (problem.path, *problem.also) if not self._is_reported(each, others, decision)]
+            if not paths:
                 continue
-            if others and problem.also:
-                problem = replace(problem, path=path, also=tuple(also))  # noqa: PLW2901
+            if len(paths) <= len(problem.also):
+                problem = replace(problem, path=paths[0], also=tuple(paths[1:]))  # noqa: PLW2901
             places = (
                 self._warnings.setdefault(_key_of_problem(problem, decision), {}) if _may_not_deny(decision) else {}
             )
