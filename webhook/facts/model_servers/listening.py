@@ -185,6 +185,8 @@ _OTHER_PORT: Final = re.compile(r"(?::|-port[= ]+)([0-9]{2,5})(?![0-9])")
 """A port in a command: in an address, or the value of a flag for a port."""
 _PORT_OF_FLAG: Final = re.compile(r"-port[= ]+([0-9]{1,5})\b")
 _SPEAKS_TLS: Final = frozenset((VLLM, SGLANG))
+_RAY_PORTS: Final = frozenset((6379, 8265, 10001, 44217, 44227, 52365))
+"""Ports on which a node of Ray listens by default (https://docs.ray.io/en/latest/ray-core/configure.html)."""
 
 
 def check_listening(members: Sequence[ServerContainer], subject: Subject) -> Iterator[Problem]:
@@ -368,8 +370,12 @@ def _has_port_of_flag(member: ServerContainer, number: int) -> bool:
 
 
 def _may_be_elsewhere(member: ServerContainer, *numbers: int) -> bool:
-    """Return whether another container of the pod lists one of the ports, or lists no ports and may listen on any."""
+    """Return whether another container of the pod lists one of the ports, or lists no ports and may listen on any; or
+    whether Ray, which the container may also start, listens on one of the ports.
+    """
     names, own = member.spec.names_of_listeners, member.container.name
+    if member.joins_ray and not _RAY_PORTS.isdisjoint(numbers):
+        return True
     return any(name != own for number in (None, *numbers) for name in names.get(number, ()))
 
 

@@ -54,5 +54,10 @@ def server_candidates(subject: Subject) -> tuple[ServerCandidate, ...]:
         for podset, template in subject.once(located_templates)
         for spec in (template.spec,)
         for container in spec.running_containers()
-        if may_start_server(container)
+        if may_start_server(container) and not _may_lack_words(container, podset, subject)
     )
+
+
+def _may_lack_words(container: Container, podset: PodSet, subject: Subject) -> bool:
+    """Return whether an empty text in the command may replace a value of a wrong type: a number without quotes."""
+    return "" in container.words and podset.path in subject.reading_context.omitted
