@@ -160,9 +160,11 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
         return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix, words=at.flags)
     sizes = f" ({processes.sizes})" if processes.sizes else ""
     starts = f"{at.server} starts {counted(here, processes.noun, processes.plural)}{sizes}"
+    lower = processes.lower.format(gpus)
     if processes.nodes > 1:
         starts = f"{starts} on each of {processes.nodes} nodes"
-    fix = f"{processes.lower.format(gpus)}, or {request}" if processes.lower else request
+        lower = f"set sizes whose product is {gpus * processes.nodes}"
+    fix = f"{lower}, or {request}" if lower else request
     message = f"{starts}, but {has}, so {at.server} {processes.outcome}"
     return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=processes.is_advice)
 

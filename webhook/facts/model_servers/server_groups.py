@@ -23,6 +23,7 @@ from webhook.facts.model_servers.servers_of_object import (
     WORKER_SET_TEMPLATE,
     ServerContainer,
     pods_of_template_in_group,
+    read_servers,
 )
 from webhook.facts.model_servers.services import Service
 from webhook.facts.model_servers.started_servers import SGLANG, VLLM
@@ -156,7 +157,7 @@ def check_server_groups(member: ServerContainer, subject: Subject) -> Iterator[P
     nodes = member.server.arguments.number("nodes")
     group = _group_of_worker_set(member, subject)
     if group is not None:
-        yield from _check_worker_set(member, group, nodes)
+        yield from _check_worker_set(member, group, nodes, subject)
     elif subject.group_kind in RAY_KINDS and member.processes.is_anywhere and member.processes.total is not None:
         is_head = _HEAD_GROUP in member.pod_set.path
         if is_head and member.gpus.is_without and not _has_limit_range(subject):
@@ -189,7 +190,9 @@ def _group_of_worker_set(member: ServerContainer, subject: Subject) -> PodsOfSer
     return subject.once(pods_of_worker_set_groups).get(member.pod_set.path[:-1])
 
 
-def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int | None) -> Iterator[Problem]:
+def _check_worker_set(
+    member: ServerContainer, group: PodsOfServer, nodes: int | None, subject: Subject
+) -> Iterator[Problem]:
     processes = member.processes
     is_joined = nodes is not None and nodes > 1 and processes.total is not None
     is_by_ray = processes.is_anywhere and processes.total is not None
@@ -200,8 +203,15 @@ def _check_worker_set(member: ServerContainer, group: PodsOfServer, nodes: int |
         and group.gpus is not None
         and (processes.total or 0) > group.gpus
         and (nodes or 1) <= (group.pods or 1)  # MORE_NODES_THAN_PODS reports a group with too few pods
+        and not _has_pod_without_gpus(member, subject)  # PARALLEL_SIZE_ABOVE_GPUS reports such a pod
     ):
         yield _problem_of_group(member, group)
+
+
+def _has_pod_without_gpus(member: ServerContainer, subject: Subject) -> bool:
+    """Return whether a pod in the group of a server starts more processes than it has GPUs."""
+    at = member.pod_set.path[:-1]
+    return any(each.lacks_gpus for each in subject.once(read_servers) if each.pod_set.path[:-1] == at)
 
 
 def _problem_of_leader(member: ServerContainer, who: str) -> Problem:

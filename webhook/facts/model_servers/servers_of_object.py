@@ -87,6 +87,12 @@ class ServerContainer:
         """Return the flags that set the number of processes, as written."""
         return self.server.arguments.written(*_SIZES)
 
+    @property
+    def lacks_gpus(self) -> bool:
+        """Return whether the container starts more processes than it has GPUs."""
+        here, gpus = self.processes.here, self.gpus.count
+        return here is not None and gpus is not None and here > gpus and not self.processes.is_anywhere
+
     def locate(self, path: FieldPath) -> FieldPath:
         """Return the path in the object for a path in the template."""
         return self.pod_set.locate(path)
