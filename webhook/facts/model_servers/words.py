@@ -15,7 +15,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.facts.model_servers.server_candidates import MODEL_SERVER
 from webhook.facts.model_servers.started_servers import TGI, VLLM, StartedServer
 from webhook.rules.problem import Problem
-from webhook.text.wording import counted
+from webhook.text.wording import counted, some_of
 from webhook.typed.pods import Container
 
 JOINED_FLAG: Final = MODEL_SERVER.rule(
@@ -105,6 +105,7 @@ _BEGINNINGS: Final = {
 """The words that may follow a word at the beginning of a command."""
 _MOST_BEGINNING: Final = 8
 _LONGEST_SHOWN: Final = 80
+_MOST_NAMED: Final = 4
 _OFF: Final = frozenset(("false", "0", "no", "off"))
 """Values with which people turn a switch off."""
 
@@ -129,15 +130,27 @@ def check_words_of_command(container: Container, server: StartedServer | None, p
     for name, meant in server.arguments.mistaken.items():
         message = f"{server.name} does not know the flag {name}"
         yield UNKNOWN_FLAG.problem(path, message, f"write {meant}", words=(name,))
-    for word in server.arguments.valued_switches[:1]:
-        flag, _, value = word.partition("=")
-        message = f"`{_cut(word)}` gives a value to a flag that has none, so {server.name} refuses it"
-        is_off = value.strip("\"'").lower() in _OFF
-        fix = f"remove {flag}" if is_off else f"write {flag} without a value, or remove it"
-        yield SWITCH_WITH_VALUE.problem(path, message, fix, words=(word,))
+    yield from _check_valued_switches(server, path)
     for name in server.arguments.ambiguous[:1]:
         message = f"{name} is the beginning of several flags of {server.name}, which refuses it"
         yield UNKNOWN_FLAG.problem(path, message, "write the whole name of the flag", words=(name,))
+
+
+def _check_valued_switches(server: StartedServer, path: FieldPath) -> Iterator[Problem]:
+    """Report all switches with values in one problem."""
+    words = server.arguments.valued_switches
+    if not words:
+        return
+    flag, _, value = words[0].partition("=")
+    is_off = value.strip("\"'").lower() in _OFF
+    if len(words) == 1:
+        message = f"`{_cut(words[0])}` gives a value to a flag that has none, so {server.name} refuses it"
+        fix = f"remove {flag}" if is_off else f"write {flag} without a value, or remove it"
+    else:
+        written = some_of([f"`{_cut(word)}`" for word in words], _MOST_NAMED)
+        message = f"{written} give values to flags that have none, so {server.name} refuses them"
+        fix = "write each flag without a value, or remove it"
+    yield SWITCH_WITH_VALUE.problem(path, message, fix, words=words)
 
 
 def _check_first_word(container: Container, path: FieldPath) -> Iterator[Problem]:
