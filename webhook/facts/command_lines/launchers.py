@@ -23,6 +23,8 @@ _COUNTS = {"flags": 0, "values": 1, "pairs": 2}
 _SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
 _SNAKE: Final = re.compile(r"python[0-9.]*")
 _PYTHON_VALUES: Final = frozenset(("-X", "-W", "--check-hash-based-pycs"))
+_FOLDER_OF_COMMANDS: Final = "/bin/"
+"""The folder where a Python package installs its commands. A file elsewhere may be another program of the same name."""
 _REMOVES: Final = frozenset(("-i", "-u", "-", "--unset", "--ignore-environment"))
 """Options of `env` that remove variables."""
 _DEEPEST: Final = 5
@@ -236,7 +238,8 @@ def _launcher_starts_of_python(
         at += option in _PYTHON_VALUES
     program = words[at] if at < len(words) else ""
     launcher = catalogue.programs.get(_program_name(program))
-    if launcher is not None and not launcher.verb:
-        yield LauncherStart(launcher, tuple(words[at + 1 :]))
+    is_installed = launcher is not None and _FOLDER_OF_COMMANDS in program and _runs_verb(launcher, words, at)
+    if launcher is not None and (is_installed or not launcher.verb):
+        yield LauncherStart(launcher, tuple(words[at + (2 if launcher.verb else 1) :]))
     elif alone and program.endswith(".py"):
         yield LauncherStart(None)
