@@ -124,14 +124,13 @@ _BACKOFF_LIMIT: Final = 6
 
 
 def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
-    """Warn of a JobSet that ends at the first failure of a Job."""
+    """Warn of a JobSet that ends at the first failure of a Job, unless the JobSet says so with maxRestarts: 0."""
     spec = subject.typed(JobSet).spec
     policy = spec.failure_policy
-    if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):
+    if policy.max_restarts is not None or any("Restart" in rule.action for rule in policy.rules):
         return
     path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
-    is_written = policy.max_restarts is not None
-    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all its pods"
+    message = "is not set, so the first Job that fails ends the JobSet and all its pods"
     yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, for example to 3")
 
 
