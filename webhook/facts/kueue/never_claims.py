@@ -285,7 +285,7 @@ class _TemplateDeviceCounter(Struct, frozen=True):
             return
         taken: set[DeviceID] = set()
         for request in read_requests(template.claim_spec, template.version):
-            if not request.has_admin_access:
+            if not request.has_admin_access and request.kind != "none":  # the API server refuses the kind `none`
                 self._add_devices_of_request(request, taken)
 
     def _add_devices_of_request(self, request: DeviceRequestOfClaim, taken: set[DeviceID]) -> None:
