@@ -233,7 +233,7 @@ def check_gpus_of_serve(subject: Subject) -> Iterator[Problem]:
         message = f"{largest.name} {has}, and all deployments need {_gpus_as_text(total)}, "
         message += f"but the Ray cluster has {gpus.total}"
         fix = f"lower {'the sizes' if largest.sizes else largest.setting}, add pods, or set enableInTreeAutoscaling"
-        yield TOO_FEW_GPUS.problem(_AT, message, fix)
+        yield _problem_of_too_few(message, fix)
 
 
 def _problem_of_bundles_apart(demand: ReplicaDemand, gpus: RayGpus) -> Problem | None:
@@ -245,8 +245,12 @@ def _problem_of_bundles_apart(demand: ReplicaDemand, gpus: RayGpus) -> Problem |
             message = f"{demand.name} needs {counted(bundles, 'pod')}{of_each} for one replica ({_APART}), "
             message += f"but the Ray cluster has {pods}"
             fix = "add pods, or set placement_group_strategy SPREAD"
-            return TOO_FEW_GPUS.problem(_AT, message, fix)
+            return _problem_of_too_few(message, fix)
     return None
+
+
+def _problem_of_too_few(message: str, fix: str) -> Problem:
+    return TOO_FEW_GPUS.problem(_AT, message, fix)
 
 
 def _shown(number: float) -> str:

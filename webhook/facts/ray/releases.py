@@ -170,7 +170,7 @@ def _check_deletion(job: RayJobSpec, installed: KubeRay) -> Iterator[Problem]:
         if last is not None and installed.release > last:
             message = f"KubeRay has `{name}` only up to {release_as_text(last)}, so the CustomResourceDefinition of "
             message += f"{release_as_text(installed.release)} drops the field"
-            yield FIELD.problem(job.path(name), message, "set deletionStrategy")
+            yield _problem_of_field(job.path(name), message, "set deletionStrategy")
         elif not installed.has_gate(_DELETION, _DELETION_IS_ON):
             yield _problem_of_deletion_gate(job.path(name), f"`{name}`", installed, remains=last is None)
 
@@ -247,7 +247,11 @@ def _check_fields(spec: Typed, fields: tuple[tuple[str, Release], ...], installe
                 f"`{name}` exists since KubeRay {release_as_text(release)}, so the CustomResourceDefinition of "
                 f"{release_as_text(installed.release)} drops the field"
             )
-            yield FIELD.problem(spec.path(*name.split(".")), message, f"upgrade KubeRay, or remove `{name}`")
+            yield _problem_of_field(spec.path(*name.split(".")), message, f"upgrade KubeRay, or remove `{name}`")
+
+
+def _problem_of_field(path: FieldPath, message: str, fix: str) -> Problem:
+    return FIELD.problem(path, message, fix)
 
 
 def _check_token(cluster: RayClusterSpec) -> Iterator[Problem]:
