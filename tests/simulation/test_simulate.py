@@ -429,6 +429,53 @@ def test_requirements_not_compared_with_nodes_are_reported(spec, said, tmp_path,
     assert said in " ".join(whats) if said else whats == []
 
 
+CLAIMING = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a, namespace: team}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      resourceClaims: [{name: gpus, resourceClaimTemplateName: gpus}]
+      containers: [{name: a, image: a, command: [a], resources: {claims: [{name: gpus}]}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpus, namespace: team}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, count: COUNT}}]}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: a}
+spec:
+  driver: gpu.example.com
+  nodeName: a
+  pool: {name: a, generation: 1, resourceSliceCount: 1}
+  devices: [{name: a}, {name: b}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10"}}
+"""
+
+
+@pytest.mark.parametrize(("count", "code", "lacks"), [(2, 0, False), (4, 3, True)])
+def test_a_claim_with_more_devices_than_the_cluster_has_is_not_reported_as_starting(
+    count, code, lacks, tmp_path, capsys
+):
+    (tmp_path / "job.yaml").write_text(CLAIMING.replace("COUNT", str(count)))
+    got, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    answer = next(each for each in told if each["object"] == "Job team/a")
+    whats = [each["what"] for each in answer["unknown"]]
+    assert (got, any("requests 4 devices" in what for what in whats)) == (code, lacks)
+
+
 def test_a_missing_device_is_unknown_if_nodes_may_be_added(tmp_path, capsys):
     pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: gpu}\nspec: {template: {spec: {}}}\n---"
     (tmp_path / "job.yaml").write_text(pool + NODE.replace("GPUS", '"4"'))

@@ -14,7 +14,9 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
+from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
+from webhook.facts.dra.resource_slices import lacking_devices_of_claim
 from webhook.facts.gpu.device_pods import WORKLOADS
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE
 from webhook.facts.kueue.objects import QUEUE_NAME
@@ -90,6 +92,7 @@ def open_questions(subject: Subject, cluster: Cluster, told: Container[str]) -> 
         *_prerequisite_questions(subject, told),
         *_scheduler_questions(subject),
         *_server_questions(subject),
+        *_claim_questions(subject),
         *_node_questions(subject, cluster),
     )
 
@@ -184,6 +187,19 @@ def _server_questions(subject: Subject) -> Iterator[OpenQuestion]:
         elif processes.is_advice and gpus is not None and (processes.here or 0) > gpus:
             what = f"{member.server.name} starts {processes.here} processes on {counted(gpus, 'GPU')}"
             yield OpenQuestion(aspects=("launcher",), what=f"{what}, and may {processes.outcome}")
+
+
+def _claim_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield a question about the first claim for which the cluster has too few devices now. Audits report the claim or
+    the template itself.
+    """
+    view = subject.cluster_view()
+    for claim in subject.once(pod_claims).claims:
+        kind = claim.referenced_kind
+        reason = lacking_devices_of_claim(view.find(kind, claim.reference), view) if kind and claim.is_found else ""
+        if reason:
+            yield OpenQuestion(aspects=("claims",), what=f"{claim.kind} `{claim.reference}`: {reason}")
+            return
 
 
 def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:

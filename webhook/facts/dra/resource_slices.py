@@ -21,14 +21,14 @@ allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
-from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.cel import CostMeter, Program
 from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
@@ -45,9 +45,14 @@ from webhook.facts.dra.published_devices import (
     rounded_up_units,
     untolerated_taint,
 )
-from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
+from webhook.facts.dra.requests import (
+    DeviceRequestOfClaim,
+    read_requests,
+    requests_of_reviewed_claim,
+    reviewed_claim,
+)
 from webhook.facts.dra.selectors import MOST_COST, compile_selector, device_as_cel_value
-from webhook.facts.dra.types import RESOURCE_SLICES, DeviceClass
+from webhook.facts.dra.types import RESOURCE_SLICES, DeviceClass, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import Problem
@@ -176,13 +181,18 @@ class _ClusterDevices(Struct, frozen=True):
 
 def find_matching_devices(subject: Subject) -> DeviceInventory:
     """Return the devices that a class selects, or the requests of a claim or a template."""
-    view = subject.cluster_view()
+    return _find_selected_devices(lambda: _create_selections(subject), subject.cluster_view())
+
+
+def _find_selected_devices(
+    create_selections: Callable[[], Iterable[SelectedDevices]], view: ClusterView
+) -> DeviceInventory:
     devices = Items([*_devices_with_json(view)], view.deadline)
     if not devices or not view.is_whole(published_devices.RESOURCE_SLICE_LOOKUP.gvk):
         return DeviceInventory(0, Items((), view.deadline))
     classes = {known.name: known for known in reversed(view.list_visible(DeviceClass))}
     cluster = _ClusterDevices(devices, classes, read_taint_rules(view), view.deadline)
-    selections = [*_create_selections(subject)]
+    selections = [*create_selections()]
     for selection in selections:
         _select_devices(selection, cluster)
     return DeviceInventory(len(devices), Items(selections, view.deadline))
@@ -193,7 +203,11 @@ def _create_selections(subject: Subject) -> Iterator[SelectedDevices]:
     if reviewed_claim(subject) is None:
         spec = subject.typed(DeviceClass)
         yield SelectedDevices(at=spec.spec.path("selectors"), expressions=spec.expressions)
-    for request in subject.once(requests_of_reviewed_claim):
+    yield from _create_selections_of_requests(subject.once(requests_of_reviewed_claim))
+
+
+def _create_selections_of_requests(requests: Iterable[DeviceRequestOfClaim]) -> Iterator[SelectedDevices]:
+    for request in requests:
         for choice in request.self_and_alternatives:
             if choice.kind in ("exactly", "choice"):
                 yield _create_selection_of_request(choice, request.name if choice.kind == "choice" else "")
@@ -348,17 +362,34 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
     devices = find_matching_devices(subject)
-    most, constrained = _most_devices_of_alternatives(devices.selections), _names_of_constrained_requests(subject)
+    yield from _problems_of_lacking_devices(devices, subject.cluster_view())
+    constrained = _names_of_constrained_requests(subject)
+    for selection in devices.selections:
+        is_enough = (selection.wanted or 0) > 1 and not _selects_too_few_devices(selection)
+        if is_enough and constrained.isdisjoint(_names_of_selection(selection)):
+            yield from _check_different_models(selection)
+
+
+def lacking_devices_of_claim(claim: ResourceClaim | ResourceClaimTemplate, view: ClusterView) -> str:
+    """Return why the devices of the cluster are not enough for a claim; "" if these are enough, or not known."""
+    if get(claim.json, ("status", "allocation")):
+        return ""
+    requests = read_requests(claim.claim_spec, claim.version)
+    devices = _find_selected_devices(lambda: _create_selections_of_requests(requests), view)
+    problem = next(_problems_of_lacking_devices(devices, view), None)
+    return problem.message if problem is not None else ""
+
+
+def _problems_of_lacking_devices(devices: DeviceInventory, view: ClusterView) -> Iterator[Problem]:
+    most = _most_devices_of_alternatives(devices.selections)
     for selection in devices.selections:
         if selection.failures:
             yield _failing_selector_problem(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
             # an alternative may match no device if another alternative matches a device
-            yield _no_device_problem(selection, devices.devices, subject.cluster_view())
+            yield _no_device_problem(selection, devices.devices, view)
         if _selects_too_few_devices(selection):
             yield _too_few_devices_problem(selection)
-        elif (selection.wanted or 0) > 1 and constrained.isdisjoint(_names_of_selection(selection)):
-            yield from _check_different_models(selection)
 
 
 def _selects_too_few_devices(selection: SelectedDevices) -> bool:
