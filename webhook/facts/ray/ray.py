@@ -27,6 +27,7 @@ from webhook.facts.ray.releases import check_ray_releases
 from webhook.facts.ray.serve_config import check_serve_config
 from webhook.facts.subject import Check, Subject, group_kinds_of_types
 from webhook.rules.problem import Problem
+from webhook.schema.decode import described
 from webhook.text.wording import counted
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container
@@ -107,7 +108,16 @@ GPUS_WITHOUT_REQUEST: Final = RAY.rule(
     function="updateRayStartParamsResources",
     fails="start",
 )
+PARAMETER_TYPE: Final = RAY.rule(
+    "ray/parameter-type",
+    title="A parameter of a Ray group is not a string",
+    why="rayStartParams and resources of a group have only strings as values, so the API server refuses the object.",
+    refused_by="the API server",
+    source="ray-project/kuberay@feeaf72f ray-operator/config/crd/bases",
+    fails="create",
+)
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
+_QUOTE: Final = "put it in quotes"
 _SELECTED: Final = "ray.io/cluster"
 _COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
 _MIG: Final = "nvidia.com/mig-"
@@ -201,6 +211,17 @@ def check_replica_bounds(subject: Subject) -> Iterator[Problem]:
             yield REPLICAS_OUT_OF_BOUNDS.problem(group.path("replicas"), message, fix, replicas)
 
 
+def validate_parameter_types(subject: Subject) -> Iterator[Problem]:
+    """Report the first parameter of each group that is not a string, as the CustomResourceDefinition requires."""
+    for group in ray_cluster_spec_of(subject).groups():
+        written = [(at, group.json.get(at)) for at in ("rayStartParams", "resources")]
+        values = ((at, *item) for at, held in written if isinstance(held, dict) for item in held.items())
+        wrong = next((each for each in values if each[2] is not None and not isinstance(each[2], str)), None)
+        if wrong is not None:
+            at, name, value = wrong
+            yield PARAMETER_TYPE.problem(group.path(at, name), f"must be a string, not {described(value)}", _QUOTE)
+
+
 def check_groups_have_containers(subject: Subject) -> Iterator[Problem]:
     """Require a container in every group of a Ray cluster (ValidateRayClusterSpec)."""
     for group in ray_cluster_spec_of(subject).groups():
@@ -287,6 +308,7 @@ CHECKS: Final = (
     Check(group="ray", run=check_time_to_live, kinds=group_kinds_of_types(RayJob, RayCronJob)),
     Check(group="ray", run=check_cluster_required, kinds=group_kinds_of_types(RayJob, RayService)),
     Check(group="ray", run=check_replica_bounds, kinds=_RAY),
+    Check(group="ray", run=validate_parameter_types, kinds=_RAY),
     Check(group="ray", run=check_groups_have_containers, kinds=_RAY),
     Check(group="ray", run=validate_num_gpus, kinds=_RAY),
     Check(group="ray", run=validate_group_resources, kinds=_RAY),
