@@ -123,9 +123,9 @@ class Simulation:
             for what, _ in missing_things_with_rules(each for each in self.unknown if aspect_of(each.rule.id) == aspect)
         )
 
-    def question_about(self, aspect: Aspect) -> OpenQuestion | None:
-        """Return the first open question about an aspect; None if there is none."""
-        return next((each for each in self.questions if aspect in each.aspects), None)
+    def questions_about(self, aspect: Aspect) -> tuple[OpenQuestion, ...]:
+        """Return the open questions about an aspect."""
+        return tuple(each for each in self.questions if aspect in each.aspects)
 
 
 def failure_moment_of_rule(policies: PolicySet, rule_id: str) -> Moment | None:

@@ -79,7 +79,7 @@ def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str
     """Return a label, a sentence, and whether the aspect is known. The sentence is "" if an earlier aspect has the
     same question.
     """
-    question = simulation.question_about(aspect)
+    question = next(iter(simulation.questions_about(aspect)), None)
     if open_about := simulation.unknowns_about(aspect):
         return aspect, f"not known: {_first_names_as_text(open_about)}", False
     if question is None:
@@ -88,8 +88,10 @@ def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str
         return aspect, "", False
     if len(question.aspects) > len(ASPECTS) // 2:
         return "pods", question.what, False
-    known = _sentence_about_fine_aspect(simulation, aspect) if _is_partly_known(simulation, aspect) else ""
-    return aspect, "; ".join(filter(None, (known, question.what))), False
+    questions = simulation.questions_about(aspect)
+    is_partly_known = _is_partly_known(simulation, aspect) and not any(each.is_obstacle for each in questions)
+    known = _sentence_about_fine_aspect(simulation, aspect) if is_partly_known else ""
+    return aspect, "; ".join(filter(None, (known, *(each.what for each in questions)))), False
 
 
 def _is_partly_known(simulation: Simulation, aspect: Aspect) -> bool:

@@ -120,12 +120,19 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
         return
     for each in pods:
         if not each.fits_a_node:
-            problems: Iterable[Problem] = _problems_of_pods(each)
-            if new_nodes := judge_new_nodes(each):
-                problems = [
-                    _problem_of_open_nodes(problem, each, new_nodes.source) for problem in problems if new_nodes.source
-                ]
-            yield from without_repeated_problems(problems, subject)
+            yield from without_repeated_problems(problems_without_node(each), subject)
+
+
+def problems_without_node(each: PodsAndNodes) -> Iterator[Problem]:
+    """Yield why no node takes pods. If nodes may be added, the problems are not checked; if only NodePools may add
+    nodes and all exclude the pods, there are none.
+    """
+    new_nodes = judge_new_nodes(each)
+    for problem in _problems_of_pods(each):
+        if new_nodes is None:
+            yield problem
+        elif new_nodes.source:
+            yield _problem_of_open_nodes(problem, each, new_nodes.source)
 
 
 def _gang_of_volcano(subject: Subject) -> int:
@@ -184,6 +191,8 @@ def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) ->
     """Return the problem as not checked, because the cluster may get nodes that fit."""
     amounts = " and ".join(f"{count} {name}" for name, count in each.needs.devices.items())
     suffix = _WITH_DEVICES.get(problem.code.partition("/")[2], "")
+    amounts = amounts or suffix.removeprefix(" with ")
+    suffix = "" if amounts in suffix else suffix
     missing = MissingObject(
         kind=f"no current node has {amounts}{suffix},", name="", why=f"and {source} may add a matching node"
     )
@@ -235,6 +244,8 @@ def _cpu_and_memory_problem(each: PodsAndNodes) -> Problem:
         f"requests {listed} together with {_devices_as_text(needs)} for one pod, but nodes with these devices have at "
         f"most {had}"
     )
+    if not needs.devices:
+        message = f"requests {listed} for one pod, but nodes have at most {had}"
     together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(each.view)}"
     fix = "request less for each pod, or use more pods with fewer devices"
     if not any(most[name] for name in above):
@@ -258,18 +269,20 @@ def _placement_problem(each: PodsAndNodes) -> Problem:
         offer = with_amounts[0]
         taint = needs.first_taint(offer)
         shown = "" if taint is None else f"{taint.key}{'=' * bool(taint.value)}{taint.value}:{taint.effect}"
-        message = (
-            f"does not tolerate the taint `{shown}` of node {offer.name}{files}, and no other node has "
-            f"{_devices_as_text(needs)}, so no node fits"
-        )
+        others = f"no other node has {_devices_as_text(needs) or 'what the pod needs'}"
+        if with_amounts[1:]:
+            others = f"{counted(len(with_amounts) - 1, 'other node')} cannot take the pod because of taints either"
+        message = f"does not tolerate the taint `{shown}` of node {offer.name}{files}, and {others}, so no node fits"
         return TAINTS.problem(each.pods.locate(needs.spec.at), message, f"add a toleration for `{shown}`")
     offer = (tolerated or selected)[0]
+    requested = _devices_as_text(needs)
     had = " and ".join(f"{offer.amounts.get(name, 0)} `{name}`" for name in needs.devices)
-    message = (
-        f"requests {_devices_as_text(needs)} for one pod, but the nodes that it selects have less{files}: node "
-        f"{offer.name} has {had}"
-    )
-    return _together_problem(each, message)
+    if needs.has_devices(offer):
+        above = [name for name, amount in needs.ordinary.items() if offer.amounts.get(name, amount) < amount]
+        requested = " and ".join(format_amount_with_resource_name(name, needs.ordinary[name]) for name in above)
+        had = " and ".join(format_amount_with_resource_name(name, offer.amounts[name]) for name in above)
+    less = f"but the nodes that it selects have less{files}: node {offer.name} has {had}"
+    return _together_problem(each, f"requests {requested} for one pod, {less}")
 
 
 def _together_problem(each: PodsAndNodes, message: str) -> Problem:

@@ -54,6 +54,21 @@ HUGE_PAGES: Final = ("hugepages-2Mi", "hugepages-1Gi")
 ORDINARY: Final = ("cpu", "memory", "ephemeral-storage", *HUGE_PAGES)
 _OF_TODAY: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
 """Prefixes of the keys of temporary taints, which controllers add and remove."""
+_CORDON: Final = "node.kubernetes.io/unschedulable"
+_TAINTS_OF_CONDITIONS: Final = {
+    ("Ready", "False"): "node.kubernetes.io/not-ready",
+    ("Ready", "Unknown"): "node.kubernetes.io/unreachable",
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+}
+"""The taints for conditions of a node (k8s.io/kubernetes v1.36 pkg/controller/nodelifecycle)."""
+_NOT_READY: Final = "is not Ready"
+_STATES: Final = {
+    _CORDON: "is cordoned",
+    **{key: _NOT_READY if kind == "Ready" else f"has {kind}" for (kind, _), key in _TAINTS_OF_CONDITIONS.items()},
+}
 _KEPT_STATES: Final = 4
 _HAMI_NODE: Final = "hami.io/node-"
 _HAMI_IMAGE: Final = "projecthami/hami"
@@ -74,7 +89,7 @@ class NodeOffer:
         annotations: the annotations of the node.
         taints: the taints of the node, without temporary taints.
         amounts: the allocatable amounts by resource, in Kueue's units.
-        is_closed_today: whether the node is cordoned or has a temporary taint.
+        taints_today: the temporary taints, also those that the node gets for its conditions and a cordon.
     """
 
     name: str
@@ -82,7 +97,12 @@ class NodeOffer:
     annotations: Mapping[str, str]
     taints: tuple[Taint, ...]
     amounts: Mapping[str, int]
-    is_closed_today: bool = False
+    taints_today: tuple[Taint, ...] = ()
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the node has no sign that its kubelet does not run pods."""
+        return all(_STATES.get(taint.key) != _NOT_READY for taint in self.taints_today)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
@@ -97,8 +117,18 @@ def _offer_of_node(node: Node) -> NodeOffer:
     taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith(_OF_TODAY))
     pages = dict.fromkeys(HUGE_PAGES, 0)  # a kubelet without huge pages reports 0
     known = pages | {name: amount for name, amount in amounts.items() if amount is not None}
-    is_closed = node.spec.unschedulable or len(taints) < len(node.spec.taints)
-    return NodeOffer(node.name, labels, dict(node.metadata.annotations), taints, known, is_closed)
+    return NodeOffer(node.name, labels, dict(node.metadata.annotations), taints, known, tuple(_taints_today(node)))
+
+
+def _taints_today(node: Node) -> Iterator[Taint]:
+    """Yield the temporary taints of a node. The node lifecycle controller adds a taint for a condition and a cordon, so
+    a node in a file may lack the taint.
+    """
+    yield from (taint for taint in node.spec.taints if taint.key.startswith(_OF_TODAY))
+    conditions = ((condition.type, condition.status) for condition in node.status.conditions)
+    keys = [_TAINTS_OF_CONDITIONS[each] for each in conditions if each in _TAINTS_OF_CONDITIONS]
+    keys += [_CORDON] if node.spec.unschedulable else []
+    yield from (Taint.of({"key": key, "effect": "NoSchedule"}, (), node.reading) for key in keys)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
@@ -159,8 +189,23 @@ class PodNeeds:
 
     def fits_today(self, offer: NodeOffer) -> bool:
         """Return whether the pod fits a node that accepts pods now, if no admission plugin adds a toleration."""
-        tolerates_all = first_untolerated(offer.taints, self.spec.tolerations) is None
-        return not offer.is_closed_today and tolerates_all and self.fits(offer)
+        taints = (*offer.taints, *offer.taints_today)
+        return first_untolerated(taints, self.spec.tolerations) is None and self.fits(offer)
+
+    def state_that_keeps_out(self, offer: NodeOffer) -> str:
+        """Return the temporary state of a node that keeps the pod out, such as `is cordoned`; "" without such a
+        state.
+        """
+        taint = first_untolerated(offer.taints_today, self.spec.tolerations)
+        return "" if taint is None else _STATES.get(taint.key, f"has the taint {taint.key}:{taint.effect}")
+
+    def kubelet_accepts(self, offer: NodeOffer) -> bool:
+        """Return whether the kubelet of an empty node accepts the pod if the pod names the node. The kubelet checks
+        amounts, labels and taints with the effect NoExecute (pkg/kubelet/lifecycle/predicate.go).
+        """
+        taints = (each for each in (*offer.taints, *offer.taints_today) if each.effect == "NoExecute")
+        untolerated = first_untolerated(taints, self.spec.tolerations)
+        return self.has_amounts(offer) and self.has_labels(offer) and untolerated is None
 
     def fits(self, offer: NodeOffer) -> bool:
         """Return whether the pod may run on a node that is empty."""
@@ -271,6 +316,14 @@ class PodsAndNodes:
     def fits_a_node_today(self) -> bool:
         """Return whether one of the pods fits a node that accepts pods now, when the node is empty."""
         return any(map(self.needs.fits_today, self.offers))
+
+    @cached_property
+    def states_of_nodes_today(self) -> tuple[str, ...]:
+        """Return for each fitting node the temporary state that keeps the pods out: `node a is cordoned`; () if the
+        pods may run on a node today.
+        """
+        states = [(offer.name, self.needs.state_that_keeps_out(offer)) for offer in self.fitting]
+        return tuple(f"node {name} {state}" for name, state in states) if all(state for _, state in states) else ()
 
     @cached_property
     def fitting(self) -> Items[NodeOffer]:
