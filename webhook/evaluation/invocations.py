@@ -62,7 +62,7 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
             continue
         if is_pod and candidate.concerns:
             if present is None:
-                present = _concerns_of_request_or_all(context)
+                present = _concerns_of_request(context)
             if candidate.concerns.isdisjoint(present):
                 if context.options.trace is not None:
                     context.options.trace.record_unconcerned_pod(candidate)
@@ -239,16 +239,6 @@ def _matching_targets(
 # ---- policies that do not concern the object
 
 
-def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
-    """Return the words of `concerns` that apply to the Pod. Return all words if there is no time, or if a part of the
-    Pod has a wrong type or was not read: then the policies are evaluated, and their failurePolicy decides.
-    """
-    try:
-        return _concerns_of_request(context)
-    except (BudgetExceeded, TypeError, UnreadPartError):
-        return RESOURCE_CONCERNS
-
-
 def is_template_of_no_concern(candidate: Candidate, target: EvaluationTarget, context: RequestContext) -> bool:
     """Return whether a target is a pod template without the resources that a policy concerns. Resources that another
     object or a controller may add count as present.
@@ -258,22 +248,31 @@ def is_template_of_no_concern(candidate: Candidate, target: EvaluationTarget, co
         return False
     if target.merged is not None or target.missing or podset.is_patch or podset.partial is not None:
         return False
-    try:
-        present = _concerns_of_target(target, context, is_decoded=False)
-    except (BudgetExceeded, TypeError, UnreadPartError):
-        return False
-    return candidate.concerns.isdisjoint(present)
+    return candidate.concerns.isdisjoint(_concerns_of_target(target, context, is_decoded=False))
 
 
 def _concerns_of_request(context: RequestContext) -> frozenset[str]:
-    target = context.objects.own_object_target(context.objects.sent)
+    try:
+        target = context.objects.own_object_target(context.objects.sent)
+    except BudgetExceeded:
+        return RESOURCE_CONCERNS
     return _concerns_of_target(target, context, is_decoded=bool(context.objects.typed_own))
 
 
 def _concerns_of_target(target: EvaluationTarget, context: RequestContext, *, is_decoded: bool) -> frozenset[str]:
-    """Return the words of `concerns` that apply to a Pod or, in an update, to the old Pod; all words if the Pod has
-    values of wrong types.
+    """Return the words of `concerns` that apply to a Pod or, in an update, to the old Pod. Return all words if there is
+    no time, or if a part of the Pod has a wrong type or was not read: then the policies are evaluated, and their
+    failurePolicy decides.
     """
+    if target.concerns is None:
+        try:
+            target.concerns = _read_concerns_of_target(target, context, is_decoded=is_decoded)
+        except (BudgetExceeded, TypeError, UnreadPartError):
+            return RESOURCE_CONCERNS
+    return target.concerns
+
+
+def _read_concerns_of_target(target: EvaluationTarget, context: RequestContext, *, is_decoded: bool) -> frozenset[str]:
     if target.mismatches:
         return RESOURCE_CONCERNS
     reading = ReadingContext(context.deadline, frozenset(target.omitted), is_decoded)
@@ -293,7 +292,7 @@ def _concerns_of_pod(pod: Pod) -> frozenset[str]:
         "claims": CLAIMS in parts.present,
         "pod-level": "resources" in spec or "overhead" in spec,
     }
-    return frozenset(word for word, is_there in words.items() if is_there)
+    return frozenset([word for word, is_there in words.items() if is_there])
 
 
 def _is_bookkeeping(context: RequestContext, policy: Policy) -> bool:

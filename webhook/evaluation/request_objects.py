@@ -64,6 +64,7 @@ class EvaluationTarget:
         merged: a pod that is not in the object.
         missing: the missing objects because of which the pods are unknown. Such a target stands for all these pods.
         has_new_spec: whether the condition of `updates: spec` holds; None before a policy needs it.
+        concerns: the words of the annotation `concerns` that apply to a Pod; None before a policy needs them.
         shown_objects: object and old object in the form for expressions; None before an expression needs them.
         typed_objects: the typed forms of the object, by their types.
         subjects: the subjects for facts and checks, by the `id` of the assumptions; each subject keeps its
@@ -83,6 +84,7 @@ class EvaluationTarget:
     merged: MergedPod | PartialPod | None = None
     missing: tuple[MissingObject, ...] = ()
     has_new_spec: bool | None = field(default=None, init=False)
+    concerns: frozenset[str] | None = field(default=None, init=False)
     shown_objects: tuple[JSON, JSON] | None = field(default=None, init=False, repr=False)
     typed_objects: dict[type[Object], Any] = field(default_factory=dict, init=False, repr=False)
     subjects: dict[int, Subject] = field(default_factory=dict, init=False, repr=False)
