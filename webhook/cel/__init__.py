@@ -1,12 +1,11 @@
-"""The language CEL as kube-apiserver offers it to admission policies. This package is independent of policies and of
-Kubernetes objects.
+"""The language CEL as kube-apiserver offers it to admission policies, without policies and Kubernetes objects.
 
     environment = Environment(variables={"object": DYN})
     program = compiled_engine().compile("object.spec.replicas <= 5", environment, expects=(BOOL,))
     program.evaluate({"object": {"spec": {"replicas": 3}}}, CostMeter())    # True
 
-Text becomes a tree (lexer, parser), the tree gets types (checker), and then becomes one Python function (compiler) that
-works on plain JSON and counts its cost (cost) as the API server does. Functions come from library/.
+Text becomes a tree (syntax), the tree gets types (check) and becomes one Python function (compile), which works on
+plain JSON and counts its cost (cost) as the API server does. library/ has the functions.
 """
 
 from webhook.cel.cost import CostMeter
@@ -17,9 +16,7 @@ __all__ = ["CostMeter", "Engine", "Environment", "Program", "celpy_engine", "com
 
 
 def celpy_engine() -> Engine:
-    """Return the engine that interprets expressions with cel-python, for comparison. It is slow, and lacks most of
-    Kubernetes' functions.
-    """
+    """Return the engine of cel-python, for comparison: slow, without most functions of Kubernetes."""
     from webhook.cel.reference_engine import celpy_engine as engine
 
     return engine()

@@ -1,11 +1,12 @@
-"""Runs expressions with known answers, and reports expressions with another result. One JSON object per line:
+"""Runs expressions with known answers, and reports other results.
 
-expr, bindings {name: typed value}, and either expect (typed value, or deduced_type alone) or expect_error with
-error_phase compile|runtime; optionally id, runtime_cost, output_type, type_env {name: type}, container,
-disable_check, disable_macros, check_only, version, exact (an error must have this text). Rows with a source_file
-below `google/cel-spec` are evaluated with all functions of cel-go, all other rows with the functions of Kubernetes
-1.34, where `self` and the bindings are dyn. Errors are compared by phase, and by text if the row has one. A row that
-cannot be read, or that breaks the engine, counts as a failure.
+Each line is a JSON object: expr, bindings {name: typed value}, and either expect (typed value, or deduced_type alone)
+or expect_error with error_phase compile|runtime. Optional: id, runtime_cost, output_type, type_env {name: type},
+container, disable_check, disable_macros, check_only, version, exact (an error must have this text).
+
+Rows with a source_file below `google/cel-spec` have all functions of cel-go. Other rows have the functions of
+Kubernetes 1.34, and `self` and the bindings are dyn. Errors are compared by phase. A row that cannot be read, or that
+breaks the engine, counts as a failure.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _NO_ENVIRONMENT: Mapping[str, Type] = {"self": DYN}
 
 
 class RowOutcome(Struct, frozen=True, kw_only=True):
-    """The expected and the actual outcome of one row, as texts. cost_equal is None for a row without a cost."""
+    """The expected and the actual outcome of one row, as text; cost_equal is None without a cost."""
 
     id: str
     expression: str
@@ -79,7 +80,7 @@ class OutcomeCounters(Struct):
 
 
 def read_rows(file: Path) -> Iterator[JSON]:
-    """Yield the rows of a corpus file, each with an id: its own, or `file:line`.
+    """Yield the rows of a corpus file, each with its id, or `file:line`.
 
     Raises:
         InputError: a line that is not a row.
@@ -101,18 +102,18 @@ def read_rows(file: Path) -> Iterator[JSON]:
 
 
 def evaluate_rows(rows: Iterable[JSON], engine: Engine) -> Iterator[RowOutcome]:
-    """Evaluate rows one after the other, and yield an outcome for each, also for a row that cannot run."""
+    """Evaluate rows, and yield an outcome for each, also for a row that cannot run."""
     for row in rows:
         try:
             yield _evaluate_row(row, engine)
-        except Exception as error:  # noqa: BLE001 - a failing row must not stop the others
+        except Exception as error:  # noqa: BLE001 - other rows must run
             expected = json.dumps({key: value for key, value in row.items() if key.startswith("expect")}, default=str)
             text = f"cannot be run: {type(error).__name__}: {error}"
             yield RowOutcome(id=str(row["id"]), expression=row["expr"], expected=expected, actual=text, passed=False)
 
 
 def environment_of_row(row: JSON) -> Environment:
-    """Return the environment in which a row's expression is evaluated."""
+    """Return the environment for a row's expression."""
     base = _CEL if str(row.get("source_file", "")).startswith("google/cel-spec") else _KUBERNETES
     declared = {name: typed_json.parse_type(text) for name, text in row.get("type_env", {}).items()}
     bound = {name: DYN for name in row.get("bindings", {}) if name not in declared}

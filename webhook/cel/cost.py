@@ -1,24 +1,20 @@
 """The limits of an evaluation: the API server's cost limits and a deadline.
 
-Two things are counted, and neither replaces the other:
+cost    in cel-go's units, along the evaluated path (cel-go v0.26.0 interpreter/runtimecost.go with k8s.io/apiserver
+        v0.36.1 pkg/cel/library/cost.go). Each program counts it, and it is the same on every machine. Sizes of limits:
+        k8s.io/apiserver pkg/apis/cel/config.go.
+work    the walked parts of values, charged to the Deadline of the review (webhook/deadline.py), which reads the clock.
+        Some calls cost nearly nothing and walk far: `indexOf` over short texts, `isURL` of a long text, `==` of two
+        objects.
 
-cost    in cel-go's units, exactly along the path that was evaluated (cel-go v0.26.0 interpreter/runtimecost.go with
-        k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. The
-        cost is the same on every machine. Sizes of limits: k8s.io/apiserver pkg/apis/cel/config.go.
-work    the parts of values that are walked, charged to the Deadline of the review (webhook/deadline.py). The Deadline
-        reads the clock. Some calls cost next to nothing and walk far: `indexOf` over short texts, `isURL` of a long
-        text, `==` of two objects.
+A program checks the clock when its cost reaches a bound. It compares its cost with a bound anyway, so the check is
+free. With a deadline, the bound is at most a program's `step` away: about a hundred iterations of its loops, at any
+depth (compiler.LEAST_STEP). A loop that alone exceeds this step runs over chunks of a hundred elements
+(ClockCheckingIterator). A function that walks a value in one call charges the Deadline itself (`metered` in
+library/declaration.py). Between expressions the clock is read after every STEP of cost.
 
-Programs check the clock when their cost reaches a bound. They compare their cost with this bound in any case, so the
-check costs ordinary evaluations nothing. With a deadline, that bound is never further away than a program's `step`:
-about a hundred iterations of its loops, at any depth of nesting (compiler.LEAST_STEP). A loop that alone exceeds this
-step runs over chunks of a hundred elements (ClockCheckingIterator). A function that walks a value in one call charges
-the walk itself, and gets the Deadline for this (library/declaration.py, `metered`). Between expressions the clock is
-read after every STEP of cost.
-
-Nothing in an expression can absorb BudgetExceeded, or another exception of a Deadline: generated code handles only
-failure.ERRORS. An interrupted evaluation leaves nothing behind: costs are booked and caches are filled only after an
-evaluation.
+Nothing in an expression absorbs BudgetExceeded or another exception of a Deadline: generated code handles only
+failure.ERRORS. Costs are booked and caches filled only after an evaluation, so an interrupted one leaves nothing.
 """
 
 from __future__ import annotations
@@ -43,25 +39,23 @@ OVER_LIMIT = "operation cancelled: actual cost limit exceeded"
 OVER_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 STEP = 1_000
-"""The clock is read after this cost of one or several expressions: about a hundred ordinary iterations of a loop."""
+"""The cost of expressions between two readings of the clock: about a hundred ordinary iterations."""
 
 
 class LoopExceedsLimit(Exception):
-    """Raised when a whole loop would exceed the limit: its iterations are then counted one by one.
-
-    Never leaves Program.evaluate.
-    """
+    """A whole loop would exceed the limit, so its iterations are counted one by one. Never leaves Program.evaluate."""
 
 
 class CostMeter:
-    """Counts the cost of evaluations and stops them. One meter serves one thread, one expression after the other.
+    """Counts the cost of evaluations and stops them; one thread, one expression after the other.
 
     Args:
-        limit: the most that one expression may cost.
-        budget: the remaining cost for all expressions together; below zero if it was overspent.
-        deadline: the deadline of the evaluations, or None.
+        limit: the most cost of one expression.
+        budget: the remaining cost of all expressions; below zero if it was overspent.
+        deadline: of the evaluations, or None.
 
-    `due` is the remaining budget at which the clock is read again.
+    Attributes:
+        due: the remaining budget at which the clock is read again.
     """
 
     __slots__ = ("budget", "cost", "deadline", "due", "limit", "spent")
@@ -78,12 +72,11 @@ class CostMeter:
 
     @property
     def is_exhausted(self) -> bool:
-        """Return whether the expressions together have exceeded the budget."""
+        """Return whether the expressions exceeded the budget."""
         return self.budget < 0
 
     def start_expression(self, step: int) -> int:
-        """Begin an expression, and return the cost at which it must first call check(), and then again after every
-        `step`.
+        """Begin an expression; return the cost at which it must call check(), and again after every `step`.
 
         Raises:
             BudgetExceeded: the budget is used up, or the deadline has passed.
@@ -91,7 +84,7 @@ class CostMeter:
         budget = self.budget
         if budget < 0:
             raise BudgetExceeded(OVER_BUDGET)
-        most = budget if budget < self.limit else self.limit  # noqa: FURB136 - `min` takes as long as all the rest
+        most = budget if budget < self.limit else self.limit  # noqa: FURB136 - `min` takes as long as the rest
         if self.deadline is None:
             return most
         if budget <= self.due:
@@ -100,7 +93,7 @@ class CostMeter:
         return most if most < step else step  # noqa: FURB136
 
     def check(self, cost: int, step: int) -> int:
-        """Stop an expression that exceeds a limit, or return the cost at which the expression must check again.
+        """Stop an expression that exceeds a limit, or return the cost of its next check.
 
         Raises:
             BudgetExceeded: the limit, the budget or the deadline has been reached.
@@ -120,10 +113,10 @@ class CostMeter:
         return min(most, cost + step)
 
     def check_whole_loop_cost(self, cost: int, step: int) -> int:
-        """Check the cost of a whole loop before it runs; return the cost at which to check again, as `check` does.
+        """Check the cost of a whole loop before it runs; return the cost of the next check.
 
         Raises:
-            LoopExceedsLimit: the loop's full cost is over the limit or the budget.
+            LoopExceedsLimit: the loop's full cost exceeds the limit or the budget.
             BudgetExceeded: the deadline has passed.
         """
         limit, budget, deadline = self.limit, self.budget, self.deadline
@@ -137,13 +130,13 @@ class CostMeter:
         return min(most, cost + step)
 
     def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:
-        """Return the elements for a loop; for many elements, an iterator that reads the clock after every hundred."""
+        """Return the elements for a loop; many become an iterator that reads the clock after every hundred."""
         if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
             return elements
         return ClockCheckingIterator(elements, self.deadline)
 
     def add_last_cost_to_total(self) -> None:
-        """Add the cost of the expression that has just run to the total.
+        """Add the cost of the expression that has just run.
 
         Raises:
             BudgetExceeded: the expression exceeded the limit, or the budget is used up.
@@ -158,10 +151,9 @@ class CostMeter:
 
 
 class ClockCheckingIterator:
-    """Iterates over elements and reads the clock before each hundred of them.
+    """Iterates over elements and reads the clock before each hundred.
 
-    Between two reads of the clock, a loop runs over the iterator of a list as usual. A loop that ends early asks for
-    the number of remaining elements, as with the iterator of a list.
+    As the iterator of a list, it tells a loop that ends early how many elements remain.
     """
 
     __slots__ = ("_chunk", "_deadline", "_left", "_source")
@@ -183,5 +175,5 @@ class ClockCheckingIterator:
             yield self._chunk
 
     def __length_hint__(self) -> int:
-        """Return how many elements are left; exact if the length of the source is known."""
+        """Return how many elements are left; exact for a source of known length."""
         return self._left + length_hint(self._chunk)

@@ -1,8 +1,7 @@
-"""The names and functions of an expression: variables, structures, and the functions and syntax of one Kubernetes
-version.
+"""The variables, structures, functions and syntax of expressions in one Kubernetes version.
 
-The versions of functions are in the `since` and `until` of each Overload, the versions of macros are in this module.
-Source: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
+An Overload has the versions of its function (`since`, `until`); this module has those of macros. Source:
+k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ _MACROS: Mapping[tuple[str, int, bool], Version] = {
     ("sortBy", 2, True): (1, 34),
 }
 _WITH_FUNCTIONS = frozenset(("math", "encoders", "format"))
-"""The extensions that have functions, not only a macro."""
+"""The extensions with functions, not only a macro."""
 
 _TYPE_NAMES: Mapping[str, Type] = {
     each.name: each for each in (BOOL, BYTES, DOUBLE, DURATION, INT, LIST_DYN, MAP_DYN, NULL, STRING, TIMESTAMP, UINT)
@@ -74,27 +73,27 @@ JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRIN
 
 
 class Environment(Struct, frozen=True, eq=False, kw_only=True):
-    """The variables, types and functions that an expression may use. Immutable; compared by identity.
+    """What an expression may use. Immutable; compared by identity.
 
     Args:
-        version: the Kubernetes version with these functions and macros.
-        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, and takes precedence over
-            the fields of a shorter variable.
+        version: the Kubernetes version of the functions and macros.
+        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, before the fields of a
+            shorter one.
         structures: name of an object type -> its fields.
-        container: the namespace in which unqualified names are looked up first; Kubernetes always has "".
-        functions: functions in addition to the libraries.
-        mutation: whether there are `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as for
-            mutating policies.
+        container: the namespace in which unqualified names are looked up first; "" in Kubernetes.
+        functions: in addition to the libraries.
+        mutation: allow `Object{…}`, `Object.spec{…}` and `JSONPatch{…}` with jsonpatch.escapeKey, as in mutating
+            policies.
         extensions: parts of cel-go that Kubernetes leaves out: `math`, `encoders` (with string.reverse), `bindings`,
             and `format`, the newer string.format.
-        escaped_fields: accept a.`b-c`, which no Kubernetes version up to 1.36 does (apiserver v0.36.1 never sets
-            cel-go's EnableIdentifierEscapeSyntax).
+        escaped_fields: accept a.`b-c`, which Kubernetes does not (apiserver v0.36.1 never sets cel-go's
+            EnableIdentifierEscapeSyntax).
         homogeneous: refuse list and map literals with elements of several types, as Kubernetes does.
         planned: refuse constants that always fail, such as `int('x')`, as Kubernetes does when it plans a program;
-            otherwise they fail when they are evaluated.
-        macros: whether there are macros; otherwise their calls are calls of ordinary functions.
-        strict: report what the checker finds, as Kubernetes always does. Otherwise only syntax errors are refused:
-            types that do not match become dyn, and a wrong operand fails at evaluation.
+            otherwise they fail at evaluation.
+        macros: with False, calls of macros are ordinary calls.
+        strict: report what the checker finds, as Kubernetes does. Otherwise only syntax errors are refused: types that
+            do not match become dyn, and a wrong operand fails at evaluation.
     """
 
     version: Version = releases.DEFAULT
@@ -111,9 +110,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
     strict: bool = True
 
     def overloads_of_function(self, name: str) -> tuple[Overload, ...]:
-        """Return all signatures of a function, of both call styles, at this version; () when there is no such
-        function.
-        """
+        """Return all signatures of a function at this version, of both call styles."""
         overloads = _overload_table(self.version, self.mutation, self.extensions).get(name, ())
         return (*overloads, *(each for each in self.functions if each.name == name)) if self.functions else overloads
 
@@ -134,7 +131,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         return self.version >= OPTIONALS
 
     def structure_named(self, name: str) -> Structure | None:
-        """Return the structure with this name. With mutation, `Object` and everything under it accepts any field."""
+        """Return the structure with this name; with mutation, `Object` and all below it accept any field."""
         structure = self.structures.get(name)
         if structure is None and self.mutation:
             if name == JSON_PATCH.name:
@@ -144,7 +141,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         return structure
 
     def type_named(self, name: str) -> Type | None:
-        """Return the type of a name that is a value in an expression: `int`, `google.protobuf.Timestamp`, `net.IP`."""
+        """Return the type of a name that is a value: `int`, `google.protobuf.Timestamp`, `net.IP`."""
         kind = _TYPE_NAMES.get(name)
         if kind is None and name in library.TYPES and self.version >= (1, 30):
             return opaque_type(name)
@@ -156,7 +153,7 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
         variables: Mapping[str, Type] = MappingProxyType({}),
         structures: Mapping[str, Structure] = MappingProxyType({}),
     ) -> Environment:
-        """Return an environment with more variables and structures; equal names are replaced."""
+        """Return an environment with more variables and structures, which replace equal names."""
         return replace(self, variables={**self.variables, **variables}, structures={**self.structures, **structures})
 
 

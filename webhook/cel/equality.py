@@ -1,7 +1,4 @@
-"""Equality and order of CEL values. Source of the rules: cel-go v0.26.0 common/types.
-
-Every entry of lists and maps is charged to the deadline, if the caller has one.
-"""
+"""Equality and order of CEL values (cel-go v0.26.0 common/types)."""
 
 from __future__ import annotations
 
@@ -32,16 +29,16 @@ _EVERY_MAP = MAPS | {DictWithEmptyMaps}
 
 
 def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal by CEL's rules: numbers by value, all other values only within their type.
+    """Return whether two values are equal in CEL: numbers by value, others only within their type.
 
     Args:
-        left: the value with the type that decides what can be compared.
+        left: its type decides what can be compared.
         right: the other value.
-        deadline: the deadline that is charged for every entry of lists and maps.
+        deadline: charged for every entry of lists and maps.
 
     Raises:
         NoSuchOverload: an opaque value is compared with a value of another type.
-        UnreadPartError: an object or a list is compared with a part that is nested too deeply to be read.
+        UnreadPartError: an object or a list is compared with a part that is too deep to be read.
     """
     kind = type(left)
     other = type(right)
@@ -73,17 +70,15 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         return other is JSONPatch and _patch_operations_equal(left, right, deadline)
     if kind in TYPE_NAMES:
         return kind is other and bool(left == right)
-    if hasattr(kind, "has_same_value"):  # an optional; its value is compared like any other value
+    if hasattr(kind, "has_same_value"):  # an optional
         return kind is other and bool(left.has_same_value(right, deadline))
     if other is not getattr(kind, "cel_equals", kind):
-        fail_with_no_such_overload()  # Kubernetes' opaque types on the left side refuse other types
+        fail_with_no_such_overload()  # on the left, Kubernetes' opaque types refuse other types
     return bool(left == right)
 
 
 def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal; values that refuse a comparison are not equal. Used by `!=`, `in` and
-    searches.
-    """
+    """Return whether two values are equal; values that refuse a comparison are not."""
     try:
         return are_equal(left, right, deadline)
     except NoSuchOverload:
@@ -91,9 +86,9 @@ def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = N
 
 
 def _all_pairs_equal(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
-    """Return whether all pairs are equal. Pairs that refuse a comparison are skipped, as in cel-go's lists and maps."""
+    # pairs that refuse a comparison are skipped, as in cel-go's lists and maps
     for left, right in zip(lefts if deadline is None else deadline.charge_for_items(lefts), rights, strict=True):
-        if type(left) is str and type(right) is str:  # most leaves of objects are texts
+        if type(left) is str and type(right) is str:  # usual
             if left != right:
                 return False
             continue
@@ -106,7 +101,7 @@ def _all_pairs_equal(lefts: Collection[Any], rights: Iterable[Any], deadline: De
 
 
 def are_identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two fields of structures are equal without any conversion, as Go's reflect.DeepEqual decides."""
+    """Return whether two fields of structures are equal without conversion, as in Go's reflect.DeepEqual."""
     if type(left) is not type(right):
         return False
     if deadline is not None and isinstance(left, dict):
@@ -120,14 +115,14 @@ def are_identical(left: Any, right: Any, deadline: Deadline | None = None) -> bo
 
 
 def _patch_operations_equal(left: JSONPatch, right: JSONPatch, deadline: Deadline | None) -> bool:
-    """Return whether two operations of a JSON patch are the same; their values are compared by CEL's rules."""
+    # their values are compared by CEL's rules
     if left.keys() != right.keys() or any(left[text] != right[text] for text in ("op", "path", "from")):
         return False
     return "value" not in left or are_equal(left["value"], right["value"], deadline)
 
 
 def numbers_equal(left: Any, right: Any) -> bool:
-    """Return whether two numbers are equal; an int is compared with a double as a double (cel-go compare.go)."""
+    """Return whether two numbers are equal; int and double compare as doubles (cel-go compare.go)."""
     if type(left) is not type(right) and (type(left) is float or type(right) is float):
         return float(left) == float(right)
     return bool(left == right)
@@ -141,7 +136,7 @@ def _maps_equal(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadline 
 
 
 def compare(left: Any, right: Any) -> int:
-    """Return -1, 0 or 1 for two values that have an order. NaN and values without an order raise an error."""
+    """Return -1, 0 or 1; NaN and values without an order raise an error."""
     kind = type(left)
     if kind in NUMBERS and type(right) in NUMBERS:
         if math.isnan(left) or math.isnan(right):

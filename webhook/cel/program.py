@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
 
 _CHARACTER_S = 5e-6
-"""Seconds to tokenize one character of an expression, including characters outside tokens."""
+"""Seconds to tokenize one character, including characters outside tokens."""
 _TOKEN_S = 4e-5
-"""Seconds to read and check a token, and again to generate its code. Many repetitions of `1<2&&` and `'a'+` are the
-slowest.
-"""
+"""Seconds to read and check a token, and again to generate its code; repeated `1<2&&` and `'a'+` are the slowest."""
 _CHARACTER_BYTES = 250
 
 
@@ -36,19 +34,19 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
     """Check that the deadline leaves time to compile a user's expression, which cannot be interrupted.
 
     Raises:
-        Exception: the exception of the deadline, if there is no time.
+        Exception: of the deadline.
     """
     deadline.require_time_for_call(len(expression) * _CHARACTER_S)
     deadline.require_time_for_call(seconds_to_check(expression))
 
 
 def seconds_to_check(expression: str) -> float:
-    """Return the most seconds to parse and check an expression. Compiling needs at most the same time again."""
+    """Return the most seconds to parse and check an expression; generating code takes as long again."""
     return len(tokenize(expression).kinds) * _TOKEN_S
 
 
 class Program(Protocol):
-    """A compiled expression. It is immutable, so any number of threads may evaluate it at the same time."""
+    """A compiled expression: immutable, for any number of threads."""
 
     @property
     def source(self) -> str:
@@ -62,11 +60,11 @@ class Program(Protocol):
 
     @property
     def variable_names(self) -> frozenset[str]:
-        """Return the names of the variables that the program reads."""
+        """Return the names of the variables that the expression reads."""
         ...
 
     def paths_read(self) -> ReadPaths:
-        """Return the variables and paths that the program reads (reads.py)."""
+        """Return the variables and paths that the expression reads (reads.py)."""
         ...
 
     @property
@@ -75,19 +73,19 @@ class Program(Protocol):
         ...
 
     def compile_now(self) -> None:
-        """Compile now instead of at the first evaluation; a server does so before it is ready."""
+        """Compile before the first evaluation."""
         ...
 
     def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
+        """Return the least and the most cost of an evaluation, given known sizes of inputs (estimate.py)."""
         ...
 
     def api_server_panics(self) -> tuple[str, ...]:
-        """Return the parts that make kube-apiserver panic when the expression is stored there (check/crashes.py)."""
+        """Return the parts with which kube-apiserver panics when the expression is stored (check/crashes.py)."""
         ...
 
     def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
-        """Return the value of the expression for these variables.
+        """Return the value for these variables.
 
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
@@ -96,7 +94,7 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """Compiles expressions, and may cache them. `name` is the value of `--cel-engine` for the engine."""
+    """Compiles expressions, and may cache them; `name` is its value of `--cel-engine`."""
 
     def __hash__(self) -> int: ...
 
@@ -113,27 +111,27 @@ class Engine(Protocol):
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> Program:
-        """Compile an expression with a result that must be of one of the expected types, if any are given.
+        """Compile an expression.
 
         Args:
             expression: the text of the expression.
             environment: the variables, functions and types that the expression may use.
-            expects: the types that the result may have.
-            deadline: the deadline of the review with the expression; None for an expression of the operator.
+            expects: the allowed types of the result; empty allows all.
+            deadline: of the review with the expression; None for an expression of the operator.
 
         Raises:
             CompileError: with all issues.
             TooLargeToCompile: compiling needs too much time or memory.
-            Exception: the exception of the deadline, if there is no time.
+            Exception: of the deadline.
         """
         ...
 
 
 class CompiledProgram:
-    """An expression as one Python function (compiler.py), which is generated before the first evaluation.
+    """An expression as one Python function (compiler.py), generated before the first evaluation.
 
-    Reading and checking an expression finds all its mistakes, in a fifth of the time that its function takes. A replay
-    of one review loads all policies but evaluates few of them.
+    Reading and checking finds all mistakes in a fifth of the time that generating takes, and a replay of one review
+    evaluates few policies.
     """
 
     __slots__ = (
@@ -172,12 +170,12 @@ class CompiledProgram:
         return parse_and_check(self.source, self._environment, patterns=self._patterns)
 
     def compile_now(self) -> None:
-        """Generate the function now."""
-        with suppress(EvaluationError):  # every evaluation will report this
+        """Generate the function."""
+        with suppress(EvaluationError):  # every evaluation reports it
             self._generate_function()
 
     def _generate_function(self) -> CompiledFunction:
-        """Generate the function and return it. Two threads may both generate it; either function works."""
+        # two threads may both generate it
         checked = self._checked
         if self._run is None:
             assert checked is not None
@@ -195,7 +193,7 @@ class CompiledProgram:
         return self._reads
 
     def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
+        """Return the least and the most cost of an evaluation, given known sizes of inputs (estimate.py)."""
         from webhook.cel.estimate.estimate import (
             estimate_cost,  # imported here because only `policies check` needs it
         )
@@ -204,13 +202,13 @@ class CompiledProgram:
         return cost.least, cost.most
 
     def api_server_panics(self) -> tuple[str, ...]:
-        """Return the parts that make kube-apiserver panic when the expression is stored there (check/crashes.py)."""
+        """Return the parts with which kube-apiserver panics when the expression is stored (check/crashes.py)."""
         from webhook.cel.check.crashes import find_api_server_panics  # only `policies check` asks
 
         return tuple(find_api_server_panics(self._checked or self._parse_and_check(), self.source))
 
     def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
-        """Return the value for these variables. The activation maps each variable to plain JSON or a CEL value.
+        """Return the value; the activation maps each variable to plain JSON or a CEL value.
 
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
@@ -232,7 +230,7 @@ class CompiledProgram:
         except MemoryError:
             raise BudgetExceeded("out of memory") from None
         except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
-            # a fault of a library; upstream's evaluator also turns it into an error of this expression
+            # a fault of a library; cel-go also makes it an error of this expression
             raise EvaluationPanic(str(error)) from error
         cost = meter.cost
         if cost > limit:
@@ -243,9 +241,7 @@ class CompiledProgram:
         return value
 
     def _evaluate_with_exact_cost(self, activation: Mapping[str, Any], limit: int, meter: CostMeter) -> Any:
-        """Evaluate with code that counts each iteration, for costs near the limit. Two threads may both compile it;
-        either result works.
-        """
+        # counts each iteration, for costs near the limit; two threads may both compile it
         if self._exact is None:
             if meter.deadline is not None:
                 require_time_to_compile(self.source, meter.deadline)
@@ -254,7 +250,7 @@ class CompiledProgram:
 
 
 class CompiledEngine:
-    """The default engine, which compiles expressions to Python functions."""
+    """The default engine: compiles expressions to Python functions."""
 
     name = "compiled"
 

@@ -1,20 +1,18 @@
 """The second engine: cel-python behind the same interface.
 
-It is for comparison in tests and with `--cel-engine celpy`, and about two thousand times slower than the compiled
-engine. No other file imports celpy. cel-python reads and evaluates the expressions. This module adds what cel-python
-0.5 lacks: static types (so that both engines refuse the same policies), the API server's costs, and the list of what it
-cannot do:
+It is for comparison in tests and with `--cel-engine celpy`, and two thousand times slower than the compiled engine. No
+other file imports celpy. This module adds what cel-python 0.5 lacks: static types (so that both engines refuse the same
+policies) and the API server's costs.
 
-- Optional values and syntax, two-variable macros, map with a filter, Object{…}, and all Kubernetes and extension
-  libraries are refused when the expression is compiled.
-- Some answers are wrong: true counts as 1, list[-1] is the last element, has() hides errors, and numbers of two types
-  cannot be compared.
+- Refused when an expression is compiled: optionals, two-variable macros, map with a filter, Object{…}, and all
+  Kubernetes and extension libraries.
+- Wrong answers: true counts as 1, list[-1] is the last element, has() hides errors, and numbers of two types cannot be
+  compared.
 
-Only the interpreting runner of cel-python is used: the transpiling runner stores the variables of an evaluation in
-module globals, which all threads share. Environments are not thread-safe either, so each thread has its own.
-`duration` is our own, because the function of cel-python needs exponential time for hostile texts. The deadline is
-checked before an evaluation, and while the compiled engine counts the cost. cel-python cannot check it, so a server
-kills a worker process that is stuck in cel-python.
+cel-python's transpiling runner stores variables in module globals, so only its interpreting runner is used. Its
+environments are not thread-safe, so each thread has one. Its `duration` needs exponential time for hostile texts, so
+ours replaces it. It cannot check the deadline: the deadline is checked before an evaluation, and a server kills a stuck
+worker.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, CompileIssue, EvaluationError, ReviewPaused
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
-"""The macros of cel-python, each with one variable and one expression."""
+"""cel-python's macros, with one variable and one expression."""
 
 _STANDARD = frozenset(overload.name for overload in standard.FUNCTIONS)
 
@@ -75,7 +73,7 @@ _MESSAGES = (
 
 
 def unsupported_parts(checked: CheckedTree) -> list[tuple[int, str]]:
-    """Return the parts of an expression that cel-python cannot evaluate, each with offset and name."""
+    """Return what cel-python cannot evaluate, with offset and name."""
     names = []
     waiting = [checked.node]
     while waiting:
@@ -129,7 +127,7 @@ class CelpyProgram:
         return 2 * self._costs.largest_size_bytes
 
     def compile_now(self) -> None:
-        """Do nothing: the expression is compiled already."""
+        """Do nothing: the expression is compiled."""
 
     def paths_read(self) -> ReadPaths:
         """Return the variables and paths that the expression reads."""
@@ -140,15 +138,15 @@ class CelpyProgram:
         return self._costs.api_server_panics()
 
     def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        """Return the least and the most that an evaluation costs, as the compiled engine counts it."""
+        """Return the least and the most cost of an evaluation."""
         return self._costs.estimated_cost(sizes, worst=worst)
 
     def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
         """Return the value for these variables.
 
         Raises:
-            EvaluationError: the expression failed; BudgetExceeded if the cost that the compiled engine counts is too
-                high, or the deadline has passed.
+            EvaluationError: the expression failed; BudgetExceeded for too high a cost (counted by the compiled engine)
+                or a late deadline.
         """
         self._count_api_server_cost(activation, meter)
         variables = {name: to_celpy(activation[name]) for name in self.variable_names if name in activation}
@@ -158,11 +156,11 @@ class CelpyProgram:
             raise
         except RecursionError:
             raise EvaluationError("the object is nested too deeply") from None
-        except Exception as error:  # noqa: BLE001 - cel-python lets errors of many classes through
+        except Exception as error:  # noqa: BLE001 - cel-python raises many classes
             raise EvaluationError(_translate_celpy_error(error)) from None
 
     def _count_api_server_cost(self, activation: Mapping[str, Any], meter: CostMeter) -> None:
-        """Count the cost as the API server does, by evaluating with the compiled engine and dropping its value."""
+        # by evaluating with the compiled engine
         try:
             self._costs.evaluate(activation, meter)
         except BudgetExceeded:
@@ -171,7 +169,6 @@ class CelpyProgram:
             return
 
     def _runner_of_thread(self) -> Any:
-        """Return the cel-python environment and program of the calling thread."""
         runner = getattr(self._runners, "runner", None)
         if runner is None:
             runner = self._runners.runner = _create_celpy_runner(self.source)
@@ -201,7 +198,7 @@ def _create_celpy_runner(source: str) -> Any:
 
 
 def _parse_duration(value: Any) -> Any:
-    """Implement duration() for cel-python, in time linear in the length of the text."""
+    # linear in the length of the text
     from celpy.evaluation import CELEvalError
 
     if isinstance(value, dt.timedelta):
@@ -265,7 +262,7 @@ def _converters_to_celpy() -> dict[type, Callable[[Any], Any]]:
 
 @lru_cache(maxsize=1)
 def _create_lazy_map_class() -> Any:
-    """Return the map class of `variables`, which computes an entry when an expression reads it."""
+    # computes an entry when an expression reads it
     from celpy import celtypes
     from celpy.evaluation import CELEvalError
 
@@ -337,7 +334,7 @@ class CelpyEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> CelpyProgram:
-        """Compile an expression; the clock of `deadline` is read only before the compilation.
+        """Compile an expression; the deadline is checked only before.
 
         Raises:
             CompileError: with all issues; also for an expression that needs what cel-python lacks.

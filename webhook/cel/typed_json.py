@@ -1,8 +1,7 @@
 """Reads and writes CEL values and types as JSON that distinguishes them: `{"int": "1"}`, `{"uint": "1"}`, `map(string,
-int)`.
+int)`. The conformance corpora use it (tests/data/cel/README.md).
 
-This is the format of the conformance corpora (tests/data/cel/README.md). Opaque values, structures and JSON
-patches can only be encoded.
+Opaque values, structures and JSON patches can only be encoded.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def decode_value(typed: JSON) -> Any:
 
 
 def encode_value(value: Any) -> JSON:
-    """Return the typed JSON of a value. Map entries are sorted, so that equal values have equal JSON."""
+    """Return the typed JSON of a value; equal values have equal JSON."""
     encoder = _ENCODERS.get(type(value))
     if encoder is not None:
         return encoder(value)
@@ -58,7 +57,7 @@ def encode_value(value: Any) -> JSON:
 
 
 def canonical_json(typed: JSON) -> JSON:
-    """Return typed JSON with sorted maps and doubles as floats, for comparison with results of `encode_value`."""
+    """Return typed JSON with sorted maps and doubles as floats, to compare with `encode_value`."""
     if not isinstance(typed, dict):
         return typed
     if "map" in typed:
@@ -77,7 +76,7 @@ def canonical_json(typed: JSON) -> JSON:
 
 
 def parse_type(text: str) -> Type:
-    """Return the type with a name such as `map(string, list(int))`.
+    """Return the type of a text such as `map(string, list(int))`.
 
     Raises:
         ValueError: a name is missing, or brackets do not fit.

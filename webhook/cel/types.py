@@ -11,7 +11,7 @@ class Type(Struct, frozen=True):
     """A CEL type: a name and its parameters. `list(int)` is Type("list", (INT,)).
 
     kind is "param" for a type variable of an overload (T, K, V), "opaque" for kubernetes.Quantity and similar types,
-    "object" for a declared structure with fields that the environment knows, "" for the language's own types.
+    "object" for a declared structure, and "" for the language's own types.
     """
 
     name: str
@@ -45,32 +45,32 @@ B = Type("B", kind="param")
 
 
 def list_of(element: Type) -> Type:
-    """Return the type list(element)."""
+    """Return list(element)."""
     return Type("list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """Return the type map(key, value)."""
+    """Return map(key, value)."""
     return Type("map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """Return the type optional_type(value)."""
+    """Return optional_type(value)."""
     return Type("optional_type", (value,))
 
 
 def type_of_type(value: Type) -> Type:
-    """Return the type of a type: type(value)."""
+    """Return type(value)."""
     return Type("type", (value,))
 
 
 def opaque_type(name: str) -> Type:
-    """Return a type that only its own functions can read, such as kubernetes.Quantity or net.IP."""
+    """Return a type that only its own functions read, such as kubernetes.Quantity."""
     return Type(name, kind="opaque")
 
 
 def object_type(name: str) -> Type:
-    """Return the type of a declared structure; its fields are in Environment.structures."""
+    """Return the type of a declared structure (Environment.structures)."""
     return Type(name, kind="object")
 
 
@@ -79,7 +79,7 @@ MAP_DYN = map_of(DYN, DYN)
 
 
 class Structure(Struct, frozen=True):
-    """A declared structure. fields: name -> type. open: any field name is accepted, with type dyn."""
+    """A declared structure: fields by name; `open` accepts any other field as dyn."""
 
     name: str
     fields: Mapping[str, Type] = field(default_factory=dict)

@@ -1,16 +1,16 @@
 """The Python classes of CEL values; equality.py says when two values are equal.
 
-JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null,
-without any conversion. The other CEL types have classes in this module. A value's CEL type follows from its exact
-Python class (`type(x)`, never isinstance), so that a dispatch is one dictionary lookup:
+JSON stays JSON: dict, list, str, int, float, bool and None are CEL's map, list, string, int, double, bool and null. The
+other CEL types have classes here. A value's CEL type follows from its exact Python class (`type(x)`, never isinstance),
+so a dispatch is one dictionary lookup:
 
     bool  bool          float  double       str    string     list    list               Timestamp  Duration
     int   int           UInt   uint         bytes  bytes      dict    map, string keys   TypeValue
     NoneType null_type                                        Map     map, any keys      Struct     Object{…}
 
-Optionals are in library/optional_value.py. Classes of the libraries (Quantity, IP …) are opaque: they declare
-`cel_type: ClassVar[Type]`, define `__eq__` and `__hash__`, and `__str__` for people. The rules are those of cel-go
-v0.26.0 common/types, and for objects of k8s.io/apiserver v0.36.1 pkg/cel/mutation/dynamic/objects.go and
+Optionals are in library/optional_value.py. Opaque classes of the libraries (Quantity, IP …) declare
+`cel_type: ClassVar[Type]`, and define `__eq__`, `__hash__`, and `__str__` for people. Rules: cel-go v0.26.0
+common/types; for objects k8s.io/apiserver v0.36.1 pkg/cel/mutation/dynamic/objects.go and
 pkg/cel/mutation/jsonpatch.go.
 """
 
@@ -30,11 +30,11 @@ from webhook.yamltext.unread import Unread
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 NANOSECONDS = 1_000_000_000
 _YEAR_ONE = -62_135_596_800
-"""The second at which the year 1 begins."""
+"""The second in which year 1 begins."""
 
 
 class UInt(int):
-    """uint, as a subclass of int. Arithmetic on UInts gives plain ints, so results must be wrapped again."""
+    """uint. Arithmetic gives plain ints, so results must be wrapped again."""
 
     __slots__ = ()
 
@@ -42,8 +42,7 @@ class UInt(int):
 class Timestamp:
     """A moment, in nanoseconds since 1970 UTC; years 1 to 9999.
 
-    `offset` is the zone in which the timestamp was written, in seconds east of UTC. Only the printed form depends on
-    `offset`.
+    `offset`, in seconds east of UTC, is the zone of the printed form.
     """
 
     __slots__ = ("nanoseconds", "offset")
@@ -56,7 +55,7 @@ class Timestamp:
         self.offset = offset
 
     def __bool__(self) -> bool:
-        """Return False for the first possible moment, which Go treats as unset."""
+        """Return False for the first moment, which Go treats as unset."""
         return self.nanoseconds != _YEAR_ONE * NANOSECONDS
 
     def __eq__(self, other: object) -> bool:
@@ -69,7 +68,7 @@ class Timestamp:
         return f"Timestamp({self})"
 
     def __str__(self) -> str:
-        """Return RFC 3339 in the timestamp's own zone, with as many fractional digits as needed (Go's RFC3339Nano)."""
+        """Return RFC 3339 in the timestamp's zone, with as many fractional digits as needed (Go's RFC3339Nano)."""
         year, month, day, hour, minute, second = civil_date_and_time(self.nanoseconds // NANOSECONDS + self.offset)
         fraction = self.nanoseconds % NANOSECONDS
         digits = f".{fraction:09d}".rstrip("0") if fraction else ""
@@ -79,7 +78,7 @@ class Timestamp:
 
 
 class Duration:
-    """A span of time in nanoseconds, within int64 as Go's time.Duration."""
+    """A span in nanoseconds, within int64 as Go's time.Duration."""
 
     __slots__ = ("nanoseconds",)
     cel_type: ClassVar[Type] = DURATION
@@ -110,7 +109,7 @@ class Duration:
 
 
 class TypeValue:
-    """A type as a value: `type(1)`, `int`. Types with equal names are equal; parameters do not exist at run time."""
+    """A type as a value: `type(1)`, `int`. Equal by name, without parameters."""
 
     __slots__ = ("name",)
 
@@ -131,7 +130,7 @@ class TypeValue:
 
 
 class WrappedMapKey:
-    """A map key that Python would treat as equal to a key of another type: true and 1, 1u and 1, 1.0 and 1."""
+    """A map key that would equal a key of another type in Python: true and 1, 1u and 1, 1.0 and 1."""
 
     __slots__ = ("value",)
 
@@ -149,19 +148,15 @@ class WrappedMapKey:
 
 
 class Map(dict[Any, Any]):
-    """A map with any keys: strings and ints unchanged, every other key inside a `WrappedMapKey`.
-
-    Read it through map_items, map_keys and map_find; make it with make_map.
+    """A map with any keys: strings and ints unchanged, others in a `WrappedMapKey`. Use make_map, map_items, map_keys
+    and map_find.
     """
 
     __slots__ = ()
 
 
 class DictWithEmptyMaps(dict[str, Any]):
-    """A map with text keys that has an empty map for every other key.
-
-    Only a lookup returns this empty map; `in`, loops, sizes and equality see the stored keys alone.
-    """
+    """A map in which a lookup of another text gives an empty map; all else uses the stored keys."""
 
     __slots__ = ()
 
@@ -173,15 +168,14 @@ _PATCH_TEXTS: Final = ("op", "path", "from")
 
 
 class Struct(dict[str, Any]):
-    """An object built by an expression: Object{…}, Object.spec{…}. `name` is its type's name.
+    """An object of an expression: Object{…}, Object.spec{…}; `name` is its type's.
 
-    Its fields can be read only by a selection whose operand has this static type (runtime.field_of). Other code sees no
-    fields, as in the API server.
+    As in the API server, only a selection whose operand has this static type reads fields (runtime.field_of).
     """
 
     __slots__ = ("name",)
     cel_type: ClassVar[Type] = Type("type")
-    """The type that `type(x)` returns: the type of a type, as upstream."""
+    """What `type(x)` returns: the type of a type, as upstream."""
 
     def __init__(self, name: str, fields: Iterable[tuple[str, Any]] = ()) -> None:
         super().__init__(fields)
@@ -192,7 +186,7 @@ class Struct(dict[str, Any]):
 
 
 class JSONPatch(Struct):
-    """One operation of a JSON patch. op, path and from are always texts, and "" if they are not set."""
+    """One operation of a JSON patch; op, path and from are texts, "" if not set."""
 
     __slots__ = ()
 
@@ -205,7 +199,7 @@ class JSONPatch(Struct):
         raise EvaluationError(f"unsupported indexer: {field}")
 
     def is_field_set(self, field: str) -> bool:
-        """Return whether a field is set: a text that is not empty, or any value of `value`.
+        """Return whether a field is set: a non-empty text, or any `value`.
 
         Raises:
             EvaluationError: an operation has no such field.
@@ -223,7 +217,7 @@ UNHASHABLE = frozenset((list, dict, Map, DictWithEmptyMaps, Struct, JSONPatch))
 
 
 class TypeNames(dict[type, str]):
-    """Maps a class to the name of its CEL type, as `type(value)` shows it. Opaque classes have their own name."""
+    """Maps a class to the name of its CEL type (`type(value)`); opaque classes have their own."""
 
     __slots__ = ()
 
@@ -253,9 +247,7 @@ TYPE_NAMES = TypeNames(
 
 
 def civil_date_and_time(seconds: int) -> tuple[int, int, int, int, int, int]:
-    """Return year, month, day, hour, minute and second of Unix seconds; also years 0 and 10000, which a time zone can
-    reach.
-    """
+    """Return year, month, day, hour, minute and second of Unix seconds, also in years 0 and 10000 of a time zone."""
     day, rest = divmod(seconds, 86_400)
     shift = 0
     if not -719_162 <= day <= 2_932_896:
@@ -304,9 +296,7 @@ def shift_decimal_point(mantissa: str, places: int) -> str:
 
 
 def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return a map of CEL keys and values; a plain dict when all keys are strings. A later entry replaces an earlier
-    one.
-    """
+    """Return a map of CEL keys and values, a plain dict if all keys are strings; later entries replace earlier ones."""
     result: dict[Any, Any] = {}
     plain = True
     for key, value in entries:
@@ -317,10 +307,10 @@ def make_map(entries: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def map_key(key: Any) -> Any:
-    """Return the Python key that represents a CEL key in a Map.
+    """Return the Python key for a CEL key in a Map.
 
     Raises:
-        EvaluationPanic: Go has no maps with keys of this type.
+        EvaluationPanic: Go has no such keys.
     """
     kind = type(key)
     if kind is str or kind is int:
@@ -330,10 +320,10 @@ def map_key(key: Any) -> Any:
 
 
 def refuse_unhashable(value: Any) -> None:
-    """Panic, as cel-go does, if Go cannot use a value as the key of a map.
+    """Panic, as cel-go does, if Go cannot use a value as a key.
 
     Raises:
-        EvaluationPanic: Go cannot hash values of this type: bytes, and libraries' values that have a list inside.
+        EvaluationPanic: Go cannot hash the type: bytes, or a value with a list inside.
     """
     name = "types.Bytes" if type(value) is bytes else getattr(type(value), "go_unhashable", "")
     if name:
@@ -341,14 +331,14 @@ def refuse_unhashable(value: Any) -> None:
 
 
 def map_keys(value: dict[Any, Any]) -> list[Any]:
-    """Return the CEL keys of a map, in the order of its entries."""
+    """Return the CEL keys of a map, in order."""
     if type(value) is Map:
         return [key.value if type(key) is WrappedMapKey else key for key in value]
     return list(value)
 
 
 def map_items(value: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Return the CEL keys of a map with their values."""
+    """Return the CEL keys and values of a map."""
     return zip(map_keys(value), value.values(), strict=True)
 
 
@@ -356,14 +346,14 @@ ABSENT: Any = object()
 
 
 def map_find(value: dict[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT. Equal numbers match across types, except double keys (cel-go map.go)."""
+    """Return the value of a key, or ABSENT; equal numbers match across types, except double keys (cel-go map.go)."""
     if type(key) is str:
         return value.get(key, ABSENT)
     return find_by_map_key(value, key) if type(value) is Map else ABSENT
 
 
 def find_by_map_key(value: Mapping[Any, Any], key: Any) -> Any:
-    """Return the value of a key, or ABSENT, in a mapping with keys from map_key."""
+    """Return the value of a key, or ABSENT, in a mapping with map_key's keys."""
     kind = type(key)
     value_found = value.get(map_key(key), ABSENT)
     if value_found is not ABSENT or kind not in NUMBERS:
@@ -382,7 +372,7 @@ def find_by_map_key(value: Mapping[Any, Any], key: Any) -> Any:
 
 
 def to_json(value: Any) -> JSON:
-    """Return a value as JSON: structures become objects, times and opaque values their text, bytes base64.
+    """Return a value as JSON: structures as objects, times and opaque values as text, bytes as base64.
 
     Raises:
         EvaluationError: the value has no JSON form (a type, an absent optional, a NaN).

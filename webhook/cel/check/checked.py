@@ -1,9 +1,8 @@
 """Checks an expression: its types, then its literals. The result is the tree with types and references.
 
-Literals are checked as Kubernetes does: mixed lists and maps, invalid patterns, times and formats. The rules are cel-go
-v0.26's cel/validator.go and the string format validator of ext/formatting.go, which k8s.io/apiserver v0.36.1
-pkg/cel/environment/base.go turns on. Lists and maps inside the arguments of `format` may be mixed. folding.py checks
-constant calls such as `duration(dyn('x'))`.
+Literals are checked as in Kubernetes: mixed lists and maps (allowed in arguments of `format`), invalid patterns, times
+and formats. The rules are cel-go v0.26's cel/validator.go and ext/formatting.go, which k8s.io/apiserver v0.36.1
+pkg/cel/environment/base.go turns on. folding.py checks constant calls such as `duration(dyn('x'))`.
 """
 
 from __future__ import annotations
@@ -27,25 +26,23 @@ from webhook.errors import BudgetExceeded, CompileError, CompileIssue, Evaluatio
 
 
 class CheckedTree(Struct, frozen=True, kw_only=True):
-    """A tree with its types and references. Keys of the tables are `id(node)`, valid for as long as the tree exists.
+    """A tree with its types and references. The keys of the tables are `id(node)`.
 
     Args:
         node: the tree.
         result: the type of the whole.
         names: the full names of the variables that the expression reads.
-        types: the type of each node; dyn if it is known only at run time.
-        references: the full name that a node refers to. An Ident or Select in this table is a variable or a type, so
-            such a Select is not a selection. A Call with a target in this table is a function in a namespace, and the
-            target is a part of its name. For a StructNode, the name is the name of its type. Variables of
-            comprehensions are not in the table.
-        overloads: the possible signatures of a call: one signature if the types are known, otherwise all
-            signatures that fit the known types.
-        candidates: the signatures among which a call chooses at run time, if they differ from `overloads`. If the
-            checker leaves several, cel-go chooses among all signatures with the number of arguments.
-        planned: whether an expression with failing constants is refused (Environment.planned).
+        types: of each node; dyn if it is known only at run time.
+        references: the full name that a node refers to, except variables of comprehensions. An Ident or Select is a
+            variable or a type, and no selection. A Call with a target is a function in the target's namespace. For a
+            StructNode it is the type.
+        overloads: the signatures of a call that fit the known types.
+        candidates: the signatures among which a call chooses at run time, if they differ: several possible signatures
+            make cel-go choose among all with the number of arguments.
+        planned: an expression with failing constants is refused (Environment.planned).
         patterns: the constant patterns of the expression.
-        has_opaque: whether a value of type dyn may have a type that JSON lacks, such as bytes or an IP address. This is
-            possible only if the expression makes such a value, or if a declared structure has a field of type dyn.
+        has_opaque: a dyn value may have a type that JSON lacks, such as bytes or an IP address: the expression makes
+            such a value, or a declared structure has a dyn field.
     """
 
     node: Node
@@ -61,11 +58,11 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
     has_opaque: bool = True
 
     def type_of(self, node: Node) -> Type:
-        """Return the static type of a node of this tree."""
+        """Return the static type of a node."""
         return self.types.get(id(node), DYN)
 
     def name_referred_to(self, node: Node) -> str | None:
-        """Return the full name of the variable, function or type that a node refers to; None without such a name."""
+        """Return the full name of the variable, function or type that a node refers to, or None."""
         return self.references.get(id(node))
 
 
@@ -76,10 +73,10 @@ def parse_and_check(
 
     Args:
         source: the text of the expression.
-        environment: the variables, functions and types that the expression may use.
-        expects: the types that the result may have; any type if empty. As in kube-apiserver, dyn does not count as
-            bool: an expression that must be bool has to be bool for every input.
-        patterns: the table that compiles constant patterns; None for an expression of a policy.
+        environment: what the expression may use.
+        expects: the allowed types of the result; empty allows all. As in kube-apiserver, dyn is no bool: an expression
+            that must be bool must be bool for every input.
+        patterns: compiles constant patterns; None for an expression of a policy.
 
     Raises:
         CompileError: with every issue found.
@@ -95,7 +92,7 @@ def check_tree(
     source: str = "",
     patterns: PatternTable | None = None,
 ) -> CheckedTree:
-    """Check a parsed expression as `parse_and_check` does; `source` is only for the places of issues."""
+    """Check a parsed expression as `parse_and_check`; `source` is for the places of issues."""
     checker = TypeChecker(source, environment, patterns or PatternTable(), HANDLERS)
     try:
         checker.handlers[type(node)](checker, node)
@@ -163,11 +160,11 @@ _ALLOWED = {
     "x": _NUMBERS | {"string", "bytes"},
     "o": _NUMBERS,
 }
-"""The types that each clause of a format accepts; dyn is checked at run time."""
+"""The types for each clause of a format; dyn is checked at run time."""
 
 
 def _check_literals(checker: TypeChecker) -> None:
-    """Report the literals of a well-typed tree that Kubernetes rejects."""
+    # those that Kubernetes rejects
     exempt: set[int] = set()
     if checker.environment.homogeneous:
         for node in checker.order:
@@ -225,7 +222,7 @@ def _check_call_literals(checker: TypeChecker, node: Call) -> None:
 
 
 def _check_call_requiring_literals(checker: TypeChecker, node: Call) -> None:
-    """Report a call that requires literals but has other arguments. Also report a call that fails with its literals."""
+    # also one that fails with its literals
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     if len(values) < len(node.arguments):
         checker.report_issue(f"{node.function} takes a literal", node)
@@ -243,7 +240,7 @@ def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
         elif isinstance(value, str):
             checker.patterns.compiled_pattern(value)
     except BudgetExceeded:
-        raise  # the literal is too large, or time is up, so it may be valid
+        raise  # too large, or time is up, so it may be valid
     except (EvaluationError, ValueError):
         return False
     return True
@@ -275,9 +272,7 @@ def _check_format_call(checker: TypeChecker, node: Call) -> None:
 
 
 def _node_not_formattable(checker: TypeChecker, node: Node, allowed: frozenset[str]) -> Node | None:
-    """Return a node with a type that a format clause does not accept, or None. For %s this may be an element of a
-    literal list or map.
-    """
+    # for %s also an element of a literal list or map
     pending = [node]
     while pending:
         current = pending.pop()

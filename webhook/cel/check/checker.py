@@ -1,6 +1,6 @@
 """The type checker: resolves names, finds the signature of each call, and collects errors.
 
-The rules and the wording are cel-go v0.26's checker/checker.go. node_types.py has a handler for each kind of node, and
+Rules and wording: cel-go v0.26's checker/checker.go. node_types.py has a handler for each kind of node, and
 inference.py unifies types.
 """
 
@@ -27,17 +27,16 @@ from webhook.cel.types import (
 from webhook.errors import EvaluationError
 
 _LOCAL_FIRST: Version = (1, 37)
-"""Since cel-go 0.27 a macro's variable hides longer names that begin with it. `.x` never means such a variable."""
+"""Since cel-go 0.27 a macro's variable hides longer names that begin with it, except with a leading dot."""
 
 Handler: TypeAlias = "Callable[[TypeChecker, Any], Type]"
-"""Returns the type of a node of one class, and notes it in the checker."""
+"""Returns and notes the type of a node."""
 
 
 class TypeChecker:
-    """Checks one tree once. Errors are collected; a failed node has the type ERROR, which fits every other type.
+    """Checks one tree once. A failed node has the type ERROR, which fits every type.
 
-    `handlers` has a function for each kind of node. A handler returns and notes the type of its node, and calls the
-    handlers of the nodes below directly. With one Python frame for each level, the deepest tree stays within Python's
+    Each handler calls those of the nodes below directly: one Python frame a level keeps the deepest tree within the
     default recursion limit.
     """
 
@@ -61,14 +60,14 @@ class TypeChecker:
         self._local_first = environment.version >= _LOCAL_FIRST
 
     def report_issue(self, message: str, node_or_offset: Node | int) -> None:
-        """Add an issue at the position of a node."""
+        """Add an issue."""
         offset = node_or_offset if isinstance(node_or_offset, int) else node_or_offset.offset
         self.issues.report(message, offset)
 
     # Names
 
     def candidate_full_names(self, name: str) -> tuple[str, ...]:
-        """Return the full names that a name may stand for, the innermost container first."""
+        """Return the full names that a name may mean, the innermost container first."""
         if name[0] == ".":
             return (name[1:],)
         container = self.environment.container
@@ -78,7 +77,7 @@ class TypeChecker:
         return (*(".".join([*parts[:count], name]) for count in range(len(parts), 0, -1)), name)
 
     def type_of_name(self, name: str, node: Node) -> Type | None:
-        """Return the type of a variable, or type(T) for the name of a type, and note the node's reference."""
+        """Return the type of a variable, or type(T) for a type's name, and note the reference."""
         if self._local_first and name[0] != ".":
             first, dot, _ = name.partition(".")
             local = self._type_of_local_variable(first)
@@ -112,14 +111,14 @@ class TypeChecker:
         return self.environment.type_named(name)
 
     def overloads_of(self, name: str) -> tuple[str, tuple[Overload, ...]]:
-        """Return the full name of a function and its signatures; () when there is no such function."""
+        """Return the full name and the signatures of a function; () for an unknown one."""
         for candidate in self.candidate_full_names(name):
             if overloads := self.environment.overloads_of_function(candidate):
                 return candidate, overloads
         return name, ()
 
     def report_undeclared_name(self, name: str, node: Node) -> Type:
-        """Report a name that is not declared, and return ERROR."""
+        """Report an undeclared name, and return ERROR."""
         self.report_issue(f"undeclared reference to '{name}' (in container '{self.environment.container}')", node)
         if not self.environment.strict and isinstance(node, Ident):
             self.references[id(node)] = name
@@ -129,7 +128,7 @@ class TypeChecker:
     # Fields
 
     def type_of_structure_field(self, structure: str, field: str, offset: int) -> Type:
-        """Return the type of a structure's field, or report that the structure has no such field."""
+        """Return the type of a structure's field, or report a missing one."""
         declared = self.environment.structure_named(structure)
         if declared is None:
             self.report_issue(f"unexpected failed resolution of '{structure}'", offset)
@@ -139,7 +138,7 @@ class TypeChecker:
     def _type_of_declared_field(self, structure: Structure, field: str, offset: int) -> Type:
         declared = structure.fields.get(field)
         if structure is JSON_PATCH and declared is None:
-            return Type("")  # it accepts any field, but unknown fields have no type
+            return Type("")  # any field is accepted, but has no type
         if declared is None and not structure.open:
             self.report_issue(f"undefined field '{field}'", offset)
             return ERROR
@@ -150,7 +149,7 @@ class TypeChecker:
     def type_of_fitting_overload(
         self, node: Node, name: str, overloads: Sequence[Overload], given: Sequence[Type], *, member: bool = False
     ) -> Type:
-        """Return the result type of the signature that fits a call; dyn when several fit with different results."""
+        """Return the result type of the fitting signature; dyn if several results fit."""
         inference, result, kept = self.inference, None, []
         for overload in overloads:
             if overload.hidden or overload.member is not member or len(overload.parameters) != len(given):
@@ -183,7 +182,7 @@ class TypeChecker:
 
 
 def overload_of_unknown_function(name: str, arguments: int) -> Overload:
-    """Return a signature for an unchecked call of an unknown function; it fails when it is evaluated."""
+    """Return a signature for an unchecked call of an unknown function; it fails at evaluation."""
 
     def raise_no_such_overload(*_: object) -> NoReturn:
         raise EvaluationError(f"no such overload: {name}")

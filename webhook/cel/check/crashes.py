@@ -1,10 +1,10 @@
-"""Finds expressions with which kube-apiserver 1.36 panics and does not answer when a policy is created or evaluated.
+"""Finds expressions with which kube-apiserver 1.36 panics when a policy is created or evaluated.
 
-These are faults of the API server. claimgate gives such expressions a value. Two are faults of cel-go v0.26.0:
-checker.go checkCreateList and checkCreateMap read the parameter of an optional entry's type although the type is dyn,
-and interpreter/decorators.go builds a map of constants in advance although Go maps cannot have such a key. The third
-is a fault of k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct,
-and a list or a map can only hold a structpb.Value. Observed on kube-apiserver v1.36.2.
+claimgate gives them a value. Two are faults of cel-go v0.26.0: checker.go checkCreateList and checkCreateMap read the
+parameter of an optional entry's type although it is dyn, and interpreter/decorators.go builds a map of constants in
+advance although Go has no such keys. The third is one of k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an
+`Object{…}` becomes a structpb.Struct, and a list or map can only hold a structpb.Value. Observed on kube-apiserver
+v1.36.2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPTIONAL: Final = optional_of(DYN).name
 
 
 def find_api_server_panics(checked: CheckedTree, text: str) -> Iterator[str]:
-    """Yield a sentence for each part of an expression that makes the API server panic."""
+    """Yield a sentence for each part with which the API server panics."""
     constants = fold_constants(checked, text)
     waiting: list[Node] = [checked.node]
     while waiting:
@@ -50,7 +50,7 @@ def _values_of_optional_entries(node: Node) -> Iterator[Node]:
 
 
 def _find_objects_nested_in_patch_value(node: Node) -> Iterator[Node]:
-    """Yield each `Object{…}` inside a list or a map of a JSONPatch value."""
+    # inside a list or a map
     if not isinstance(node, StructNode) or node.name != _PATCH:
         return
     waiting = [entry.value for entry in node.entries if entry.field == "value"]

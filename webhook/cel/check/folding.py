@@ -1,10 +1,9 @@
 """Finds the parts of an expression that cel-go evaluates as constants when it plans a program.
 
 Literals, lists and maps of constants, names of types, conversions of a constant, and membership in an empty list are
-computed once and cost nothing. A failure (a bad conversion, an invalid pattern, a key of a wrong type) then refuses
-the whole expression, even if `||` would absorb the failure. Source: cel-go v0.26.0 interpreter/decorators.go
-decOptimize and planner.go, which the API server turns on (OptOptimize). `quantity('zzz')` is not folded: it fails
-when it is evaluated.
+computed once and cost nothing. A failure (a bad conversion, an invalid pattern, a key of a wrong type) refuses the
+whole expression, even behind `||`. Other calls, such as `quantity('zzz')`, fail at evaluation. Source: cel-go v0.26.0
+interpreter/decorators.go decOptimize and planner.go, which the API server turns on (OptOptimize).
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class _ConstantFolder:
                 values[id(node)] = [values[id(each)] for each in node.elements]
             case MapNode() if not any(entry.optional for entry in node.entries):
                 if all(id(part) in values for part in children(node)):
-                    # a key that Go cannot hash fails at evaluation; folding it crashes upstream
+                    # with a key that Go cannot hash: fails at evaluation, and crashes cel-go
                     with suppress(EvaluationPanic):
                         values[id(node)] = make_map((values[id(e.key)], values[id(e.value)]) for e in node.entries)
             case Call() if node.arguments:
@@ -110,5 +109,5 @@ class _ConstantFolder:
 
 
 def is_turned_into_set(values: list[Any]) -> bool:
-    """Return whether cel-go turns a constant list into a set for `in`. A lookup in the set costs nothing."""
+    """Return whether cel-go makes a constant list a set for `in`, in which a lookup costs nothing."""
     return all(type_name(value) in _PRIMITIVES for value in values)

@@ -1,7 +1,7 @@
 """Unification of CEL's static types.
 
-The rules are cel-go v0.26's checker/types.go: `dyn` and failed types fit everything, null fits opaque types,
-structures, timestamps and durations, and type variables are bound to the more general of the types that they meet.
+The rules are cel-go v0.26's checker/types.go: `dyn` and ERROR fit everything, null fits opaque types, structures,
+timestamps and durations, and a type variable is bound to the most general type that it meets.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def type_variables_of(overload: Overload) -> tuple[str, ...]:
 
 
 class TypeInference:
-    """The type variables of one expression and the types that they are bound to."""
+    """The type variables of one expression and their types."""
 
     def __init__(self) -> None:
         self._bound: dict[str, Type] = {}
@@ -56,7 +56,7 @@ class TypeInference:
         return Type(f"_var{self._count}", kind="param")
 
     def instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """Return the parameters and the result of a signature with new type variables."""
+        """Return the parameters and the result of a signature, with new type variables."""
         names = type_variables_of(overload)
         if not names:
             return overload.parameters, overload.result
@@ -66,11 +66,11 @@ class TypeInference:
         )
 
     def fits(self, target: Type, given: Type) -> bool:
-        """Return whether `given` is assignable to `target`, and bind type variables if it is."""
+        """Return whether `given` is assignable to `target`, and then bind type variables."""
         return self.all_fit((target,), (given,))
 
     def all_fit(self, targets: Sequence[Type], given: Sequence[Type]) -> bool:
-        """Return whether all given types fit their targets; bind type variables only when all fit."""
+        """Return whether all types fit their targets, and then bind type variables."""
         if len(targets) != len(given):
             return False
         for wanted, actual in zip(targets, given, strict=True):
@@ -89,16 +89,15 @@ class TypeInference:
                 self._bound[name] = before
 
     def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
-        """Return the types with their variables replaced, under the same keys; unbound variables become dyn.
+        """Return the types without variables, under the same keys; unbound ones become dyn.
 
-        Nested types that several types share are replaced once: in lists of lists, each type contains all types below
-        it.
+        A nested type is replaced once: in lists of lists, each type contains all types below.
         """
         known: dict[int, tuple[Type, Type]] = {}
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}
 
     def _final_type(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
-        """Return the final type; `known` has the types that are already replaced, by the identity of the old types."""
+        # `known` has the replaced types by the identity of the old ones
         if not kind.parameters and kind.kind != "param":
             return kind
         before = known.get(id(kind))
@@ -110,13 +109,13 @@ class TypeInference:
         return before[1]
 
     def _bound_type(self, kind: Type) -> Type:
-        """Return the type that a variable is bound to, dyn if it is unbound; its parameters may be variables."""
+        # dyn if unbound; its parameters may be variables
         while kind.kind == "param":
             kind = self._bound.get(kind.name, DYN)
         return kind
 
     def resolved_type(self, kind: Type, *, final: bool = False) -> Type:
-        """Return the type with its variables replaced; unbound variables become dyn if `final`."""
+        """Return the type without bound variables; `final` makes unbound ones dyn."""
         while kind.kind == "param":
             bound = self._bound.get(kind.name)
             if bound is None:
@@ -153,7 +152,7 @@ class TypeInference:
         return all(map(self._is_assignable, first.parameters, second.parameters))
 
     def _may_substitute(self, kind: Type, variable: Type) -> tuple[bool, bool]:
-        """Return whether `kind` may replace the type variable, and whether the variable was bound before."""
+        # and whether the variable was bound before
         if kind == variable:
             return True, True
         bound = self._bound.get(variable.name)
@@ -183,7 +182,7 @@ class TypeInference:
 
 
 UNKNOWN = frozenset({DYN.name, ANY.name})
-"""The names of types that are known only at run time."""
+"""Types that are known only at run time."""
 _WILD = UNKNOWN | {ERROR.name}
 
 

@@ -1,9 +1,8 @@
 """The type and the errors of each kind of node.
 
-The rules and the wording are cel-go v0.26's checker/checker.go. A macro has the type and the errors that cel-go finds
-for its expansion: cel-go v0.26 parser/macro.go, ext/comprehensions.go, cel/library.go (optMap, optFlatMap),
-ext/lists.go (sortBy). A message about a generated call has the place of the macro and the name of the generated
-function.
+Rules and wording: cel-go v0.26's checker/checker.go. A macro has the type and errors of cel-go's expansion
+(parser/macro.go, ext/comprehensions.go, cel/library.go optMap and optFlatMap, ext/lists.go sortBy). A message about a
+generated call has the place of the macro and the generated name.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def _type_of_call(checker: TypeChecker, node: Call) -> Type:
 
 
 def _is_namespace_of_function(checker: TypeChecker, node: Call, target: Node) -> bool:
-    """Return whether the target of a call is the namespace of a function, as `sets` in sets.contains(a, b)."""
+    # as `sets` in sets.contains(a, b)
     prefix = _qualified_name(target)
     if prefix is None:
         return False
@@ -230,7 +229,7 @@ def _type_of_constructed_value(checker: TypeChecker, node: StructNode, static: T
 
 
 def _qualified_name(node: Node) -> str | None:
-    """Return a.b.c as one name; None when the node is anything else."""
+    # None for another node
     parts = []
     while isinstance(node, Select) and not node.optional:
         parts.append(node.field)
@@ -250,7 +249,7 @@ def _type_of_macro(checker: TypeChecker, node: Macro) -> Type:
     complaints = checker.issues.count
     operand = checker.handlers[type(node.operand)](checker, node.operand)
     if node.name in ("optMap", "optFlatMap"):
-        # the expansion has the operand twice, so cel-go reports its issues twice
+        # the expansion has the operand twice
         checker.issues.repeat_since(complaints)
     checker.scopes.append(_types_of_macro_variables(checker, node, operand))
     bodies = []
@@ -283,7 +282,7 @@ def _type_inside_optional(checker: TypeChecker, node: Macro, operand: Type) -> T
 
 
 def _key_and_element_types(checker: TypeChecker, node: Macro, operand: Type) -> tuple[Type | None, Type]:
-    """Return the types of key and value of a map, or None and the type of the elements of a list."""
+    # of a map, or None and the elements' type of a list
     if operand.name == "list":
         return None, operand.parameters[0]
     if operand.name == "map":
@@ -341,7 +340,7 @@ def _type_of_transform_map_entry(checker: TypeChecker, node: Macro, bodies: Sequ
 
 
 def _type_after_filter(checker: TypeChecker, node: Macro, bodies: Sequence[Type], result: Type) -> Type:
-    """Check the filter of a macro, if it has one, and return the type of the accumulator, which is the macro's type."""
+    # the macro's type is that of the accumulator
     if len(bodies) > 1:
         _type_of_conditional(checker, node, bodies[0], result, result)
     return result

@@ -1,7 +1,4 @@
-"""Finds which variables an expression reads: whole, or only the fields at some paths.
-
-The analysis is static: a field that is selected after a condition always counts.
-"""
+"""Finds which variables an expression reads: whole, or some paths. A field after a condition always counts."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from webhook.cel.check.checked import CheckedTree
 from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 WHOLE: Final = ""
-"""Takes the place of the field name for a variable that is read as a whole."""
+"""The field of a variable that is read as a whole."""
 _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
-"""Operators with a first operand that decides whether the other operands are evaluated."""
+"""Operators whose first operand decides whether the others are evaluated."""
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -25,8 +22,8 @@ class ReadPaths(Struct, frozen=True):
     """The variables and paths that an expression reads.
 
     Args:
-        paths: each is a variable and fields inside it, such as ("object", "spec"); the whole value there is read.
-        always: the variables that every evaluation reads, for all values.
+        paths: a variable and its fields, such as ("object", "spec"), of which the whole value is read.
+        always: the variables that every evaluation reads.
     """
 
     paths: frozenset[Path]
@@ -34,7 +31,7 @@ class ReadPaths(Struct, frozen=True):
 
     @property
     def fields_by_variable(self) -> Mapping[str, frozenset[str]]:
-        """Return the variables with the fields that are selected from each: {"a": {"b", "c"}} for `a.b == a.c[0]`."""
+        """Return the fields that are selected from each variable: {"a": {"b", "c"}} for `a.b == a.c[0]`."""
         selected: dict[str, set[str]] = {}
         for name, *inner in self.paths:
             selected.setdefault(name, set()).add(inner[0] if inner else WHOLE)
@@ -57,7 +54,6 @@ def paths_read_by(checked: CheckedTree) -> ReadPaths:
 
 
 def _path_of_node(checked: CheckedTree, node: Node) -> Path:
-    """Return the variable and the field names of a node that is a path; () for every other node."""
     fields: list[str] = []
     while True:
         name = checked.name_referred_to(node)
@@ -70,7 +66,7 @@ def _path_of_node(checked: CheckedTree, node: Node) -> Path:
 
 
 def _children_with_certainty(node: Node, is_certain: bool) -> Iterator[tuple[Node, bool]]:
-    """Yield the children of a node, each with True if every evaluation reaches it."""
+    # True if every evaluation reaches the child
     is_choice = isinstance(node, Macro) or (isinstance(node, Call) and node.function in _FIRST_ALONE)
     for index, each in enumerate(children(node)):
         yield each, is_certain and (index == 0 or not is_choice)

@@ -1,8 +1,8 @@
 """Compiles names, fields, indexes, has() and optional selections.
 
-A path `a.b[c].d` is a chain of subscripts. On plain JSON, their KeyError and TypeError are cel-go's errors. The cost is
-1 for the path and 1 for every step that is tried; steps after an optional step count only if they find a value (cel-go
-v0.26.0 interpreter/attributes.go, runtimecost.go).
+A path `a.b[c].d` is a chain of subscripts: on plain JSON, their KeyError and TypeError are cel-go's errors. It costs 1,
+and 1 for every step that is tried, after an optional step only if it finds a value (cel-go v0.26.0
+interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BUILT = ("Object", "JSONPatch")
 
 
 def variable_code(compiler: ExpressionCompiler, node: Ident) -> ValueCode:
-    """Return the code of a variable of the activation or of a macro."""
+    """Return the code of a variable."""
     compiler.writer.add_fixed_cost(1)
     return _variable_lookup_code(compiler, node)
 
@@ -41,7 +41,7 @@ def _variable_lookup_code(compiler: ExpressionCompiler, node: Ident | Select) ->
 
 
 def path_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
-    """Return the code of a path: fields and indexes of a variable or of any other value."""
+    """Return the code of a path: fields and indexes of a value."""
     compiler.writer.add_fixed_cost(1)
     return _path_steps_code(compiler, node)
 
@@ -57,7 +57,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
         writer.add_fixed_cost(not optional)
         part()
     if is_conditional_expression(node.operand):
-        writer.add_fixed_cost(-1)  # cel-go subtracts a 1 that it never counted for a conditional
+        writer.add_fixed_cost(-1)  # as in cel-go, which never counted this 1 for a conditional
     if optional:
         answer = writer.stored_in_variable(
             compiler.function_call(
@@ -81,7 +81,7 @@ def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
 
 
 def _path_start_code(compiler: ExpressionCompiler, node: Node) -> ValueCode:
-    """Return the code of the value at the start of a path, without the cost of 1 for the whole path."""
+    # without the cost of 1 for the whole path
     if compiler.is_constant(node):
         return compiler.value_code(node)
     if isinstance(node, Ident):
@@ -92,7 +92,7 @@ def _path_start_code(compiler: ExpressionCompiler, node: Node) -> ValueCode:
 
 
 def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
-    """Return the code of a path with all its steps; a loop builds it, since paths may be long."""
+    # a loop, because paths may be long
     steps, at = path_steps_and_start(compiler, node)
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         part()
@@ -110,7 +110,7 @@ def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> Value
             term = _path_step_code(compiler, term, step)
         part()
     if is_conditional_expression(at):
-        compiler.writer.add_fixed_cost(-1)  # cel-go counts no 1 for a path that begins with a conditional
+        compiler.writer.add_fixed_cost(-1)  # cel-go counts no 1 here
     return term
 
 
@@ -119,7 +119,6 @@ def _is_optional_step(step: Select | Call) -> bool:
 
 
 def _is_built_by_expression(term: ValueCode) -> bool:
-    """Return whether a value is certainly an object that the expression itself builds."""
     return term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT
 
 

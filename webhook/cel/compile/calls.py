@@ -1,9 +1,9 @@
-"""Compiles calls: a direct call where types are known, otherwise a table that chooses by the classes of the values.
+"""Compiles calls: a direct call for known types, otherwise a table that chooses by the classes of the values.
 
-The cost of a call follows from its signature, if the checker left only one signature, otherwise from the function's
-name (cel-go v0.26.0 interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call
-first counts 1, which is usually the cost of a failed call. The rest is added when sizes are known: before the call,
-if generated code can compute it. operators.py has the frequent operators.
+The cost follows from the signature, if only one is left, otherwise from the function's name (cel-go v0.26.0
+interpreter/runtimecost.go costCall; k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go). A call first counts 1, the usual
+cost of a failed call. The rest is added when sizes are known, before the call if generated code can compute it.
+operators.py has the frequent operators.
 """
 
 from __future__ import annotations
@@ -42,11 +42,10 @@ from webhook.cel.types import BOOL, INT, Type
 from webhook.errors import EvaluationError
 
 _STOPPING = frozenset(("find", "findAll"))
-"""Functions that, with a constant pattern, are not called if their text argument fails."""
+"""With a constant pattern, these functions are not called if their text argument fails."""
 _PURE = frozenset(("quantity", "ip", "cidr", "url", "semver"))
-"""Functions that are evaluated at compile time if their arguments are constants. A call that fails then is evaluated
-at run time, where `||` may absorb the error.
-"""
+"""Evaluated at compile time if all arguments are constants. A failed call is evaluated again at run time, where `||`
+may absorb the error."""
 _CLASSES: Mapping[str, type] = {"string": str, "int": int, "double": float, "bool": bool, "bytes": bytes}
 
 
@@ -84,7 +83,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
         return overload_call_code(compiler, node, _type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
         return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
-    # cel-go always evaluates one or two arguments. With three or more, it stops at the first failure, without a call.
+    # cel-go evaluates one or two arguments in any case, and stops at the first failure of three or more, without a call
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for each in arguments:
@@ -100,7 +99,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
 def _argument_codes(
     compiler: ExpressionCompiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]
 ) -> list[ValueCode]:
-    """Return the code of a call's arguments. A failed argument costs as much as an argument of size 1."""
+    # a failed argument costs as much as one of size 1
     places = compiler.writer.places
     terms: list[ValueCode] = []
     starts = [len(places)]
@@ -127,10 +126,10 @@ def _argument_codes(
 
 
 def overload_call_code(compiler: ExpressionCompiler, node: Call, terms: list[ValueCode]) -> ValueCode:
-    """Return the code that chooses the fitting signature at run time, calls it and adds its cost."""
+    """Return the code that chooses the signature at run time, calls it and adds its cost."""
     candidates = compiler.overloads_chosen_at_run_time(node)
     if node.function in _STOPPING and _is_string_constant(terms[1].code):
-        candidates = tuple(replace(each, name="matches") for each in candidates)  # matches() refuses the same values
+        candidates = tuple(replace(each, name="matches") for each in candidates)  # refuses the same values
     signatures = CallSignatures(compiler.overloads_fitting_static_types(node), candidates)
     return signatures_call_code(compiler, signatures, terms, compiler.checked.type_of(node))
 
@@ -140,7 +139,7 @@ def _is_string_constant(value: ast.expr) -> bool:
 
 
 class CallSignatures(NamedTuple):
-    """The signatures of a call: `overloads` fit its static types; among `candidates` the call chooses at run time."""
+    """The signatures of a call: `overloads` fit its static types, and it chooses among `candidates` at run time."""
 
     overloads: tuple[Overload, ...]
     candidates: tuple[Overload, ...]
@@ -149,7 +148,7 @@ class CallSignatures(NamedTuple):
 def signatures_call_code(
     compiler: ExpressionCompiler, signatures: CallSignatures, terms: list[ValueCode], static: Type
 ) -> ValueCode:
-    """Return the code that calls one of the given signatures and adds its cost."""
+    """Return the code that calls one of the signatures and adds its cost."""
     writer = compiler.writer
     overloads, candidates = signatures
     writer.add_fixed_cost(1)
@@ -220,7 +219,7 @@ def _surely_fits(parameter: Type, term: ValueCode) -> bool:
 def _result_at_compile_time(
     compiler: ExpressionCompiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]
 ) -> ValueCode | None:
-    """Return the result of a call with constant arguments; None if the call must run later."""
+    # None if the call must run later
     if node.function not in _PURE or not all(map(compiler.is_constant, arguments)) or len(overloads) != 1:
         return None
     values = [compiler.constants[id(each)] for each in arguments]
@@ -257,9 +256,7 @@ def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
 
 
 def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list[Node]) -> ValueCode:
-    """Return the code of matches() with a constant pattern, which is compiled once. The cost of the text is
-    multiplied by the cost of the pattern.
-    """
+    # the pattern is compiled once; its cost multiplies that of the text
     pattern = compiler.constants[id(arguments[1])]
     measured = compiler.overloads_fitting_static_types(node)[0].resolved_cost is not None
     each = (len(pattern) + 3) // 4 if measured else 1
@@ -291,7 +288,7 @@ def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list
 
 
 def _extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
-    """Return the function that computes a call's cost beyond 1; None when there is no such cost."""
+    # beyond 1, or None
     if not overloads:
         return None
     if len(overloads) == 1:
@@ -300,7 +297,7 @@ def _extra_cost_function(overloads: tuple[Overload, ...]) -> Cost | None:
 
 
 def _count_cost_before_call(compiler: ExpressionCompiler, cost: Cost, terms: list[ValueCode]) -> list[ValueCode]:
-    """Count the cost of a call before the call, by the sizes of its arguments; return code that may be reused."""
+    # by the sizes of the arguments; the returned code may be reused
     count = _COUNTED_BEFORE_CALL.get(cost)
     if count is None:
         return [compiler.reusable_code(term) for term in terms]
@@ -312,7 +309,7 @@ def _count_no_cost(_: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueC
 
 
 def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
-    """Add the cost of walking over the first argument before the call, without the counted 1."""
+    # without the 1 that is counted already
     target = compiler.reusable_code(terms[0])
     if not (target.sure and target.type.name == "string"):
         is_text = code.is_comparison_node(
@@ -326,7 +323,7 @@ def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list
 
 
 def tenth_of_length_code(compiler: ExpressionCompiler, value: ast.expr) -> ast.expr:
-    """Return the code of (len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
+    """Return (len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
     length = code.call_node(
         compiler.reference_to_object(len), value, line=compiler.writer.new_line_number(FailurePlace("call"))
     )
@@ -343,7 +340,7 @@ _COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]],
     costs.cost_one: _count_no_cost,
     costs.walk_target_cost: _count_walk_cost_of_first_argument,
 }
-"""The cost functions that generated code computes before the call."""
+"""Cost functions that generated code computes before the call."""
 
 
 # ---- calls that end the whole evaluation (library/refusal.py) if an operand failed
@@ -352,9 +349,7 @@ _COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]],
 def _type_checked_argument_codes(
     compiler: ExpressionCompiler, overloads: Sequence[Overload], arguments: Sequence[Node]
 ) -> list[ValueCode]:
-    """Return the code of the arguments of a call that ends the evaluation if its cost function cannot measure an
-    argument of this class.
-    """
+    # the evaluation ends if the cost function cannot measure an argument of this class
     writer = compiler.writer
     terms: list[ValueCode] = []
     for place, argument in enumerate(arguments):
@@ -374,7 +369,7 @@ def _type_checked_argument_codes(
 
 @contextmanager
 def collect_fatal_statements(compiler: ExpressionCompiler, failed: Callable[[Exception], NoReturn]) -> Iterator[None]:
-    """Write statements that end the whole evaluation if they fail, as cel-go's cost counting does."""
+    """Write statements that end the whole evaluation if they fail, as in cel-go's cost counting."""
     writer = compiler.writer
     writer.depth += 1
     writer.level += 1

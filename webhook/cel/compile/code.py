@@ -1,8 +1,8 @@
-"""Builds the syntax tree of generated Python code: expressions, statements, their cost and their error positions.
+"""Builds the syntax tree of generated Python code; each function `…_node` returns the tree of what its docstring shows.
 
-The tree contains only literals, names generated here and references to bound constants, never the text of an
-expression. A block is a run of code without a jump: its cost is added once, at its start. Each operation that can fail
-has its own line, so that the line number of an error identifies the operation. This costs nothing without an error.
+The tree has only literals, generated names and references to bound constants, never the text of an expression. A block
+is a run of code without a jump: its cost is added once, at its start. Each operation that can fail has its own line,
+which identifies it in an error.
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ from webhook.cel.types import Type
 _AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
 _LOAD, _STORE = ast.Load(), ast.Store()
 LIGHT = 20
-"""The cost that a loop may add between two checks of the limit; each iteration costs at least 1 to 12."""
+"""The cost that a loop may add between two checks of the limit; an iteration costs at least 1 to 12."""
 _IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
 
 COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
 
 
 class ValueCode(Struct):
-    """The code of a value. `atom`: it may be written twice. `raises`: it can fail. `sure`: the value certainly has
-    the class of its static type; otherwise the type may only be declared. `raw`: for an optional, the variable that
-    has the value or ABSENT. `steps`: the cost if this optional has a value, counted in one statement.
+    """The code of a value.
+
+    Attributes:
+        atom: may be written twice.
+        raises: can fail.
+        sure: the value certainly has the class of its static type.
+        raw: for an optional, the variable with its value or ABSENT.
+        steps: the cost if this optional has a value, counted in one statement.
     """
 
     code: ast.expr
@@ -44,9 +49,12 @@ class ValueCode(Struct):
 class FailurePlace(Struct):
     """The operation on a line of generated code, with its values, and the counted cost to subtract if it fails.
 
-    cost and arguments: they give the cost of a failed call, which replaces the counted 1; arguments are variables and
-    constants of the code. level: the number of error handlers around it. kind "operand": `subject` is the function that
-    makes the text of the error from the class of the first argument. kind "key": the first argument is the key.
+    Attributes:
+        cost, arguments: give the cost of a failed call, in place of 1; arguments are variables and constants of the
+            code.
+        level: the number of error handlers around it.
+        kind: "key": the first argument is the key; "operand": `subject` makes the error from the first argument's
+            class.
     """
 
     kind: str
@@ -61,159 +69,159 @@ class FailurePlace(Struct):
 
 
 def name_node(identifier: str) -> ast.Name:
-    """Return the syntax tree of a variable."""
+    """A variable."""
     return ast.Name(identifier, _LOAD, **_AT)
 
 
 def constant_node(value: Any) -> ast.Constant:
-    """Return the syntax tree of a constant of one of Python's own immutable classes."""
+    """A constant of one of Python's immutable classes."""
     return ast.Constant(value, **_AT)
 
 
 def call_node(function: ast.expr, *arguments: ast.expr, line: int = 1) -> ast.Call:
-    """Return the syntax tree of `function(arguments)`."""
+    """`function(arguments)`."""
     return ast.Call(function, list(arguments), [], lineno=line, col_offset=0)
 
 
 def subscript_node(value: ast.expr, key: ast.expr, line: int = 1) -> ast.Subscript:
-    """Return the syntax tree of `value[key]`."""
+    """`value[key]`."""
     return ast.Subscript(value, key, _LOAD, lineno=line, col_offset=0)
 
 
 def attribute_node(value: ast.expr, identifier: str, line: int = 1) -> ast.Attribute:
-    """Return the syntax tree of `value.identifier`."""
+    """`value.identifier`."""
     return ast.Attribute(value, identifier, _LOAD, lineno=line, col_offset=0)
 
 
 def comparison_node(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: int = 1) -> ast.Compare:
-    """Return the syntax tree of a comparison."""
+    """A comparison."""
     return ast.Compare(left, [operator], [right], lineno=line, col_offset=0)
 
 
 def is_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return the syntax tree of `left is right`, or its result for two constants, to avoid Python's warning."""
+    """`left is right`, or its result for two constants, of which Python would warn."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is right.value)
     return comparison_node(left, ast.Is(), right)
 
 
 def is_not_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return the syntax tree of `left is not right`, or its result for two constants, to avoid Python's warning."""
+    """`left is not right`, or its result for two constants, of which Python would warn."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is not right.value)
     return comparison_node(left, ast.IsNot(), right)
 
 
 def binary_operation_node(left: ast.expr, operator: ast.operator, right: ast.expr, line: int = 1) -> ast.BinOp:
-    """Return the syntax tree of a binary operation."""
+    """A binary operation."""
     return ast.BinOp(left, operator, right, lineno=line, col_offset=0)
 
 
 def not_node(value: ast.expr) -> ast.UnaryOp:
-    """Return the syntax tree of `not value`."""
+    """`not value`."""
     return ast.UnaryOp(ast.Not(), value, **_AT)
 
 
 def if_else_node(test: ast.expr, value: ast.expr, other: ast.expr) -> ast.IfExp:
-    """Return the syntax tree of `value if test else other`."""
+    """`value if test else other`."""
     return ast.IfExp(test, value, other, **_AT)
 
 
 def and_node(*values: ast.expr) -> ast.BoolOp:
-    """Return the syntax tree of `value and value`."""
+    """`value and value`."""
     return ast.BoolOp(ast.And(), list(values), **_AT)
 
 
 def or_node(*values: ast.expr) -> ast.BoolOp:
-    """Return the syntax tree of `value or value`."""
+    """`value or value`."""
     return ast.BoolOp(ast.Or(), list(values), **_AT)
 
 
 def walrus_node(identifier: str, value: ast.expr) -> ast.NamedExpr:
-    """Return the syntax tree of `(identifier := value)`."""
+    """`(identifier := value)`."""
     return ast.NamedExpr(ast.Name(identifier, _STORE, **_AT), value, **_AT)
 
 
 def assignment_node(identifier: str, value: ast.expr) -> ast.Assign:
-    """Return the syntax tree of `identifier = value`."""
+    """`identifier = value`."""
     return ast.Assign([ast.Name(identifier, _STORE, **_AT)], value, **_AT)
 
 
 def expression_statement_node(value: ast.expr) -> ast.Expr:
-    """Return the syntax tree of a statement that evaluates a value and drops the result."""
+    """A statement that drops a value."""
     return ast.Expr(value, **_AT)
 
 
 def add_cost_node(value: ast.expr) -> ast.AugAssign:
-    """Return the syntax tree of `c += value`, which adds to the cost."""
+    """`c += value`, where c is the cost."""
     return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Add(), value, **_AT)
 
 
 def subtract_cost_node(value: ast.expr) -> ast.AugAssign:
-    """Return the syntax tree of `c -= value`, which subtracts from the cost."""
+    """`c -= value`, where c is the cost."""
     return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Sub(), value, **_AT)
 
 
 def if_node(test: ast.expr, body: list[ast.stmt], other: list[ast.stmt] | None = None) -> ast.If:
-    """Return the syntax tree of `if test: body`, with `else: other` if it is given."""
+    """`if test: body`, and `else: other`."""
     return ast.If(test, body, other or [], **_AT)
 
 
 def for_node(targets: list[str], iterable: ast.expr, body: list[ast.stmt]) -> ast.For:
-    """Return the syntax tree of `for targets in iterable: body`."""
+    """`for targets in iterable: body`."""
     names: list[ast.expr] = [ast.Name(each, _STORE, **_AT) for each in targets]
     target = names[0] if len(names) == 1 else ast.Tuple(names, _STORE, **_AT)
     return ast.For(target, iterable, body, [], **_AT)
 
 
 def while_once_node(body: list[ast.stmt]) -> ast.While:
-    """Return the syntax tree of `while True: body`; the body must leave the loop with a break."""
+    """`while True: body`, where the body must break."""
     return ast.While(constant_node(value=True), body, [], **_AT)
 
 
 def break_node() -> ast.Break:
-    """Return the syntax tree of `break`."""
+    """`break`."""
     return ast.Break(**_AT)
 
 
 def raise_node(error: ast.expr) -> ast.Raise:
-    """Return the syntax tree of `raise error from None`."""
+    """`raise error from None`."""
     return ast.Raise(error, constant_node(None), **_AT)
 
 
 def try_node(body: list[ast.stmt], errors: ast.expr, handler: list[ast.stmt]) -> ast.Try:
-    """Return the syntax tree of `try: body` and `except errors as x: handler`."""
+    """`try: body` and `except errors as x: handler`."""
     return ast.Try(body, [ast.ExceptHandler(errors, "x", handler, **_AT)], [], [], **_AT)
 
 
 def return_node(value: ast.expr) -> ast.Return:
-    """Return the syntax tree of `return value`."""
+    """`return value`."""
     return ast.Return(value, **_AT)
 
 
 def function_node(identifier: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    """Return the syntax tree of `def identifier(parameters): body`."""
+    """`def identifier(parameters): body`."""
     arguments = ast.arguments([], [ast.arg(each, None, **_AT) for each in parameters], None, [], [], None, [])
     return ast.FunctionDef(identifier, arguments, body, [], None, **_AT)
 
 
 def nonlocal_node(names: list[str]) -> ast.Nonlocal:
-    """Return the syntax tree of `nonlocal names`."""
+    """`nonlocal names`."""
     return ast.Nonlocal(names, **_AT)
 
 
 def list_node(values: list[ast.expr]) -> ast.List:
-    """Return the syntax tree of a list."""
+    """A list."""
     return ast.List(values, _LOAD, **_AT)
 
 
 def pair_node(first: ast.expr, second: ast.expr) -> ast.Tuple:
-    """Return the syntax tree of a tuple of two values."""
+    """A tuple of two values."""
     return ast.Tuple([first, second], _LOAD, **_AT)
 
 
 def dict_node(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
-    """Return the syntax tree of a dict."""
+    """A dict."""
     return ast.Dict(list(keys), values, **_AT)
 
 
@@ -224,12 +232,11 @@ class CodeWriter(Struct):
     """Collects the generated statements, their cost and the positions that can fail.
 
     Args:
-        exact: loops count each iteration when it runs. Otherwise they count all iterations in advance, which is
-            cheaper. This may count too much for a loop that ends early, so it is done only if the limit is far enough
-            away (cost.LoopExceedsLimit).
+        exact: a loop counts each iteration when it runs. Otherwise it counts all in advance, which is cheaper and may
+            be too much, and is used far below the limit (cost.LoopExceedsLimit).
         lightest: the least cost of an iteration of any loop; None without loops.
-        moves: the number of statements so far that change the cost at run time.
-        heavy: the number of these statements that may change the cost by more than LIGHT.
+        moves: the number of statements that change the cost at run time.
+        heavy: those that may change it by more than LIGHT.
         depth: the nested blocks that Python counts.
         level: the error handlers around the code.
     """
@@ -257,13 +264,13 @@ class CodeWriter(Struct):
         return f"v{self._numbers}"
 
     def new_line_number(self, place: FailurePlace) -> int:
-        """Return a new line number for an operation that can fail."""
+        """Return a line number for an operation that can fail."""
         place.level = self.level
         self.places.append(place)
         return len(self.places) - 1
 
     def reference_to_object(self, value: Any) -> ast.expr:
-        """Return the syntax tree that refers to any Python object."""
+        """Return the tree that refers to a Python object."""
         if type(value) in _IMMUTABLE:
             return constant_node(value)
         known = self._bound.get(id(value))
@@ -273,25 +280,24 @@ class CodeWriter(Struct):
         return name_node(known)
 
     def stored_in_variable(self, value: ast.expr) -> ast.Name:
-        """Return a variable with the value. If the value is not yet in a variable, assign it to a new variable."""
+        """Return the value's variable, a new one if needed."""
         return value if isinstance(value, ast.Name) else self.assign_to_new_variable(value)
 
     def assign_to_new_variable(self, value: ast.expr) -> ast.Name:
-        """Assign a value to a new variable and return the variable."""
+        """Assign a value to a new variable, and return the variable."""
         identifier = self.new_variable_name()
         self.append_statement(assignment_node(identifier, value))
         return name_node(identifier)
 
     def add_fixed_cost(self, cost: int) -> None:
-        """Add a cost that every run of this block has."""
+        """Add a cost of every run of this block."""
         self.total += cost
 
     @contextmanager
     def subtract_cost_of_unreached_parts(self) -> Iterator[Callable[[], None]]:
-        """Mark the parts of a construct that stops at its first failure; the cost of the later parts is then
-        subtracted.
+        """Mark the parts of a construct that stops at its first failure, to subtract the cost of later parts.
 
-        It yields a function, which the caller calls before each part and once after the last.
+        Call the yielded function before each part and once after the last.
         """
         starts: list[tuple[int, int]] = []
         yield lambda: starts.append((len(self.places), self.total))
@@ -302,18 +308,18 @@ class CodeWriter(Struct):
                     place.refund += end - total
 
     def note_cost_of_iteration(self, each: int) -> None:
-        """Note the cost of one iteration of another loop."""
+        """Note the cost of one iteration of a loop."""
         self.lightest = each if self.lightest is None else min(self.lightest, each)
 
     def add_runtime_cost(self, value: ast.expr) -> None:
-        """Write a statement that adds a cost computed at run time."""
+        """Add a cost that is computed at run time."""
         self.moves += 1
         self.heavy += 1
         self.append_statement(add_cost_node(value))
 
     @contextmanager
     def collect_nested_statements(self) -> Iterator[list[ast.stmt]]:
-        """Collect statements in a new list of the same block; the caller places the list."""
+        """Collect statements of the same block in a new list, which the caller places."""
         outer, self.body = self.body, []
         try:
             yield self.body
@@ -322,7 +328,7 @@ class CodeWriter(Struct):
 
     @contextmanager
     def collect_block(self) -> Iterator[list[ast.stmt]]:
-        """Collect statements in a new block, which adds its own cost at its start."""
+        """Collect statements in a new block, which adds its cost at its start."""
         outer, self.body, total, self.total = self.body, [], self.total, 0
         inner = self.body
         try:

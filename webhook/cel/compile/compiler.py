@@ -1,8 +1,7 @@
 """Compiles a checked tree to a Python function.
 
-An expression becomes one flat function over the activation that works on plain JSON values. The other modules of this
-folder compile the nodes, one module for each kind of construct; this module lists their handlers, and writes the frame
-of the function. Shape of the result:
+An expression becomes one flat function over the activation that works on plain JSON. The other modules of this folder
+compile its nodes. This module lists their handlers, and writes the frame of the function:
 
     def f(A, L, M):                     activation, cost limit until the meter is asked, meter
         S = 300                         cost of a hundred iterations, between two reads of the clock
@@ -16,8 +15,8 @@ of the function. Shape of the result:
             M.cost = C
             raise failure(x)
 
-KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors; their texts are made
-only if the error is reported (failure.py).
+KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors, with texts that are
+made for a reported error only (failure.py).
 """
 
 from __future__ import annotations
@@ -48,20 +47,19 @@ from webhook.deadline import STEP as ITERATIONS
 from webhook.errors import CompileError, CompileIssue
 
 LEAST_STEP = 1_000
-"""The least cost between two checks of the clock: a hundred ordinary iterations, or some hundred iterations that do
-nearly nothing. More frequent checks would take more than a hundredth of the time of a short loop.
-"""
+"""The least cost between two checks of the clock: a hundred ordinary iterations, or some hundred that do nearly
+nothing. More checks would take over a hundredth of a short loop's time."""
 NO_LOOP = 2**63
-"""The step of an expression without loops, which never checks the clock."""
+"""The step of an expression without loops: the clock is never checked."""
 
 
 class CompiledFunction(Protocol):
-    """A compiled expression. `limit` is the cost at which it first checks the clock."""
+    """A compiled expression. `limit` is the cost of its first check of the clock."""
 
     step: int
 
     def __call__(self, activation: Mapping[str, Any], limit: int, meter: CostMeter, /) -> Any:
-        """Return the value of the expression."""
+        """Return the value."""
         ...
 
 
@@ -69,7 +67,7 @@ def compile_tree(checked: CheckedTree, source: str, *, exact: bool = False) -> C
     """Compile a checked expression to a function.
 
     Raises:
-        CompileError: a constant fails (folding.py), or the expression is nested too deeply for Python's compiler.
+        CompileError: a constant fails (folding.py), or the expression is too deep for Python's compiler.
     """
     try:
         return _compile_expression(checked, source, exact=exact)

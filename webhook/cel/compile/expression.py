@@ -1,7 +1,7 @@
-"""The ExpressionCompiler, which has the constants, the scope and the writer of one expression.
+"""The ExpressionCompiler: the constants, the scope and the writer of one expression.
 
-The other modules of this folder write the code of nodes, one module for each kind of construct. They call the
-ExpressionCompiler, which calls them for the nodes below. compiler.py lists them.
+The other modules of this folder write the code of nodes, and call the ExpressionCompiler for the nodes below.
+compiler.py lists them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from webhook.cel.types import Type
 from webhook.deadline import Deadline
 
 Handler: TypeAlias = "Callable[[ExpressionCompiler, Any], ValueCode]"
-"""Returns the code of a node of one class, and counts its cost."""
+"""Returns the code of a node, and counts its cost."""
 
 NESTED_BLOCKS = 13
-"""CPython allows 20 nested blocks in a function. A construct opens up to two at once, and error handlers two more."""
+"""CPython allows 20 nested blocks in a function. A construct opens up to two, and error handlers two more."""
 
 
 class ExpressionCompiler:
-    """Compiles the nodes of one expression; `handlers` has a function for each class of node."""
+    """Compiles the nodes of one expression; `handlers` has a function for each class."""
 
     def __init__(self, checked: CheckedTree, source: str, handlers: Mapping[type, Handler], *, exact: bool) -> None:
         self.handlers = handlers
@@ -40,7 +40,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # optionals that are tested for a value, but not read
+        self.unread: set[int] = set()  # optionals that are only tested for a value
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error
@@ -48,7 +48,7 @@ class ExpressionCompiler:
     # ---- nodes
 
     def value_code(self, node: Node) -> ValueCode:
-        """Return the code of a node's value, and count its cost."""
+        """Return the code of a node, and count its cost."""
         if id(node) in self.constants:
             return self.constant_code(self.constants[id(node)], self.checked.type_of(node))
         if self.writer.depth > NESTED_BLOCKS and _needs_nested_blocks(self, node):
@@ -56,16 +56,14 @@ class ExpressionCompiler:
         return self.handlers[type(node)](self, node)
 
     def value_codes(self, nodes: Iterable[Node]) -> list[ValueCode]:
-        """Return the code of several values; if several fail, the error of the first such value is reported."""
+        """Return the code of several values; the first error is reported."""
         terms: list[ValueCode] = []
         for node in nodes:
             terms.append(self.value_code_after(terms, node))
         return terms
 
     def value_code_after(self, before: list[ValueCode], node: Node) -> ValueCode:
-        """Return the code of a value that is evaluated after other values. If it needs statements, earlier values that
-        may fail are evaluated before these statements.
-        """
+        """Return the code of a value after others; earlier values that may fail come before its statements."""
         body = self.writer.body
         start = len(body)
         term = self.value_code(node)
@@ -78,9 +76,7 @@ class ExpressionCompiler:
         return term
 
     def value_code_without_attribute_cost(self, node: Node) -> ValueCode:
-        """Return the code of a branch of `? :` or of an index, without the 1 that an attribute costs elsewhere in
-        cel-go.
-        """
+        """Return the code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
         term = self.value_code(node)
         if id(node) not in self.constants and is_attribute(node) and path_costs_one_extra(self, node):
             self.writer.add_fixed_cost(-1)
@@ -95,7 +91,7 @@ class ExpressionCompiler:
         return id(node) in self.constants
 
     def _inner_function_call(self, node: Node) -> ValueCode:
-        """Return the code of a node in a new inner function, because Python limits nested blocks."""
+        # Python limits nested blocks
         writer = self.writer
         identifier = writer.new_variable_name()
         depth, writer.depth = writer.depth, 0
@@ -111,20 +107,20 @@ class ExpressionCompiler:
     # ---- terms
 
     def reusable_code(self, term: ValueCode) -> ValueCode:
-        """Return code for the value that may be written several times and evaluates it once."""
+        """Return code that may be written several times and evaluates the value once."""
         if term.atom:
             return term
         return ValueCode(self.writer.stored_in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
 
     def first_and_later_use(self, term: ValueCode) -> tuple[ast.expr, ast.expr]:
-        """Return the code for the first use of a value, which assigns it, and the code for later uses."""
+        """Return the code for the first use of a value, which assigns it, and for later uses."""
         if term.atom:
             return term.code, term.code
         identifier = self.writer.new_variable_name()
         return code.walrus_node(identifier, term.code), code.name_node(identifier)
 
     def reference_to_object(self, value: Any) -> ast.expr:
-        """Return the code that refers to a Python object."""
+        """Return code that refers to a Python object."""
         return self.writer.reference_to_object(value)
 
     def function_call(
@@ -135,12 +131,12 @@ class ExpressionCompiler:
         return code.call_node(self.writer.reference_to_object(function), *arguments, line=line)
 
     def deadline_code(self) -> ast.expr:
-        """Return the code of the evaluation's Deadline; the default is a deadline that never passes."""
+        """Return the code of the evaluation's Deadline, by default one that never passes."""
         given = code.attribute_node(code.name_node(code.METER), "deadline")
         return code.or_node(given, self.reference_to_object(self.never))
 
     def overloads_fitting_static_types(self, node: Node) -> tuple[Overload, ...]:
-        """Return the signatures that fit the static types of a call."""
+        """Return the signatures that fit a call's static types."""
         return self.checked.overloads.get(id(node), ())
 
     def overloads_chosen_at_run_time(self, node: Node) -> tuple[Overload, ...]:
@@ -150,7 +146,7 @@ class ExpressionCompiler:
     def dispatch_table(
         self, overloads: tuple[Overload, ...], kind: type[UnaryDispatchTable | DispatchTable]
     ) -> UnaryDispatchTable | DispatchTable:
-        """Return the table that chooses among signatures by the classes of the values; all programs share it."""
+        """Return the table that chooses among signatures by the classes of the values, shared by all programs."""
         return _cached_dispatch_table(overloads, kind)
 
 
@@ -162,7 +158,7 @@ def _cached_dispatch_table(
 
 
 def _needs_nested_blocks(compiler: ExpressionCompiler, node: Node) -> bool:
-    """Return whether the code of a node has loops or exception handlers."""
+    # for loops or exception handlers
     pending = [node]
     while pending:
         at = pending.pop()
@@ -183,19 +179,19 @@ def is_attribute(node: Node) -> bool:
 
 
 def path_costs_one_extra(compiler: ExpressionCompiler, node: Node) -> bool:
-    """Return whether cel-go counts 1 for a path in addition to its steps: always, unless the path starts with `? :`."""
+    """Return whether cel-go counts 1 for a path besides its steps: not if it starts with `? :`."""
     return not is_conditional_expression(path_steps_and_start(compiler, node)[1])
 
 
 def is_conditional_expression(node: Node) -> bool:
-    """Return whether a node is `? :`, or optMap or optFlatMap, which expand to it."""
+    """Return whether a node is `? :`, or a macro that expands to it."""
     if isinstance(node, Macro):
         return node.name in ("optMap", "optFlatMap")
     return isinstance(node, Call) and node.function == "_?_:_"
 
 
 def path_steps_and_start(compiler: ExpressionCompiler, node: Node) -> tuple[list[Select | Call], Node]:
-    """Return the steps of a path from the first to the last, and the node that the path starts from."""
+    """Return the steps of a path in order, and the node that it starts from."""
     steps: list[Select | Call] = []
     while not compiler.is_constant(node):
         if isinstance(node, Select):

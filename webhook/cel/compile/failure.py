@@ -1,8 +1,7 @@
 """Turns Python's exceptions in generated code into CEL errors, and computes the cost that each gives back.
 
-Every operation of generated code that can fail has a unique line number; the table of places has the operation of
-each line. The texts of errors are those of cel-go v0.26.0 (interpreter/attributes.go resolutionError,
-common/types/err.go).
+Every operation that can fail has a line number of its own. Texts are those of cel-go v0.26.0 (interpreter/attributes.go
+resolutionError, common/types/err.go).
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from webhook.errors import BudgetExceeded, EvaluationError, EvaluationPanic, NoD
 
 CODE_NAME = "<cel>"
 ERRORS = (EvaluationError, KeyError, TypeError, AttributeError, IndexError)
-"""The exceptions that an operation of generated code can raise."""
+"""What an operation of generated code can raise."""
 
 
 def error_that_counts(first: Exception | None, new: Exception) -> Exception:
     """Return the first of two errors, or the second if only the second is about an unknown value.
 
-    With a known value, the second operand might decide the result, and the first error would not matter.
+    With a known value, the second operand might decide, and the first error would not matter.
     """
     if first is None or (isinstance(new, NoDecision) and not isinstance(first, NoDecision)):
         return new
@@ -36,7 +35,7 @@ def error_that_counts(first: Exception | None, new: Exception) -> Exception:
 
 
 class FailurePlaces:
-    """The positions of one program that can fail, and the errors for them."""
+    """The positions of one program that can fail."""
 
     __slots__ = ("_places",)
 
@@ -44,17 +43,16 @@ class FailurePlaces:
         self._places = places
 
     def cost_to_refund(self, error: Exception) -> int:
-        """Return the cost to subtract for a failed operation; note where it failed, and release its frames.
+        """Return the cost to subtract for a failed operation; note its place, and release its frames.
 
         Raises:
-            BudgetExceeded: `error` itself, because nothing absorbs it.
-            EvaluationPanic: `error` itself, because nothing absorbs it.
+            BudgetExceeded, EvaluationPanic: `error` itself, because nothing absorbs it.
         """
         if isinstance(error, BudgetExceeded | EvaluationPanic):
             try:
                 raise error
             finally:
-                del error  # its traceback refers to this frame; a cycle would keep the whole review in memory
+                del error  # its traceback refers to this frame: the cycle would keep the whole review
         if "place" in error.__dict__:
             return 0
         trace = _innermost_generated_entry(error.__traceback__)
@@ -82,7 +80,7 @@ class FailurePlaces:
 
 
 def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | None:
-    """Return the innermost traceback entry of generated code, which is the failed operation."""
+    # the failed operation
     innermost = None
     while trace is not None and trace.tb_frame.f_code.co_filename == CODE_NAME:
         innermost, trace = trace, trace.tb_next
@@ -90,9 +88,9 @@ def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | N
 
 
 def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """Return the cost of a failed call beyond 1. A value of None is an argument that failed, and counts as size 1.
+    """Return the cost of a failed call beyond 1; None is a failed argument, of size 1.
 
-    Values that cannot be measured add no cost, because cel-go itself stops there.
+    Values that cannot be measured add no cost: cel-go itself stops there.
     """
     try:
         return cost(None, *values) - 1
@@ -101,7 +99,6 @@ def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
 
 
 def _argument_values(place: FailurePlace, variables: Mapping[str, Any]) -> list[Any]:
-    """Return the values of the arguments of a failed call."""
     return [
         argument.value if isinstance(argument, ast.Constant) else variables.get(getattr(argument, "id", ""))
         for argument in place.arguments
@@ -109,7 +106,6 @@ def _argument_values(place: FailurePlace, variables: Mapping[str, Any]) -> list[
 
 
 def _failed_call_cost_at_place(place: FailurePlace, variables: Mapping[str, Any]) -> int:
-    """Return the cost of a failed call beyond the 1 that was counted."""
     assert place.cost is not None
     values = _argument_values(place, variables)
     if place.cost is costs.traverse_target_cost:

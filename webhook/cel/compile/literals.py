@@ -1,5 +1,4 @@
-"""Compiles lists, maps and structures with optional elements and entries. Constant literals are folded earlier and cost
-nothing.
+"""Compiles lists, maps and structures, with optional elements; constant ones are folded earlier and cost nothing.
 
 Cost: 10 for a list, 30 for a map, 40 for a structure (cel-go v0.26.0 common/cost.go).
 """
@@ -19,7 +18,7 @@ LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 
 
 def list_code(compiler: ExpressionCompiler, node: ListNode) -> ValueCode:
-    """Return the code of a list such as [a, ?b]."""
+    """Return the code of [a, ?b]."""
     writer = compiler.writer
     writer.add_fixed_cost(LIST_COST)
     static = compiler.checked.type_of(node)
@@ -45,7 +44,7 @@ def list_code(compiler: ExpressionCompiler, node: ListNode) -> ValueCode:
 
 
 def map_code(compiler: ExpressionCompiler, node: MapNode) -> ValueCode:
-    """Return the code of a map such as {k: v, ?k: v}."""
+    """Return the code of {k: v, ?k: v}."""
     compiler.writer.add_fixed_cost(MAP_COST)
     static = compiler.checked.type_of(node)
     keys = [compiler.constants.get(id(entry.key)) for entry in node.entries]
@@ -65,7 +64,7 @@ def map_code(compiler: ExpressionCompiler, node: MapNode) -> ValueCode:
 
 
 def structure_code(compiler: ExpressionCompiler, node: StructNode) -> ValueCode:
-    """Return the code of a structure such as Name{field: value, ?field: value}."""
+    """Return the code of Name{field: value, ?field: value}."""
     compiler.writer.add_fixed_cost(STRUCT_COST)
     static = compiler.checked.type_of(node)
     fields: list[tuple[MapEntry, ast.expr | None]] = [
@@ -83,9 +82,7 @@ def structure_code(compiler: ExpressionCompiler, node: StructNode) -> ValueCode:
 
 
 def _entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    """Return the code of a list of key and value pairs, from entries and the codes of their keys. None stands for the
-    code of the entry's own key expression.
-    """
+    # None as a code means that of the entry's own key
     if not any(entry.optional for entry, _ in entries):
         return _plain_entry_pairs_code(compiler, entries)
     writer = compiler.writer
@@ -109,7 +106,7 @@ def _entry_pair_code(compiler: ExpressionCompiler, entry: MapEntry, name: ast.ex
 
 
 def _plain_entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    """Return the code of a list of pairs without optional entries, evaluated in the order in which they are written."""
+    # evaluated as written
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for entry, name in entries:

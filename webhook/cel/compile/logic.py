@@ -1,8 +1,8 @@
 """Compiles `&&`, `||`, `!` and `? :`.
 
-An operand of a chain of && or || is evaluated only if no earlier operand decides the result, and in its own try if it
-can fail. The first error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go
-evalAnd, evalOr). In Python 3.11 a try costs nothing until something is raised.
+An operand of && or || is evaluated only if no earlier one decides, in its own try if it can fail. The first error is
+raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go evalAnd, evalOr). In Python 3.11 a
+try costs nothing until something is raised.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def _and_or_code(compiler: ExpressionCompiler, node: Call, *, decides: bool) -> 
 
 
 _NESTED = 8
-"""The most operands of a chain that are nested; Python cannot compile much deeper code."""
+"""The most nested operands; Python cannot compile much deeper code."""
 
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    """Return nested statements, in which each operand is evaluated only if earlier operands have not decided."""
+    # each operand is evaluated only if earlier ones have not decided
     undecided = code.is_not_comparison_node(result, code.constant_node(decides))
     inner: list[ast.stmt] = []
     for body in reversed(bodies):
@@ -88,16 +88,14 @@ def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *
 
 
 def _successive_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    """Return a loop that runs once, evaluates one operand after the other, and ends when an operand decides the
-    result.
-    """
+    # a loop that runs once and ends when an operand decides
     decided = code.if_node(code.is_comparison_node(result, code.constant_node(decides)), [code.break_node()])
     row = [statement for body in bodies for statement in (*body, decided)]
     return [code.while_once_node([*row, code.break_node()])]
 
 
 def operand_try_statement(compiler: ExpressionCompiler, body: list[ast.stmt], error: str) -> ast.stmt:
-    """Return a statement that runs `body` and stores its error, unless an earlier error counts (error_that_counts)."""
+    """Return a statement that runs `body` and stores its error, unless an earlier one counts (error_that_counts)."""
     refund_for = code.call_node(compiler.reference_to_object(compiler.refund_for), code.name_node("x"))
     first = code.call_node(compiler.reference_to_object(error_that_counts), code.name_node(error), code.name_node("x"))
     keep = code.assignment_node(error, first)
@@ -111,12 +109,12 @@ def _raise_stored_error_statements(error: str) -> list[ast.stmt]:
 
 
 def is_surely_bool(term: ValueCode) -> bool:
-    """Return whether a value is certain to be a bool."""
+    """Return whether a value is certainly a bool."""
     return term.sure and term.type.name == "bool"
 
 
 def _write_bool_check(compiler: ExpressionCompiler, value: ast.expr, operator: str = "") -> None:
-    """Write a statement that fails unless the value is a bool; the error names `operator` if one is given."""
+    # `operator` is named in the error
     wrong = code.and_node(
         code.is_not_comparison_node(value, code.constant_node(value=True)),
         code.is_not_comparison_node(value, code.constant_node(value=False)),
@@ -130,7 +128,7 @@ def _write_bool_check(compiler: ExpressionCompiler, value: ast.expr, operator: s
 
 
 def code_checked_as_bool(compiler: ExpressionCompiler, term: ValueCode, operator: str = "") -> ast.expr:
-    """Return the code of a value as a bool, after writing a check if it might be something else."""
+    """Return the code of a value, after a check that it is a bool if that is not certain."""
     if is_surely_bool(term):
         return term.code
     reusable = compiler.reusable_code(term)
@@ -146,7 +144,7 @@ def not_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def conditional_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of a ? b : c. Only the chosen branch is evaluated; an error of the condition is the result."""
+    """Return the code of a ? b : c, which evaluates one branch; an error of the condition is the result."""
     writer = compiler.writer
     test = code_checked_as_bool(compiler, compiler.value_code(node.arguments[0]))
     result = code.name_node(writer.new_variable_name())

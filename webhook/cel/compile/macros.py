@@ -1,15 +1,14 @@
 """Compiles macros such as all, exists, map, filter, optMap and sortBy to Python loops.
 
-`all` and `exists` absorb errors, as && and || do; other macros fail with the first error. Costs are those of cel-go's
-expansions (parser/macro.go, ext/comprehensions.go v0.26.0), where the accumulator and the loop's condition count too:
+`all` and `exists` absorb errors, as && and || do; other macros fail with the first one. Costs are those of cel-go's
+expansions (parser/macro.go, ext/comprehensions.go v0.26.0), with the accumulator and the loop's condition:
 
     all         3 each, 1 at the end        map          12 each (2 if the result is constant), 1 at the end
     exists      4 each, 1 at the end        filter       13 each kept, 1 at the end
     exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
 
-The full cost of a loop is counted before it starts, and corrected if the loop ends early (code.CodeWriter, `exact`).
-So a loop of many iterations raises the cost at which the clock is next read (cost.py), reserves its time, and runs
-over a range that checks the clock. If the loop ends early, the clock is again read at a lower cost.
+The full cost of a loop is counted before it starts, and corrected if it ends early (code.CodeWriter, `exact`). So a
+long loop raises the cost of the next reading of the clock (cost.py), and runs over a range that checks the clock.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class _LoopWriter:
         self.remaining = self.writer.new_variable_name()
 
     def _range_variables(self) -> tuple[ast.Name, ast.Name]:
-        """Return two variables: the range itself, for its size, and what the loop iterates over."""
+        # the range itself, for its size, and what the loop iterates over
         compiler, in_variable = self.compiler, self.writer.stored_in_variable
         operand = compiler.reusable_code(compiler.value_code(self.node.operand))
         is_list = code.is_comparison_node(
@@ -71,7 +70,7 @@ class _LoopWriter:
         return value, value
 
     def variable_types(self) -> list[Type]:
-        """Return the static types of the loop's variables, as far as the type of the range determines them."""
+        """Return the static types of the loop's variables, from the type of the range."""
         static = self.compiler.checked.type_of(self.node.operand)
         if len(self.names) == 2:
             if static.name == "list":
@@ -80,7 +79,7 @@ class _LoopWriter:
         return [static.parameters[0]] if static.name in ("list", "map") else [DYN]
 
     def code_in_loop(self, node: Node) -> ValueCode:
-        """Return the code of an expression that sees the loop's variables."""
+        """Return the code of an expression that uses the loop's variables."""
         compiler = self.compiler
         before = compiler.scope
         terms = [
@@ -95,7 +94,7 @@ class _LoopWriter:
         return term
 
     def _certainty_of_variable_classes(self) -> list[bool]:
-        """Return for each loop variable whether its class is certain: of an index, or of a text of a constant list."""
+        # certain for an index, and for a text of a constant list
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)
@@ -130,7 +129,6 @@ class _LoopWriter:
         writer.append_statement(code.for_node(self.names, code.name_node(self.remaining), body))
 
     def _total_cost_code(self, each: int, result: int) -> ast.expr:
-        """Return the code of the cost of all iterations and of the result."""
         constant = self.compiler.constants.get(id(self.node.operand))
         if type(constant) is list:
             return code.constant_node(len(constant) * each + result)
@@ -142,16 +140,14 @@ class _LoopWriter:
         )
 
     def meter_check_statement(self, method: str, *more: ast.stmt) -> ast.stmt:
-        """Return a statement that asks the meter for a new limit if the cost exceeds the present limit."""
+        """Return a statement that asks the meter for a new limit above the present one."""
         over = code.comparison_node(code.name_node(code.COST), ast.Gt(), code.name_node(code.LIMIT))
         arguments = code.name_node(code.COST), code.name_node(code.STEP)
         bound = code.call_node(code.attribute_node(code.name_node(code.METER), method), *arguments)
         return code.if_node(over, [code.assignment_node(code.LIMIT, bound), *more])
 
     def early_end_cost_statements(self, each: int, condition: int) -> list[ast.stmt]:
-        """Return statements that correct the cost of a loop that ends early, where only the next condition is still
-        evaluated.
-        """
+        """Return statements that correct the cost of a loop that ends early; only the next condition still counts."""
         remaining = code.name_node(self.remaining)
         if self.writer.exact:
             return [
@@ -161,7 +157,7 @@ class _LoopWriter:
                     )
                 )
             ]
-        # subtract the remaining elements, which were all counted, except the condition of the next element
+        # all remaining elements were counted; the condition of the next one stays counted
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
         counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))
@@ -172,14 +168,12 @@ class _LoopWriter:
         return [code.if_node(code.walrus_node(left, hint), [code.subtract_cost_node(rest), draw_near])]
 
     def body_context(self) -> _LoopBodyContext:
-        """Return a context in which the loop's body is written."""
+        """Return a context for the loop's body."""
         return _LoopBodyContext(self)
 
 
 class _LoopBodyContext:
-    """The body of a loop: `with` collects its statements and its cost; `after` holds the statements after each
-    iteration.
-    """
+    """A loop's body: `with` collects its statements and cost; `after` has statements after each iteration."""
 
     def __init__(self, loop: _LoopWriter) -> None:
         self.loop = loop
@@ -203,7 +197,7 @@ class _LoopBodyContext:
         writer.depth -= 2
         writer.level -= 1
         if heavy:
-            # the cost of the body depends on the data, so it is checked in each iteration
+            # the cost depends on the data, so each iteration is checked
             self.after.append(self.loop.meter_check_statement("check" if writer.exact else "check_whole_loop_cost"))
 
 
@@ -286,9 +280,9 @@ def _exists_one_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 def _write_full_loop(
     compiler: ExpressionCompiler, loop: _LoopWriter, body: _LoopBodyContext, result: int, kept: ast.expr | None
 ) -> None:
-    """Write a loop that visits all elements and then fails with the first error of its body, as cel-go does.
+    """Write a loop that visits all elements, then fails with the first error of its body, as in cel-go.
 
-    kept: the cost of the kept elements, known only after the loop.
+    `kept` is the cost of the kept elements, which is known after the loop.
     """
     writer = compiler.writer
     error = writer.new_variable_name()
@@ -316,9 +310,7 @@ def _filter_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _collecting_macro_code(compiler: ExpressionCompiler, node: Macro, step: int) -> ValueCode:
-    """Return the code of map, transformList, transformMap or transformMapEntry: an optional filter, then the value of
-    each element.
-    """
+    # an optional filter, then the value of each element
     writer = compiler.writer
     loop = _LoopWriter(compiler, node)
     result = code.name_node(writer.new_variable_name())
@@ -349,7 +341,7 @@ def _write_append(compiler: ExpressionCompiler, loop: _LoopWriter, result: ast.N
     value = node.arguments[-1]
     writer.add_fixed_cost(step)
     if step == _MAP_STEP and compiler.is_constant(value):
-        writer.add_fixed_cost(-10)  # a list of constants is a constant
+        writer.add_fixed_cost(-10)  # a list of constants is one
     term = loop.code_in_loop(value)
     if node.name == "transformMapEntry":
         appending = compiler.function_call(
@@ -383,7 +375,7 @@ def _transform_map_entry_code(compiler: ExpressionCompiler, node: Macro) -> Valu
 
 
 def _bind_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
-    """Return the code of cel.bind(name, value, body)."""
+    # cel.bind(name, value, body)
     value = compiler.reusable_code(compiler.value_code(node.operand))
     before = compiler.scope
     compiler.scope = {**before, node.variables[0]: value}
@@ -393,7 +385,7 @@ def _bind_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _sort_by_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
-    """Return the code of sortBy, which computes the keys like map() and then sorts the list by them."""
+    # the keys as in map(), then the sort
     static = compiler.checked.type_of(node)
     sorted_by = list_of(compiler.checked.type_of(node.arguments[-1]))
     every = tuple(each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys")
@@ -409,7 +401,7 @@ def _sort_by_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def _write_sort_keys(compiler: ExpressionCompiler, node: Macro) -> tuple[ast.Name, ast.Name]:
-    """Write the loop that computes the keys of sortBy; return the list and its keys."""
+    # returns the list and its keys
     loop = _LoopWriter(compiler, node)
     keys = code.name_node(compiler.writer.new_variable_name())
     with loop.body_context() as body:

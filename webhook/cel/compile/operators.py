@@ -1,8 +1,8 @@
 """Compiles the operators on two values: `==` `!=`, `<` `<=` `>` `>=`, `+` `-` `*`, and `in`.
 
-Python's own operators compare and add values of plain classes; functions of the library do so for all other values.
-For `in`, a constant list of plain values becomes a set, and Python's own `in` looks for a text. Sources: cel-go
-v0.26.0 interpreter/runtimecost.go, interpreter/decorators.go maybeOptimizeSetMembership, common/types/map.go.
+Python's operators compare and add plain classes; functions of the library do so for other values. For `in`, a constant
+list of plain values becomes a set, and Python's `in` looks for a text. Sources: cel-go v0.26.0
+interpreter/runtimecost.go, interpreter/decorators.go maybeOptimizeSetMembership, common/types/map.go.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from webhook.deadline import STEP as ITERATIONS
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _Equals: TypeAlias = "Callable[..., bool]"
 _EXACT = 2**53
-"""Every int below this number is exactly a double, so Python's exact comparison agrees with cel-go's."""
+"""Every int below is exactly a double, so Python's comparison agrees with cel-go's."""
 
 
 def equality_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
@@ -141,7 +141,7 @@ def _tenth_rounded_up(length: int) -> int:
 
 
 def _refund_statements_for_shorter_text(compiler: ExpressionCompiler, value: ast.expr, length: int) -> list[ast.stmt]:
-    """Return statements that refund the cost of the missing characters if a value is shorter than the constant text."""
+    # the text is constant; a shorter value gives back the cost of its missing characters
     size = code.name_node(compiler.writer.new_variable_name())
     is_text = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), value), compiler.reference_to_object(str)
@@ -168,7 +168,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
     kind = type(value)
     plain = kind is str or (kind is int and abs(value) < _EXACT and value not in (0, 1))
     plain = plain or (kind is float and abs(value) < _EXACT and value not in (0.0, 1.0))
-    # true == 1 in Python, so for 0 and 1 the other side must not be a bool
+    # true == 1 in Python: for 0 and 1 the other side must be no bool
     if plain or (kind is int and abs(value) < _EXACT and term.sure and term.type.name == "int"):
         return code.comparison_node(term.code, ast.Eq(), code.constant_node(value))
     if kind is int and abs(value) < _EXACT:
@@ -184,7 +184,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
 
 
 def _write_comparison_cost(compiler: ExpressionCompiler, left: ast.expr, right: ast.expr) -> None:
-    """Write a statement that adds the cost of a comparison, by the sizes of both values; short texts add nothing."""
+    # by the sizes of both values; short texts add nothing
     writer = compiler.writer
     is_text = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), left), compiler.reference_to_object(str)
@@ -200,7 +200,7 @@ def _write_comparison_cost(compiler: ExpressionCompiler, left: ast.expr, right: 
 
 
 def _may_have_size(static: Type) -> bool:
-    """Return whether a value of this static type may have a size, so that it may be empty."""
+    # a value with a size may be empty
     return static.name in _SIZED or static.kind == "object"
 
 
@@ -239,7 +239,7 @@ COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = 
 }
 ARITHMETIC: Mapping[str, type[ast.operator]] = {"_+_": ast.Add, "_-_": ast.Sub, "_*_": ast.Mult}
 _ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
-"""Types with values that Python orders as CEL does."""
+"""Types that Python orders as CEL does."""
 
 
 def comparison_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
@@ -315,7 +315,7 @@ def _int_operation_code(
 
 
 def _concatenation_code(compiler: ExpressionCompiler, terms: list[ValueCode], static: Type) -> ValueCode:
-    """Return the code of text + text; Python itself refuses to add any other value to a text."""
+    # Python itself refuses to add another value to a text
     writer = compiler.writer
     writer.add_fixed_cost(1)
     left, right = terms
@@ -333,7 +333,7 @@ _CONTAINERS: Mapping[str, tuple[type, ...]] = {"list": (list,), "map": (dict,)}
 
 
 def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of `a in b`. A constant list of plain values becomes a set, in which a lookup costs nothing."""
+    """Return the code of `a in b`; a constant list of plain values becomes a set, in which a lookup is free."""
     left, right = node.arguments
     static = compiler.checked.type_of(right)
     if compiler.is_constant(right) and static.name == "list" and is_turned_into_set(compiler.constants[id(right)]):
@@ -352,7 +352,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
             place=FailurePlace("call"),
         )
         return ValueCode(answer, BOOL, sure=True)
-    compiler.writer.add_fixed_cost(1)  # also if the container fails, which then counts as size 1
+    compiler.writer.add_fixed_cost(1)  # a failed container counts as size 1
     is_counted = len(overloads) == 1 and overloads[0].id == "in_list"
     if is_counted:
         container = compiler.reusable_code(container)
@@ -363,7 +363,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
         )
         compiler.writer.add_runtime_cost(code.binary_operation_node(length, ast.Sub(), code.constant_node(1)))
     if term.type.name == "string":
-        # a text equals only texts, so Python's own lookup is right for all lists and maps
+        # a text equals only texts, so Python's lookup is right
         container = compiler.reusable_code(container)
         kind = code.call_node(compiler.reference_to_object(type), container.code)
         classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))
@@ -384,7 +384,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def _may_be_opaque(compiler: ExpressionCompiler, term: ValueCode) -> bool:
-    """Return whether a value may have a type that JSON lacks; Python's `==` differs from CEL's for these types."""
+    # Python's `==` differs from CEL's for types that JSON lacks
     static = term.type
     if static.kind == "opaque" or static.name == "bytes":
         return True
@@ -392,7 +392,7 @@ def _may_be_opaque(compiler: ExpressionCompiler, term: ValueCode) -> bool:
 
 
 def _short_list_test(compiler: ExpressionCompiler, container: ast.expr) -> ast.expr:
-    """Return the code that tests whether a list is short enough to be searched without reading the clock."""
+    # is it searched without reading the clock?
     return code.comparison_node(
         code.call_node(compiler.reference_to_object(len), container), ast.LtE(), code.constant_node(ITERATIONS)
     )

@@ -1,8 +1,8 @@
 """Compiles optionals: selections `a.?b[?c]`, optMap, optFlatMap, or, orValue, hasValue, optional.of and ofNonZeroValue.
 
-Most optionals are only tested for a value, so they are not built. Their value, or ABSENT, is in a variable
-(`ValueCode.raw`), and the optional is built only if it is needed. A selection costs 1 for every step that finds a value
-(cel-go v0.26.0 interpreter/attributes.go, runtimecost.go).
+Most optionals are only tested for a value. Their value, or ABSENT, is in a variable (`ValueCode.raw`), and the optional
+is built only if it is needed. A selection costs 1 for every step with a value (cel-go v0.26.0
+interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PLAIN = frozenset(
         *("google.protobuf.Timestamp", "google.protobuf.Duration"),
     )
 )
-"""Types with values that are the same in Go and in CEL."""
+"""Types with the same values in Go and CEL."""
 
 
 def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, static: Type, steps: int = 0) -> ValueCode:
-    """Return the code of an optional, given the variable that has its value or ABSENT."""
+    """Return the code of an optional whose variable has its value or ABSENT."""
     construction = code.if_else_node(
         presence_test(compiler, raw),
         code.call_node(compiler.reference_to_object(Optional), raw),
@@ -43,14 +43,12 @@ def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, stati
 
 
 def presence_test(compiler: ExpressionCompiler, raw: ast.Name) -> ast.expr:
-    """Return the code that tests whether a variable holds a value and not ABSENT."""
+    """Return the code that tests a variable for ABSENT."""
     return code.is_not_comparison_node(raw, compiler.reference_to_object(ABSENT))
 
 
 def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -> ast.Name:
-    """Return a variable with the value of an optional, or ABSENT; any other value counts as an optional with this
-    value.
-    """
+    """Return a variable with the value of an optional, or ABSENT; another value counts as an optional's."""
     return term.raw or compiler.writer.stored_in_variable(
         compiler.function_call(optional_value.value_or_absent, term.code)
     )
@@ -62,9 +60,7 @@ def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -
 def optional_path_steps_code(
     compiler: ExpressionCompiler, term: ValueCode, path: Sequence[Select | Call], part: Callable[[], None]
 ) -> ValueCode:
-    """Return the code of a path's steps from the first optional step on. After a step that finds nothing, no key is
-    computed.
-    """
+    """Return the code of a path from its first optional step; after a step without a value, no key is computed."""
     writer = compiler.writer
     static = term.type
     at: ast.expr = (
@@ -97,9 +93,7 @@ def _step_key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCo
 
 
 class _OptionalStep(Struct, frozen=True):
-    """A step of a path. `is_first`: it selects from a value that is not optional. `before`: how many earlier steps
-    are not counted yet.
-    """
+    """A step of a path. `is_first`: the value is no optional. `before`: how many earlier steps are not counted yet."""
 
     is_first: bool
     before: int
@@ -108,7 +102,7 @@ class _OptionalStep(Struct, frozen=True):
 def _variable_of_found_value(
     compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, body: list[ast.stmt], way: _OptionalStep
 ) -> ast.Name:
-    """Return a variable with the value under a key, or ABSENT; `body` computes the key."""
+    # `body` computes the key
     writer = compiler.writer
     if not body or way.is_first:
         writer.body.extend(body)
@@ -123,7 +117,7 @@ def _variable_of_found_value(
 
 
 def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, way: _OptionalStep) -> ast.expr:
-    """Return the code that looks a key up in a value; the result is ABSENT if the value is ABSENT."""
+    # ABSENT gives ABSENT
     missing = compiler.reference_to_object(ABSENT)
     value = compiler.function_call(
         optional_value.value_or_absent_at, at, key.code, place=FailurePlace("call", refund=-way.before)
@@ -139,7 +133,7 @@ def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, wa
 
 
 def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -> None:
-    """Write a statement that counts 1 for every step up to the last step with a value."""
+    # 1 for every step up to the last one with a value
     statement: list[ast.stmt] = []
     for number, raw in enumerate(names, start=1):
         statement = [
@@ -154,7 +148,7 @@ def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -
 
 
 def code_of_has_value(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
-    """Return the code of optional.hasValue(); None if no variable has the operand's value or ABSENT."""
+    """Return the code of optional.hasValue(); None if no variable has the value or ABSENT."""
     if term.raw is None:
         return None
     compiler.writer.add_fixed_cost(1)
@@ -174,14 +168,14 @@ def optional_construction_code(compiler: ExpressionCompiler, node: Call, argumen
     if implementation is library.of_non_zero_value:
         value = code.if_else_node(
             value, value, compiler.function_call(runtime.non_zero_or_absent, value)
-        )  # a value that Python counts as true is not zero
+        )  # what Python counts as true is not zero
     return optional_code_of_variable(
         compiler, compiler.writer.assign_to_new_variable(value), compiler.checked.type_of(node)
     )
 
 
 def optional_or_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
-    """Return the code of a.or(b) or a.orValue(b), which evaluates b only when it is needed."""
+    """Return the code of a.or(b) or a.orValue(b), which evaluates b if it is needed."""
     assert node.target is not None
     first = compiler.value_code(node.target)
     if first.raw is None:
@@ -212,12 +206,8 @@ def optional_or_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
 
 
 def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    """Remove the statement that counts the steps of a selection; return its parts for a present and for an absent
-    value.
-
-    The statement is the last one. The code that reads the value next has a branch for each case, and takes over the
-    parts.
-    """
+    # the last statement counts the steps, with a branch for a present and an absent value
+    # the code that reads the value next has these branches, and takes over the costs
     if not term.steps:
         return [], []
     count = compiler.writer.body.pop()
@@ -226,9 +216,7 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
 
 
 def _or_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: ValueCode) -> ValueCode:
-    """Return the code of or() or orValue() for a value of unknown type. Up to 1.36, a value that is not optional is the
-    result.
-    """
+    # up to 1.36, a value that is no optional is the result
     writer = compiler.writer
     result = writer.new_variable_name()
     overload = compiler.overloads_fitting_static_types(node)[0]
@@ -290,7 +278,7 @@ def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
 
 
 def converted_optional_code(compiler: ExpressionCompiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
-    """Return the code that converts the optional result of `? :`, optMap or optFlatMap as cel-go does."""
+    """Return the code that converts the optional of `? :`, optMap or optFlatMap as in cel-go."""
     static = compiler.checked.type_of(node)
     held = static.parameters[0].name if static.name == "optional_type" else ""
     if id(node) in compiler.unread or static.name != "optional_type" or held in _PLAIN:
@@ -303,12 +291,11 @@ def converted_optional_code(compiler: ExpressionCompiler, node: Node, value: ast
 
 
 def _is_surely_optional(term: ValueCode) -> bool:
-    """Return whether a value is certainly an optional."""
     return term.sure and term.type.name == "optional_type"
 
 
 def _variable_of_optional_value(compiler: ExpressionCompiler, operand: ValueCode) -> ast.Name:
-    """Return a variable with the value of an optional, after writing a check that the operand is an optional."""
+    # and writes a check that the operand is an optional
     if _is_surely_optional(operand):
         return variable_of_value_or_absent(compiler, operand)
     operand = compiler.reusable_code(operand)
@@ -325,7 +312,7 @@ def _variable_of_optional_value(compiler: ExpressionCompiler, operand: ValueCode
 
 
 def _variable_of_cost_since(compiler: ExpressionCompiler, marker: int) -> ast.Name:
-    """Return a variable with the cost of the statements from a marker on, computed at run time."""
+    # computed at run time
     writer = compiler.writer
     cost = code.name_node(writer.new_variable_name())
     writer.body.insert(marker, code.assignment_node(cost.id, code.name_node(code.COST)))
@@ -336,7 +323,7 @@ def _variable_of_cost_since(compiler: ExpressionCompiler, marker: int) -> ast.Na
 
 
 def _opt_map_body_code(compiler: ExpressionCompiler, node: Macro, raw: ast.Name, operand: Type) -> ValueCode:
-    """Return the code of the macro's expression with its variable bound to the value."""
+    # the variable is bound to the value
     static = operand.parameters[0] if operand.parameters else DYN
     before = compiler.scope
     compiler.scope = {**before, node.variables[0]: ValueCode(raw, static, raises=False, atom=True)}
@@ -347,7 +334,6 @@ def _opt_map_body_code(compiler: ExpressionCompiler, node: Macro, raw: ast.Name,
 
 
 def _uses_variable(node: Node, name: str) -> bool:
-    """Return whether an expression uses a variable."""
     pending = [node]
     while pending:
         at = pending.pop()

@@ -1,8 +1,8 @@
 """Estimates the cost of calls and the size of their results from the sizes of their arguments.
 
 Formulas are looked up by overload, as in cel-go's libraries (v0.26.0 ext/lists.go, ext/sets.go), then by function, as
-in the API server (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload again (cel-go
-checker/cost.go functionCost). Any other call costs 1. Numbers that wrap around in Go stop at UNBOUNDED or 0 here.
+in the API server (k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go EstimateCallCost), then by overload (cel-go
+checker/cost.go functionCost). Other calls cost 1. Where Go overflows, numbers stop at UNBOUNDED or 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from webhook.cel.library.declaration import Overload
 from webhook.cel.library.named_format import FORMATS
 
 WALK = 0.1
-"""The cost of reading one character of a text once."""
+"""The cost of one character of a text."""
 _PATTERN = 0.25
 """The cost of one character of a pattern."""
 _LIST = range_of_value(10)
@@ -38,7 +38,7 @@ _ADDRESS = Range(4, 16)
 
 
 class OverloadCall(Struct, frozen=True):
-    """A call with one of its overloads; the target is None for a global function. `worst`: see `estimate_cost`."""
+    """A call with one overload; target is None for a global function. `worst`: see `estimate_cost`."""
 
     function: str
     overload: Overload
@@ -54,12 +54,12 @@ class OverloadCall(Struct, frozen=True):
 
 
 Answer: TypeAlias = tuple[Range, Range | None]
-"""The cost of a call beyond its arguments, and the size of the result if it is known."""
+"""The cost beyond the arguments, and the known size of the result."""
 _Formula: TypeAlias = Callable[[OverloadCall], Answer | None]
 
 
 def estimate_call(call: OverloadCall) -> Answer:
-    """Return the estimated cost of a call with one of its overloads, and the size of its result."""
+    """Return the cost of a call with one overload, and the size of its result."""
     if call.worst and call.function in _WORST:
         return _WORST[call.function](call)
     overload = call.overload.id
@@ -145,7 +145,7 @@ def _estimate_authorizer_selector(call: OverloadCall) -> Answer:
 
 
 def _size_of_elements(call: OverloadCall, container: NodeEstimate) -> Range | None:
-    """Return the size of a list's elements; None if the value may not be a list."""
+    # None if the value may be no list
     if not container.type.parameters:
         return None
     path = (*container.path, "@items") if container.path else ()
@@ -175,7 +175,7 @@ def _estimate_walk_keeping_size(call: OverloadCall) -> Answer:
 
 def _estimate_replace(call: OverloadCall) -> Answer:
     text, old, new = call.first.size_range, call.arguments[0].size_range, call.arguments[1].size_range
-    if old.least == 0:  # the new text is inserted around every character
+    if old.least == 0:  # the new text goes around every character
         most = (text + ONE).most * new.most + text.most
     elif new.most <= old.least:
         most = text.most
@@ -334,12 +334,12 @@ def _estimate_comparison(call: OverloadCall) -> Answer:
 
 
 def _estimate_worst_starts_or_ends_with(call: OverloadCall) -> Answer:
-    """Estimate startsWith and endsWith: at run time the size of either the text or the affix is counted."""
+    # at run time either the text or the affix is counted
     return call.first.size_range.multiplied_by(WALK) | call.arguments[0].size_range.multiplied_by(WALK), None
 
 
 def _estimate_worst_format_validation(call: OverloadCall) -> Answer:
-    """Estimate the validation of a format: at run time the longest pattern of all formats may be counted."""
+    # at run time the longest pattern of all formats may be counted
     return (call.arguments[0].size_range + ONE).multiplied_by(WALK) * Range(1, _LONGEST_PATTERN), None
 
 
@@ -349,7 +349,7 @@ def _known_size_of_elements(call: OverloadCall) -> Range | None:
 
 
 def _estimate_worst_join(call: OverloadCall) -> Answer:
-    """Estimate join: at run time the result is counted twice, even if the value may not be a list."""
+    # at run time the result is counted twice, even for a value that may be no list
     size = call.first.size_range * (_known_size_of_elements(call) or UNKNOWN)
     if call.arguments:
         size += call.arguments[0].size_range * call.first.size_range
@@ -357,7 +357,7 @@ def _estimate_worst_join(call: OverloadCall) -> Answer:
 
 
 def _estimate_worst_traversal(call: OverloadCall) -> Answer:
-    """Estimate a traversal. At run time all nested elements count; the estimate counts only one level."""
+    # at run time all nested elements count; here only one level
     container = call.first
     element = ONE if container.type.name == "string" else _known_size_of_elements(call) or container.size_range
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
@@ -372,7 +372,7 @@ _WORST: Mapping[str, Callable[[OverloadCall], Answer]] = {
     "validate": _estimate_worst_format_validation,
     "join": _estimate_worst_join,
 }
-"""The estimates of functions for which cel-go's estimate may be below the cost at run time."""
+"""Estimates of functions for which cel-go's may be too low."""
 _COMPARISONS = [f"{name}_{kind}" for name in ("less", "less_equals") for kind in ("string", "bytes")]
 _COMPARISONS += [f"{name}_{kind}" for name in ("greater", "greater_equals") for kind in ("string", "bytes")]
 _BY_OVERLOAD: Mapping[str, _Formula] = {
@@ -393,21 +393,18 @@ _BY_OVERLOAD: Mapping[str, _Formula] = {
 
 
 _NUMBER = 40
-"""The longest text of a number, a time or an address."""
+"""The longest text of a number, time or address."""
 _Result: TypeAlias = Callable[[OverloadCall, NodeEstimate], NodeEstimate]
 
 
 def with_result_size(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
-    """Return the estimate of a call's result, with the size and the entries that its arguments imply.
-
-    An optional counts as its value.
-    """
+    """Return the estimate with the size and entries that the arguments imply; an optional counts as its value."""
     known = _RESULTS.get(call.function)
     return part if known is None else known(call, part)
 
 
 def _with_size_of_first_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
-    """Return an estimate with the size of the first argument; an optional without a value has the size 1."""
+    # an empty optional has the size 1
     size = None if call.first.size is None else call.first.size | Range(0, 1)
     return replace(part, size=size, entries=call.first.entries, path=call.first.path)
 

@@ -1,13 +1,13 @@
-"""Estimates the least and the most that an expression may cost before any input is known.
+"""Estimates the least and the most cost of an expression before any input is known.
 
-The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py). It walks over the tree once,
-with macros as cel-go expands them. The API server uses such estimates if a CustomResourceDefinition has a schema. For
-admission policies it has no sizes, because every object is dyn, and limits only the cost at run time. So without
-sizes most loops are UNBOUNDED. There are two differences from cel-go. Where Go's arithmetic overflows, cel-go counts
-a result of unknown size as small; this module does not. And `worst` gives the cost of an evaluation where cel-go's
-estimate is lower: 1 for each field of a dyn value, the text of startsWith, the longest pattern of formats, the
-elements of walked lists. Nested elements are counted one level deep. A comparison with a size limits that size in
-later operands (guards.py).
+The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (calls.py), and macros as cel-go expands
+them. The API server estimates rules of a CustomResourceDefinition with a schema. For admission policies it limits only
+the cost at run time, because every object is dyn: without sizes, most loops are UNBOUNDED.
+
+Differences from cel-go: where Go's arithmetic overflows, cel-go counts a result of unknown size as small. `worst` also
+counts where cel-go's estimate is too low: 1 for each field of a dyn value, the text of startsWith, the longest pattern
+of formats, the elements of walked lists (one level deep). A comparison with a size limits the size in later operands
+(guards.py).
 """
 
 from __future__ import annotations
@@ -40,18 +40,16 @@ from webhook.cel.types import BOOL, DOUBLE, DURATION, INT, NULL, TIMESTAMP, UINT
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _LIST, _MAP, _STRUCT = range_of_value(10), range_of_value(30), range_of_value(40)
-"""The costs of creating a list, a map and a structure."""
+"""The costs of creating them."""
 
 
 def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
-    """Return the range of the cost of a checked expression. sizes.is_bounded says whether `most` is a real bound.
+    """Return the range of the cost; sizes.is_bounded says whether `most` is a real bound.
 
     Args:
         checked: the expression.
         sizes: the known sizes of the inputs.
-        worst: use the cost at run time where cel-go's estimate is below it.
-
-    An expression that is nested too deeply to be walked has no bound.
+        worst: count the cost at run time where cel-go's estimate is lower.
     """
     try:
         return CostEstimator(checked, sizes, worst=worst).estimate_node(checked.node).cost
@@ -60,7 +58,7 @@ def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bo
 
 
 class CostEstimator:
-    """Estimates one expression. `scope` has the variables of the macros around the current node."""
+    """Estimates one expression; `scope` has the variables of the surrounding macros."""
 
     def __init__(self, checked: CheckedTree, sizes: Sizes | None, *, worst: bool) -> None:
         self.checked = checked
@@ -70,7 +68,7 @@ class CostEstimator:
         self.guards = SizeGuards()
 
     def estimate_node(self, node: Node) -> NodeEstimate:
-        """Return the estimated cost of a node, with the known properties of its value."""
+        """Return the cost of a node, with the known properties of its value."""
         estimated: NodeEstimate = _HANDLERS[type(node)](self, node)
         most = self.guards.bound_of(node)
         if most is None or estimated.size_range.most <= most:
@@ -78,7 +76,7 @@ class CostEstimator:
         return replace(estimated, size=Range(min(estimated.size_range.least, most), most))
 
     def estimate_operands(self, operands: Sequence[Node], *, is_true: bool) -> list[NodeEstimate]:
-        """Return the estimates of operands, where each is evaluated only if all earlier operands are `is_true`."""
+        """Return the estimates of operands; each is evaluated only if all earlier ones are `is_true`."""
         if not self.worst:
             return [self.estimate_node(each) for each in operands]
         before, estimated = self.guards, []
@@ -89,7 +87,7 @@ class CostEstimator:
         return estimated
 
     def with_known_size(self, part: NodeEstimate) -> NodeEstimate:
-        """Return the part with its size, if it is known from the sizes of inputs or from its type."""
+        """Return the part with its size, if the sizes of inputs or its type determine it."""
         static = part.type
         if self.worst and static.name == "optional_type":
             static = static.parameters[0]
@@ -106,7 +104,7 @@ class CostEstimator:
         arguments: Sequence[NodeEstimate],
         target: NodeEstimate | None = None,
     ) -> NodeEstimate:
-        """Return the estimate of a call over all overloads that may apply."""
+        """Return the estimate over all overloads that may apply."""
         cost: Range | None = None
         size: Range | None = None
         path: tuple[str, ...] = ()
@@ -133,14 +131,14 @@ class CostEstimator:
     def estimate_conditional(
         self, static: Type, condition: NodeEstimate, first: NodeEstimate, second: NodeEstimate
     ) -> NodeEstimate:
-        """Return the estimate of condition ? first : second, which costs nothing itself."""
+        """Return the estimate of condition ? first : second."""
         cost = condition.cost + (first.cost | second.cost)
         return NodeEstimate(
             static, cost, first.size_range | second.size_range, combined_entry_sizes(first.entries, second.entries)
         )
 
     def estimate_with_variables(self, node: Node, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
-        """Return the estimate of a node with more variables in scope."""
+        """Return the estimate of a node with more variables."""
         before, self.scope = self.scope, {**self.scope, **variables}
         guards, self.guards = self.guards, self.guards.without_names(variables)
         estimated = self.estimate_node(node)
@@ -201,7 +199,7 @@ def _estimate_selection(estimator: CostEstimator, node: Select) -> NodeEstimate:
 
 
 def _worst_case_path_cost(estimator: CostEstimator, operand: Node) -> Range:
-    """Return 1 in the worst case for a path that does not start with a variable, otherwise 0."""
+    # 1 in the worst case for a path that starts with no variable
     is_path = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _PATHS)
     return ONE if estimator.worst and not is_path else NOTHING
 
@@ -264,14 +262,11 @@ def _estimate_structure(estimator: CostEstimator, node: StructNode) -> NodeEstim
 
 
 _NO_BINDING = _LIST
-"""The cost of a binding, which is a loop over an empty list."""
+"""A binding is a loop over an empty list."""
 
 
 class _LoopCosts(Struct, frozen=True):
-    """The costs of a loop beyond its range and its steps: for its start, its condition and its result.
-
-    The accumulator of a list or map is empty at first.
-    """
+    """The costs of a loop's start, condition and result. An accumulator list or map is empty at first."""
 
     start: Range
     condition: Range
@@ -296,7 +291,7 @@ _MAP_SO_FAR = NodeEstimate(Type("map"), ONE, NOTHING, EntrySizes("map", NOTHING,
 
 
 def estimate_macro(estimator: CostEstimator, node: Macro) -> NodeEstimate:
-    """Return the estimate of a macro, from its expansion in cel-go."""
+    """Return the estimate of a macro's expansion in cel-go."""
     if node.name in ("optMap", "optFlatMap"):
         return _estimate_opt_map(estimator, node)
     if node.name == "bind":
@@ -322,7 +317,7 @@ def _estimate_loop(
 
 
 def _loop_variable_estimates(node: Macro, operand: NodeEstimate) -> Mapping[str, NodeEstimate]:
-    """Return the estimates of a loop's variables from the entries of its range."""
+    # from the entries of its range
     entries = operand.entries
     container = entries.container if entries else operand.type.name
     key_path = (*operand.path, "@indices" if container == "list" else "@keys")
@@ -337,7 +332,7 @@ def _loop_variable_estimates(node: Macro, operand: NodeEstimate) -> Mapping[str,
 def _estimate_quantifier_step(
     estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
 ) -> NodeEstimate:
-    """Estimate the step of all and exists: accumulator && test, or accumulator || test."""
+    # accumulator && test, or accumulator || test
     test = estimator.estimate_with_variables(node.arguments[0], variables)
     return NodeEstimate(BOOL, Range(1, (ONE + test.cost).most), ONE)
 
@@ -345,7 +340,7 @@ def _estimate_quantifier_step(
 def _estimate_exists_one_step(
     estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
 ) -> NodeEstimate:
-    """Estimate the step of exists_one: test ? accumulator + 1 : accumulator."""
+    # test ? accumulator + 1 : accumulator
     test = estimator.estimate_with_variables(node.arguments[0], variables)
     return NodeEstimate(INT, test.cost + Range(1, 2), ONE)
 
@@ -353,9 +348,7 @@ def _estimate_exists_one_step(
 def _estimate_map_or_filter_step(
     estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
 ) -> NodeEstimate:
-    """Estimate the step of map and filter: accumulator + [value], or with a filter test ? accumulator + [value] :
-    accumulator.
-    """
+    # accumulator + [value], or test ? accumulator + [value] : accumulator
     if node.name == "filter":
         value = estimator.estimate_with_variables(Ident(node.offset, node.variables[0]), variables)
     else:
@@ -371,7 +364,7 @@ def _estimate_map_or_filter_step(
 def _estimate_transform_map_step(
     estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
 ) -> NodeEstimate:
-    """Estimate the step of transformMap and transformMapEntry; transformMap also evaluates the key."""
+    # transformMap also evaluates the key
     value = estimator.estimate_with_variables(node.arguments[-1], variables)
     step = NodeEstimate(Type("map"), value.cost + range_of_value(3 if node.name == "transformMap" else 2))
     if len(node.arguments) == 1:
@@ -402,7 +395,7 @@ def _estimate_body_with_bound_value(
 
 
 def _estimate_opt_map(estimator: CostEstimator, node: Macro) -> NodeEstimate:
-    """Estimate target.hasValue() ? optional.of(body with target.value()) : optional.none()."""
+    # target.hasValue() ? optional.of(body with target.value()) : optional.none()
     static = estimator.checked.type_of(node)
     target = estimator.estimate_node(node.operand)
     inside = target.type.parameters[0] if target.type.parameters else target.type
@@ -427,7 +420,7 @@ def _estimate_opt_map(estimator: CostEstimator, node: Macro) -> NodeEstimate:
 
 
 def _estimate_sort_by(estimator: CostEstimator, node: Macro, operand: NodeEstimate) -> NodeEstimate:
-    """Estimate sortBy: a binding of the operand, map() for the keys, and the sort."""
+    # a binding of the operand, map() for the keys, and the sort
     static = estimator.checked.type_of(node)
     again = estimator.with_known_size(replace(operand, cost=ONE, constant=None))
     keys = _estimate_loop(estimator, node, again, "map", Type("list"))

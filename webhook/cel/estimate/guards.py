@@ -1,7 +1,7 @@
-"""Finds the sizes that a comparison implies for later operands: after `x.size() > 8 || …`, the size of x is at most 8.
+"""Finds the sizes that a comparison implies for later operands: after `x.size() > 8 || …`, x has a size of at most 8.
 
-An evaluation goes from left to right and stops at the first operand that decides. So an operand of `||` is evaluated
-only if all earlier operands are false or fail. An expression for which size() fails has no size.
+An evaluation stops at the first operand that decides, so a later operand of `||` is evaluated only if earlier ones are
+false or fail. An expression for which size() fails has no size.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, 
 
 _MOST_IF_FALSE: Final[Mapping[str, int]] = {"_>_": 0, "_>=_": -1}
 _MOST_IF_TRUE: Final[Mapping[str, int]] = {"_<=_": 0, "_<_": -1}
-"""The number to add to the right side of a comparison with a size, to get the largest size."""
+"""What to add to the right side of a comparison to get the largest size."""
 _MIRRORED: Final[Mapping[str, str]] = {"_>_": "_<_", "_>=_": "_<=_", "_<_": "_>_", "_<=_": "_>=_"}
 
 
 class SizeGuards(Struct):
-    """The largest sizes of some parts of an expression, by the text of the part.
+    """The largest sizes of parts of an expression, by text.
 
-    `names` are the identifiers in each part. Inside a macro that declares one of these names, the size of the part
-    does not apply.
+    `names` are the identifiers of each part. Inside a macro that declares one of them, the size does not apply.
     """
 
     most: dict[int, int] = field(default_factory=dict)
@@ -32,7 +31,7 @@ class SizeGuards(Struct):
     _number_of_node: dict[int, int] = field(default_factory=dict)
 
     def bound_of(self, node: Node) -> int | None:
-        """Return the largest size of a part, or None if no comparison limits it."""
+        """Return the largest size of a part, or None."""
         return self.most.get(self._number(node)) if self.most else None
 
     def with_operand_decided(self, operand: Node, *, is_true: bool) -> SizeGuards:
@@ -45,12 +44,12 @@ class SizeGuards(Struct):
         return SizeGuards(most, names, self._numbers, self._number_of_node)
 
     def without_names(self, declared: Collection[str]) -> SizeGuards:
-        """Return the guards inside a macro that declares some variables."""
+        """Return the guards inside a macro that declares these variables."""
         most = {number: size for number, size in self.most.items() if self.names[number].isdisjoint(declared)}
         return SizeGuards(most, self.names, self._numbers, self._number_of_node)
 
     def _number(self, node: Node) -> int:
-        """Return a number that all parts with the same text share; each node is visited once."""
+        # parts with the same text share a number; each node is visited once
         known = self._number_of_node.get(id(node))
         if known is None:
             what = (type(node), _own_text(node), *[self._number(each) for each in children(node)])
@@ -59,7 +58,7 @@ class SizeGuards(Struct):
 
 
 def _own_text(node: Node) -> object:
-    """Return the text of a node itself; maps, structures and lists with optional elements equal no other node."""
+    # maps, structures and lists with optional elements equal no other node
     match node:
         case Literal():
             return type(node.value), repr(node.value)
@@ -78,7 +77,7 @@ def _own_text(node: Node) -> object:
 
 
 def _sizes_known(operand: Node, *, is_true: bool) -> Iterator[tuple[Node, int]]:
-    """Yield parts of an operand with their largest sizes, if the operand is `is_true`."""
+    # those implied if the operand is `is_true`
     if not isinstance(operand, Call):
         return
     if operand.function == "!_":
@@ -98,7 +97,7 @@ def _sizes_known(operand: Node, *, is_true: bool) -> Iterator[tuple[Node, int]]:
 
 
 def _measured_part(node: Node) -> Node | None:
-    """Return x of `x.size()` or `size(x)`."""
+    # x of `x.size()` or `size(x)`
     if not isinstance(node, Call) or node.function != "size":
         return None
     measured = node.arguments if node.target is None else (node.target, *node.arguments)

@@ -1,7 +1,6 @@
-"""Ranges of sizes and costs of values before the evaluation.
+"""Ranges of sizes and costs before the evaluation, as in cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate).
 
-The arithmetic is that of cel-go v0.26.0 checker/cost.go (SizeEstimate, CostEstimate): nothing exceeds UNBOUNDED, which
-also means "no bound is known".
+Nothing exceeds UNBOUNDED, which also means "no bound is known".
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Range(Struct, frozen=True):
         return Range(min(self.least, other.least), max(self.most, other.most))
 
     def multiplied_by(self, factor: float) -> Range:
-        """Return the range multiplied by a cost per unit and rounded up."""
+        """Return the range times a cost per unit, rounded up."""
         return Range(_capped_product(self.least, factor), _capped_product(self.most, factor))
 
 
@@ -49,7 +48,7 @@ UNKNOWN = Range(0, UNBOUNDED)
 
 
 def is_bounded(cost: int) -> bool:
-    """Return whether a cost is a real bound; formulas turn an unknown size into at least 1/40 of UNBOUNDED."""
+    """Return whether a cost is a real bound; an unknown size becomes at least 1/40 of UNBOUNDED."""
     return cost < UNBOUNDED // 64
 
 
@@ -63,15 +62,15 @@ def _capped_product(value: int, factor: float) -> int:
 
 
 Sizes: TypeAlias = "Callable[[tuple[str, ...], Type], Range | None]"
-"""Returns the size of an input from its path and static type; None if the size is unknown.
+"""Returns the size of an input from its path and static type, or None.
 
-A path is the variable, followed by field names, `@items` and `@indices` of lists, `@values` and `@keys` of maps. It is
-() for a computed value.
+A path is the variable, then field names, `@items` and `@indices` of lists, `@values` and `@keys` of maps; () for a
+computed value.
 """
 
 
 class EntrySizes(Struct, frozen=True):
-    """The sizes of a list's or a map's keys and values, if they are known."""
+    """The known sizes of the keys and values of a list or a map."""
 
     container: str
     key: Range
@@ -79,9 +78,9 @@ class EntrySizes(Struct, frozen=True):
 
 
 class NodeEstimate(Struct, frozen=True):
-    """The estimate of one node: its static type, its cost, and the known properties of its value.
+    """The estimate of one node: static type, cost, and known properties of the value.
 
-    constant: the value of a literal int. path: see Sizes.
+    `constant` is the value of a literal int; `path` is as in Sizes.
     """
 
     type: Type
@@ -93,19 +92,19 @@ class NodeEstimate(Struct, frozen=True):
 
     @property
     def size_range(self) -> Range:
-        """Return the size, or the unknown range if it is not known."""
+        """Return the size, or the unknown range."""
         return UNKNOWN if self.size is None else self.size
 
 
 def combined_entry_sizes(first: EntrySizes | None, second: EntrySizes | None) -> EntrySizes | None:
-    """Return the sizes of the entries of a value that is either of two values, or combines both."""
+    """Return the entry sizes of a value that is one of two values, or combines both."""
     if first is None or second is None:
         return None
     return EntrySizes(first.container, first.key | second.key, first.value | second.value)
 
 
 def uniform_size_bound(most: int) -> Sizes:
-    """Return a function that bounds the size of every text, bytes, list and map of the input by `most`."""
+    """Return a function that bounds every text, bytes, list and map of the input by `most`."""
 
     def bound_of_input(path: tuple[str, ...], static: Type) -> Range | None:
         return Range(0, most) if path and static.name in _SIZED else None

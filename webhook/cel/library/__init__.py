@@ -1,11 +1,10 @@
-"""The functions of the language, with one file for each library, and the Kubernetes versions that have each function.
+"""The functions of the language, one module for each library.
 
-A library is a module with `FUNCTIONS: tuple[Overload, ...]`, after k8s.io/apiserver and cel-go libraries of the same
-name. Its docstring shows each function's signature with examples that a test evaluates: `expression // value`, or
-`expression // error: how its text begins`. Source of the versions: k8s.io/apiserver v0.36.1
-pkg/cel/environment/base.go.
+A library has `FUNCTIONS: tuple[Overload, ...]`, after the libraries of k8s.io/apiserver and cel-go. Its docstring shows
+the signatures with examples that a test evaluates: `expression // value`, or `expression // error: how its text
+begins`. Source of the versions: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
 
-Modules are imported on first use, so that a program that only prints its help does not import them.
+Modules are imported on first use, so `--help` does not import them.
 """
 
 from __future__ import annotations
@@ -33,12 +32,11 @@ LIBRARIES = (
     "jsonpatch",
     "authorizer",
 )
-"""Module names, in the order in which their overloads of one name are tried."""
+"""Module names, in the order in which overloads of one name are tried."""
 
 TYPES = ("net.IP", "net.CIDR")
-"""Opaque types whose names are values in an expression, as in `type(x) == net.IP`, since 1.30. The API server does
-not declare the names of other opaque types.
-"""
+"""Opaque types that are values in an expression, as in `type(x) == net.IP`, since 1.30. The API server declares no
+others."""
 
 
 @cache
@@ -50,7 +48,7 @@ def all_overloads() -> tuple[Overload, ...]:
 
 @cache
 def overloads_of_version(version: Version) -> tuple[Overload, ...]:
-    """Return the overloads that one Kubernetes version has."""
+    """Return the overloads of one Kubernetes version."""
     return tuple(
         overload
         for overload in all_overloads()

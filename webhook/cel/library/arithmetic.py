@@ -32,14 +32,14 @@ from webhook.errors import EvaluationError
 
 
 def to_int64(value: int) -> int:
-    """Return the number; raise an error outside int64."""
+    """Return the number; fail outside int64."""
     if INT_MIN <= value <= INT_MAX:
         return value
     raise EvaluationError("integer overflow")
 
 
 def to_uint64(value: int) -> UInt:
-    """Return the number as a uint; raise an error outside uint64."""
+    """Return the number as a uint; fail outside uint64."""
     if 0 <= value <= UINT_MAX:
         return UInt(value)
     raise EvaluationError("unsigned integer overflow")
@@ -61,16 +61,14 @@ def add_doubles(left: Any, right: Any) -> Any:
 
 
 def add_strings_or_bytes(deadline: Deadline, left: Any, right: Any) -> Any:
-    """Return string + string or bytes + bytes; refuse a result that is too long for every cost budget."""
+    """Return string + string or bytes + bytes; refuse a result above every cost budget."""
     deadline.spend((len(left) + len(right)) // CHARACTERS)
     costs.refuse_above_bound(len(left) + len(right), costs.MAX_CHARACTERS)
     return left + right
 
 
 def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]:
-    """Return list + list; if one list is empty, return the other list. In cel-go the cost is 1 for lists of any size,
-    so the size is bounded here.
-    """
+    """Return list + list. In cel-go the cost is always 1, so the size is bounded here."""
     if not left or not right:
         return left or right
     deadline.spend((len(left) + len(right)) // 8)  # C copies the elements
@@ -114,7 +112,7 @@ def subtract_duration(left: Duration, right: Duration) -> Duration:
 
 
 def subtract_timestamp(left: Timestamp, right: Timestamp) -> Duration:
-    """Return timestamp - timestamp. Go first converts whole seconds to nanoseconds, which may overflow."""
+    """Return timestamp - timestamp; Go's conversion of whole seconds to nanoseconds may overflow."""
     to_int64((left.nanoseconds // NANOSECONDS - right.nanoseconds // NANOSECONDS) * NANOSECONDS)
     return Duration(left.nanoseconds - right.nanoseconds)
 

@@ -1,8 +1,8 @@
 """Authorization checks: kubernetes.authz, since 1.27; selectors since 1.31.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer; outside a cluster it is
-a list of decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the
-user `alice` and these decisions:
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller has an Authorizer: outside a cluster a list of
+decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the user
+`alice` and these decisions:
 
     - {verb: get, resource: secrets, namespace: team, allowed: true, reason: "RBAC: allowed"}
     - {verb: get, path: /healthz, allowed: false}
@@ -105,15 +105,14 @@ RESOURCE_CHECK = opaque_type("kubernetes.authorization.ResourceCheck")
 DECISION = opaque_type("kubernetes.authorization.Decision")
 
 CHECK_COST = 350_000
-"""The cost of a check (cost.go). Two checks fit within the limit of 1,000,000 for an expression."""
+"""The cost of a check (cost.go): two fit the limit of 1,000,000 for an expression."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationQuestion:
-    """The question whether a user may do something. Either `path` or `resource` is set.
+    """Whether a user may do something; either `path` or `resource` is set.
 
-    `user` is the sender of the request. With `is_service_account`, `user` is a service account that a policy names,
-    and only its name is known.
+    `user` is the sender of the request, or with `is_service_account` a service account of which only the name is known.
     """
 
     user: str = ""
@@ -135,7 +134,7 @@ class AuthorizationQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationDecision:
-    """The answer to a question. `error` is None if the authorizer reported no error."""
+    """The answer; `error` is None if the authorizer reported none."""
 
     cel_type: ClassVar[Type] = DECISION
 
@@ -145,7 +144,7 @@ class AuthorizationDecision:
 
 
 class Authorizer(Protocol):
-    """Answers questions; raises an EvaluationError for a question that it cannot answer."""
+    """Answers questions; raises EvaluationError."""
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision on one question."""
@@ -160,25 +159,25 @@ _KEYS = {
 
 
 NO_ENTRY: Final = "authorizer: no decision is given for"
-"""The beginning of the error for a question without an answer."""
+"""The beginning of the error for an unanswered question."""
 
 
 class ListedAuthorizer:
-    """An Authorizer that answers with the first entry of a list that has the same fields as the question.
+    """An Authorizer that answers with the first fitting entry of a list.
 
     Args:
-        entries: mappings of user, verb, group, resource, subresource, namespace, name, path, fieldSelector and
-            labelSelector (a missing key matches any value), with allowed, reason and error.
+        entries: user, verb, group, resource, subresource, namespace, name, path, fieldSelector and labelSelector (a
+            missing key matches any value), with allowed, reason and error.
     """
 
     def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
         self._entries = tuple(entries)
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
-        """Return the decision of the first entry that matches the question.
+        """Return the decision of the first fitting entry.
 
         Raises:
-            NoDecision: no entry matches, so the answer is not known.
+            NoDecision: no entry fits.
         """
         for entry in self._entries:
             if all(getattr(question, _KEYS[key]) == value for key, value in entry.items() if key in _KEYS):
@@ -189,7 +188,7 @@ class ListedAuthorizer:
 
 
 class UnansweredQuestion(ReviewPaused):
-    """Stops the evaluation of a review until this question has an answer."""
+    """Stops the evaluation of a review until a question has an answer."""
 
     def __init__(self, question: AuthorizationQuestion) -> None:
         super().__init__(str(question))
@@ -197,14 +196,14 @@ class UnansweredQuestion(ReviewPaused):
 
 
 class PausingAuthorizer:
-    """An Authorizer with the answers so far; any other question stops the evaluation with UnansweredQuestion.
+    """An Authorizer with the answers so far; another question raises UnansweredQuestion.
 
     Args:
-        known: the decision on each question, or the reason why there is no decision.
-        most: how many questions one review may ask.
+        known: each question's decision, or the reason why there is none.
+        most: the most questions of a review.
 
     Attributes:
-        unanswered: the reasons why questions have no answer, each reason once.
+        unanswered: the reasons for missing answers, each once.
     """
 
     def __init__(self, known: Mapping[AuthorizationQuestion, AuthorizationDecision | str], most: int) -> None:
@@ -213,11 +212,11 @@ class PausingAuthorizer:
         self._most = most
 
     def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
-        """Return the decision on a question that was answered; raise UnansweredQuestion for a new question.
+        """Return the decision on an answered question.
 
         Raises:
             UnansweredQuestion: the question is new.
-            EvaluationError: the question has no decision, or the review has asked too many questions.
+            EvaluationError: there is no decision, or too many questions.
         """
         known = self._known.get(question)
         if known is None:
@@ -234,12 +233,12 @@ class PausingAuthorizer:
 
 
 NO_DECISIONS: Authorizer = ListedAuthorizer(())
-"""The authorizer without decisions: every check fails with an error."""
+"""Every check fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerValue:
-    """The variable `authorizer`, which asks about one user."""
+    """The variable `authorizer`, about one user."""
 
     cel_type: ClassVar[Type] = AUTHORIZER
 
@@ -247,7 +246,7 @@ class AuthorizerValue:
     question: AuthorizationQuestion
 
     def with_question_fields(self, **parts: str) -> AuthorizationQuestion:
-        """Return the question with some of its fields set."""
+        """Return the question with more fields set."""
         return replace(self.question, **parts)  # type: ignore[arg-type]  # texts alone
 
 
@@ -278,14 +277,12 @@ def authorizer_of(user: str, authorizer: Authorizer) -> AuthorizerValue:
 
 
 def check_of_request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
-    """Return the value of `authorizer.requestResource`: group, resource, subresource, namespace and name of the
-    request.
-    """
+    """Return the value of `authorizer.requestResource`."""
     return ResourceCheck(authorizer, AuthorizationQuestion(user=user, **resource))  # type: ignore[arg-type]  # texts alone
 
 
 def authorizer_of_service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
-    """Return an authorizer value that asks about a service account."""
+    """Return an authorizer value about a service account."""
     if dns1123_subdomain_errors(name):
         raise EvaluationError("Invalid service account name")
     if dns1123_label_errors(namespace):
@@ -307,14 +304,14 @@ def check_of_group(value: AuthorizerValue, name: str) -> GroupCheck:
 
 
 def check_of_resource(value: GroupCheck, name: str) -> ResourceCheck:
-    """Return a check of a resource of the group."""
+    """Return a check of a resource in the group."""
     if not name.strip():
         raise EvaluationError("resource must not be empty")
     return ResourceCheck(value.authorizer, value.with_question_fields(resource=name))
 
 
 def ask_authorizer(value: AuthorizerValue, verb: str) -> AuthorizationDecision:
-    """Ask the authorizer and return its decision."""
+    """Return the authorizer's decision."""
     return value.authorizer.decide(value.with_question_fields(verb=verb))
 
 
@@ -323,9 +320,7 @@ def _create_selector_function(part: str) -> Callable[[ResourceCheck, str], Resou
 
 
 def _selector_cost(_: Any, __: ResourceCheck, selector: str) -> int:
-    """Return the cost of a selector: a list, a walk over the text, and for every second character a structure with a
-    list (selectorCostEstimate).
-    """
+    # a list, a walk over the text, and for every second character a structure with a list (selectorCostEstimate)
     length = costs.counted_size(selector)
     return costs.LIST + ceil(length * costs.STRING) + ceil(ceil(length * 0.5) * 50.0)
 

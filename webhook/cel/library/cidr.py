@@ -71,7 +71,7 @@ CIDR_TYPE = opaque_type("net.CIDR")
 _PREFIX = "network address parse error during conversion from string: "
 _BITS = re.compile(r"0|[1-9][0-9]*")
 _LARGEST = 2**63 - 1
-"""The largest number that Go can read."""
+"""The largest number that Go reads."""
 _MOST_DIGITS = len(str(_LARGEST))
 
 
@@ -87,7 +87,7 @@ class CIDR:
 
     @property
     def cel_size(self) -> int:
-        """Return the bytes of the prefix, as costs count them."""
+        """Return the bytes of the prefix, for costs."""
         return ceil(self.bits / 8)
 
     def leading_bits(self, bits: int) -> int:
@@ -108,7 +108,7 @@ class CIDR:
 
 
 def cidr(deadline: Deadline, text: str) -> CIDR:
-    """Return the range in a text; the error quotes the text, however long it is."""
+    """Return the range in a text; the error quotes the whole text."""
     return parse_cidr(text, deadline)
 
 
@@ -116,7 +116,7 @@ def parse_cidr(text: str, deadline: Deadline | None = None) -> CIDR:
     """Return the address and prefix length in a text.
 
     Raises:
-        EvaluationError: the text is not a range, or its form is not allowed.
+        EvaluationError: the text is no range, or its form is not allowed.
     """
     try:
         address, bits = _parse_prefix(text, deadline)
@@ -153,7 +153,7 @@ def is_cidr(text: str) -> bool:
 
 
 def contains_ip(range_: CIDR, value: IP) -> bool:
-    """Return whether the address is in the range; False for an address and a range of different IP versions."""
+    """Return whether the range has the address; never one of another IP version."""
     address = value.address
     if address.version != range_.address.version:
         return False
@@ -161,9 +161,7 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
-    """Return whether the address in the text is in the range. As upstream, a text without an address fails with `no
-    such overload`.
-    """
+    """Return whether the range has the address in a text; as upstream, another text fails with `no such overload`."""
     try:
         value = parse_ip(text)
     except EvaluationError:
@@ -201,7 +199,7 @@ def _contains_cidr_cost(_: Any, range_: Any, other: Any) -> int:
 
 
 def _with_parsing_cost(cost: Cost) -> Cost:
-    """Return a cost function that adds the cost of reading the text argument."""
+    # with the cost of reading the text argument
     return lambda result, range_, text: cost(result, range_, text) + costs.walk_cost(text)
 
 

@@ -56,7 +56,7 @@ _INFINITE = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 
 
 def conversion_error(source: str, target: str) -> EvaluationError:
-    """Return cel-go's error for a value that does not convert."""
+    """Return cel-go's error for a value without a conversion."""
     return EvaluationError(f"type conversion error from '{source}' to '{target}'")
 
 
@@ -73,7 +73,7 @@ def uint_to_int(value: int) -> int:
 
 
 def double_to_int(value: float) -> int:
-    """Return a double as an int, rounded toward zero; the two ends of int64 are out of range (doubleToInt64Checked)."""
+    """Return a double as an int, rounded toward zero, without the ends of int64 (doubleToInt64Checked)."""
     if math.isnan(value) or not -(2.0**63) < value < 2.0**63:
         raise EvaluationError("integer overflow")
     return int(value)
@@ -87,7 +87,7 @@ def double_to_uint(value: float) -> UInt:
 
 
 def string_to_int(text: str) -> int:
-    """Return the int in a text of decimal digits with an optional sign, as Go's ParseInt does."""
+    """Return the int in decimal digits with an optional sign, as Go's ParseInt."""
     if _DIGITS.fullmatch(text[1:] if text[:1] in ("+", "-") and len(text) > 1 else text):
         value = int(text)
         if INT_MIN <= value <= INT_MAX:
@@ -96,16 +96,14 @@ def string_to_int(text: str) -> int:
 
 
 def string_to_uint(text: str) -> UInt:
-    """Return the uint in a text of decimal digits, as Go's ParseUint does."""
+    """Return the uint in decimal digits, as Go's ParseUint."""
     if _DIGITS.fullmatch(text) and int(text) <= UINT_MAX:
         return UInt(int(text))
     raise conversion_error("string", "uint")
 
 
 def string_to_double(text: str) -> float:
-    """Return the double in a text, as Go's ParseFloat does: decimal, hexadecimal, `Inf`, `NaN`; fail if it is out of
-    range.
-    """
+    """Return the double in a text, as Go's ParseFloat: decimal, hexadecimal, `Inf`, `NaN`; fail out of range."""
     if _DECIMAL.fullmatch(text):
         value = float(text)
     elif _HEXADECIMAL.fullmatch(text) and "__" not in text:
@@ -127,7 +125,7 @@ def _parse_hexadecimal_double(text: str) -> float:
 
 
 def string_to_bool(text: str) -> bool:
-    """Return the bool in a text, as Go's ParseBool does."""
+    """Return the bool in a text, as Go's ParseBool."""
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     raise conversion_error("string", "bool")
@@ -149,7 +147,7 @@ def int_to_timestamp(seconds: int) -> Timestamp:
 
 
 def refuse_int_to_duration(_: int) -> Duration:
-    """Fail: the function is declared, but converts no int (cel-go Int.ConvertToType has no duration)."""
+    """Fail: declared, but without a conversion (cel-go Int.ConvertToType has no duration)."""
     raise conversion_error("int", DURATION.name)
 
 
@@ -159,7 +157,7 @@ def bool_to_string(value: bool) -> str:
 
 
 def double_to_string(value: float) -> str:
-    """Return a double as Go's %g prints it: with the fewest digits, and with an exponent below 1e-4 and from 1e6 on."""
+    """Return a double as Go's %g: the fewest digits, an exponent below 1e-4 and from 1e6 on."""
     if math.isinf(value) or math.isnan(value):
         return plain_double_text(value)
     if value == 0 or 1e-4 <= abs(value) < 1e6:
@@ -178,7 +176,7 @@ def bytes_to_string(value: bytes) -> str:
 
 
 def string_to_bytes(text: str) -> bytes:
-    """Return a string as UTF-8; a lone surrogate, which JSON can carry, becomes U+FFFD as in Go."""
+    """Return a string as UTF-8; a lone surrogate of JSON becomes U+FFFD as in Go."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -191,7 +189,7 @@ def type_of_value(value: Any) -> TypeValue:
 
 
 def format_key_for_message(value: Any) -> str:
-    """Return a key or an index as an error message names it, as Go's %v prints it."""
+    """Return a key or an index in an error, as Go's %v."""
     kind = type(value)
     if kind is bool:
         return bool_to_string(value)
@@ -201,13 +199,11 @@ def format_key_for_message(value: Any) -> str:
 
 
 _MOST_SHOWN: Final = 100
-"""The most elements of a list or map that an error message names. A message with all elements could take a tenth of a
-second in each iteration.
-"""
+"""The most elements in an error; all elements could take 0.1 s in each iteration."""
 
 
 def _cut_after_elements(value: Any, left: list[int]) -> Any:
-    """Return a list or map cut after `left` elements at all depths together; return other values unchanged."""
+    # `left` counts elements at all depths together
     if isinstance(value, list):
         return [_cut_after_elements(each, left) for each in _elements_within_limit(value, left)]
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""The parts of call costs: the size of a value, the cost of walking over it, and bounds on what a call may produce.
+"""The parts of call costs: sizes, walks, and bounds on results.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go actualSize and traversalCost, cel-go v0.26.0 common/cost.go.
-Costs are computed in floating point and in cel-go's order, to get the same rounding.
+Floating point in cel-go's order gives the same rounding.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 
 STRING = 0.1
-"""The cost of walking over one character."""
+"""The cost of one character of a text."""
 
 REGEX = 0.25
-"""The cost of applying one character of a pattern."""
+"""The cost of one character of a pattern."""
 
 LIST = 10
-"""The cost of creating a list."""
+"""The cost of a new list."""
 
 MAX_CHARACTERS = 10_000_000
-"""The most characters that one call may produce: walking over them once costs the whole per-expression limit."""
+"""The most characters of a call's result: to walk over them costs the whole limit of an expression."""
 
 MAX_ELEMENTS = 1_000_000
-"""The most elements that one call may produce or compare: each costs at least 1, and 1,000,000 is the limit."""
+"""The most elements that a call produces or compares: each costs at least 1, and the limit is 1,000,000."""
 
 EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
@@ -35,19 +35,19 @@ _SIZED = frozenset((str, bytes, list, *_MAPS))
 
 
 def counted_size(value: Any) -> int:
-    """Return the size of a value for costs: characters, bytes or entries; 1 for values without a size."""
+    """Return the size for costs: characters, bytes or entries; 1 without a size."""
     if type(value) in _SIZED:
         return len(value)
     return int(getattr(value, "cel_size", 1))
 
 
 def walk_cost(value: Any, times: float = STRING) -> int:
-    """Return the cost of walking over a value once."""
+    """Return the cost of one walk over a value."""
     return ceil(counted_size(value) * times)
 
 
 def traversal_cost(value: Any, deadline: Deadline) -> int:
-    """Return the cost of walking over a value and everything inside it; this walks over everything."""
+    """Return the cost of a walk over a value and everything inside, by walking."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)
@@ -62,10 +62,10 @@ def traversal_cost(value: Any, deadline: Deadline) -> int:
 
 
 def refuse_above_bound(count: int, most: int) -> None:
-    """Stop a call that would produce or compare more than any budget allows.
+    """Stop a call that would produce or compare too much.
 
     Raises:
-        BudgetExceeded: there are more than `most`.
+        BudgetExceeded: more than `most`.
     """
     if count > most:
         raise BudgetExceeded(EXCEEDED)
@@ -80,22 +80,22 @@ def cost_one(_: Any, *__: Any) -> int:
 
 
 def cost_zero(_: Any, *__: Any) -> int:
-    """Return the cost 0: the call costs no more than its operands."""
+    """Return the cost 0: beyond the operands."""
     return 0
 
 
 def walk_target_cost(_: Any, target: Any, *__: Any) -> int:
-    """Return the cost of walking once over the target, which is the first argument."""
+    """Return the cost of one walk over the target, the first argument."""
     return walk_cost(target)
 
 
 def walk_target_twice_cost(_: Any, target: Any, *__: Any) -> int:
-    """Return the cost of walking over the target and creating the result."""
+    """Return the cost of a walk over the target and of the result."""
     return ceil(counted_size(target) * 2 * STRING)
 
 
 def traverse_target_cost(_: Any, target: Any, *__: Any) -> int:
-    """Return the cost of walking over the target and everything inside it."""
+    """Return the cost of a walk over the target and everything inside."""
     return traversal_cost(target, Deadline())
 
 

@@ -1,10 +1,10 @@
-"""Chooses the implementation of a call by the classes of its values, where their types are not known at compile time.
+"""Chooses the implementation of a call by the classes of its values, for types that are unknown at compile time.
 
-A dispatch table is one dictionary for each called function, filled when classes first occur: `table[type(a),
-type(b)](a, b)`. If one of the signatures is metered, every implementation in its table takes the Deadline first.
+A dispatch table is a dictionary for each function, filled when classes first occur: `table[type(a), type(b)](a, b)`. If
+one of the signatures is metered, every implementation takes the Deadline first.
 
-For a list that must have elements of some type, the first element is checked, as cel-go does at run time (common/types
-IsAssignableRuntimeType), because the type that the checker infers for a dyn value may be wrong.
+The first element of a list decides its element type, as in cel-go at run time (common/types IsAssignableRuntimeType),
+because the inferred type of a dyn value may be wrong.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _HOLDERS = frozenset(("list", "map"))
 
 
 def class_fits_parameter(parameter: Type, kind: type) -> bool:
-    """Return whether a parameter accepts values of a Python class; element types are not checked."""
+    """Return whether a parameter accepts a Python class, with any elements."""
     if parameter.kind == "param" or parameter.name == "dyn":
         return True
     classes = _CLASSES.get(parameter.name)
     if classes is not None:
-        # activations may have maps of special classes, which compute their entries
+        # maps of special classes compute their entries
         return kind in classes or (parameter.name == "map" and issubclass(kind, dict) and not issubclass(kind, Struct))
     if parameter.kind == "object":
         return issubclass(kind, dict)
@@ -53,21 +53,21 @@ def class_fits_parameter(parameter: Type, kind: type) -> bool:
 
 
 def has_element_type(parameter: Type) -> bool:
-    """Return whether the first element of a value decides whether the value fits the parameter."""
+    """Return whether the first element decides whether a value fits."""
     if parameter.name not in _HOLDERS:
         return False
     return any(each.kind != "param" and each.name != "dyn" for each in parameter.parameters)
 
 
 def depends_on_elements(overload: Overload) -> bool:
-    """Return whether a signature depends on elements of the values, not only on the classes of the values."""
+    """Return whether a signature depends on elements of the values."""
     if overload.name in SINGLETONS or overload.name in UNGUARDED:
         return False
     return any(map(has_element_type, overload.parameters))
 
 
 def value_fits_parameter(parameter: Type, value: Any) -> bool:
-    """Return whether a parameter accepts a value, by the classes of the value and of its first element."""
+    """Return whether a parameter accepts a value, by its class and that of its first element."""
     if not class_fits_parameter(parameter, type(value)):
         return False
     if not value or not has_element_type(parameter):
@@ -81,13 +81,14 @@ def _classes_fit_overload(overload: Overload, kinds: tuple[type, ...]) -> bool:
 
 
 def needs_deadline(overloads: Iterable[Overload]) -> bool:
-    """Return whether a call of one of these signatures takes the Deadline before its values."""
+    """Return whether a call of these signatures takes the Deadline first."""
     return any(overload.metered for overload in overloads)
 
 
 def find_implementation(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
-    """Return the implementation for values of these classes, or a function that raises `no such overload` if no
-    signature takes them. The first argument is the Deadline if one of the signatures is metered.
+    """Return the implementation for these classes, or a function that raises `no such overload`.
+
+    It takes the Deadline first if one of the signatures is metered.
     """
     metered = needs_deadline(overloads)
     possible = [each for each in overloads if _classes_fit_overload(each, kinds)]
@@ -107,7 +108,6 @@ def find_implementation(overloads: Sequence[Overload], kinds: tuple[type, ...]) 
 
 
 def _implementation_with_deadline(overload: Overload, *, metered: bool) -> Callable[..., Any]:
-    """Return the implementation of a signature; with `metered`, it takes the Deadline first."""
     implementation = overload.implementation
     return implementation if overload.metered == metered else lambda _, *values: implementation(*values)
 

@@ -76,13 +76,13 @@ from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
 COPIED = 8
-"""The number of list elements that C copies in one unit of work."""
+"""List elements that C copies in one unit of work."""
 
 # ---- ext.Lists
 
 
 def slice_list(deadline: Deadline, values: list[Any], start: int, end: int) -> list[Any]:
-    """Return the elements from start up to, but not including, end."""
+    """Return the elements from `start` up to, but not including, `end`."""
     if start < 0 or end < 0:
         raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
     if start > end:
@@ -94,7 +94,7 @@ def slice_list(deadline: Deadline, values: list[Any], start: int, end: int) -> l
 
 
 def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
-    """Return the elements of nested lists down to a depth as one list."""
+    """Return the elements of nested lists down to a depth."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flat: list[Any] = []
@@ -119,7 +119,7 @@ def sort(deadline: Deadline, values: list[Any]) -> list[Any]:
 
 
 def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list[Any]:
-    """Return the elements in ascending order of their keys in the second list; sortBy calls this function."""
+    """Return the elements in ascending order of their keys; for sortBy."""
     if len(values) != len(keys):
         raise EvaluationError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "
@@ -142,7 +142,7 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
 
 
 def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
-    """Return the order in which Go sorts up to 12 numbers with NaN among them; more numbers get an order of our own."""
+    # Go sorts up to 12 numbers with NaN so; more get an order of our own
     if len(keys) > 12:
         return indexes_in_ascending_order(
             deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.charge_for_items(keys)]
@@ -157,8 +157,8 @@ def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
 
 
 def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
-    """Return the list with only the first of each group of equal elements."""
-    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² for n²/2 comparisons
+    """Return the first of each group of equal elements."""
+    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # cel-go counts 2n² for n²/2 comparisons
     kept = []
     for value in deadline.charge_for_items(values):
         if value not in seen:
@@ -174,7 +174,7 @@ def reverse(deadline: Deadline, values: list[Any]) -> list[Any]:
 
 
 def numbers_below(deadline: Deadline, number: int) -> list[int]:
-    """Return the list of numbers from 0 up to, but not including, `number`."""
+    """Return the numbers from 0 up to, but not including, `number`."""
     costs.refuse_above_bound(number, costs.MAX_ELEMENTS)
     deadline.spend(max(number, 0) // COPIED)
     return list(range(number))
@@ -187,22 +187,21 @@ def numbers_below(deadline: Deadline, number: int) -> list[int]:
 
 
 PART: Final = 2_000
-"""The number of keys that are sorted in one call of C, in less than a millisecond."""
+"""Keys that are sorted in one call of C, in less than a millisecond."""
 _DRAWN: Final = 500
-"""The number of random keys that divide all keys into parts. A part with more than PART keys is divided again."""
+"""Random keys that divide all keys into parts. A part above PART is divided again."""
 
 
 _LONG: Final = 64
-"""The average length of texts that are compared as quickly as numbers."""
+"""The average length of texts that compare as quickly as numbers."""
 
 
 def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]:
-    """Return the indexes of the keys in ascending order of the keys; equal keys keep their order.
+    """Return the indexes of the keys in ascending order; equal keys keep their order.
 
-    Nothing can interrupt Python's own sort, which is one call of C. So random keys divide a long list of keys into
-    parts (a sample sort), and Python sorts each part. The parts take about as long as one sort and give the same
-    order, because equal keys go into one part in their order. Long texts are first replaced by their ranks: a list
-    may have the same text a hundred thousand times, and each comparison would read the whole text.
+    Nothing interrupts Python's sort. So random keys divide a long list into parts (a sample sort), which take about as
+    long as one sort and give the same order. Long texts are first replaced by their ranks: with the same text a hundred
+    thousand times, each comparison would read the whole text.
     """
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > _LONG * len(keys)
@@ -210,7 +209,7 @@ def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]
 
 
 def _ranks_of_texts(deadline: Deadline, texts: list[Any]) -> list[int]:
-    """Return the rank of each text, so that equal texts are compared only once."""
+    # equal texts are compared once
     each_once = list(dict.fromkeys(deadline.charge_for_items(texts)))
     order = _sorted_indexes(deadline, each_once)
     numbers = {each_once[place]: number for number, place in enumerate(deadline.charge_for_items(order))}
@@ -233,7 +232,7 @@ def _sorted_indexes(deadline: Deadline, keys: list[Any]) -> list[int]:
 
 
 def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
-    """Divide the places into parts with ascending keys; return each part and whether all its keys are equal."""
+    # each part has ascending keys, and a flag whether they are all equal
     drawn = Random(len(places)).sample(places, _DRAWN)  # noqa: S311 - no secret depends on it
     bounds = sorted({keys[place] for place in drawn})
     if len(bounds) == 1:  # most keys are equal
@@ -247,7 +246,7 @@ def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list
 def _partitioned_by_pivot(
     deadline: Deadline, keys: list[Any], places: list[int], pivot: Any
 ) -> list[tuple[list[int], bool]]:
-    """Divide the places by their keys: less than the pivot, equal to the pivot, and greater than the pivot."""
+    # less than the pivot, equal to it, greater
     before: list[int] = []
     equal: list[int] = []
     after: list[int] = []

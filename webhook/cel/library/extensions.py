@@ -1,7 +1,6 @@
-"""Functions of cel-go that no version of Kubernetes has, for the conformance tests of cel-spec only.
+"""Functions of cel-go that no version of Kubernetes has, for cel-spec's conformance tests.
 
-Sources: cel-go v0.26.0 ext/math.go, ext/encoders.go, ext/strings.go version 3, ext/formatting_v2.go (ext.Strings
-version 4).
+Sources: cel-go v0.26.0 ext/math.go, ext/encoders.go, ext/strings.go version 3, ext/formatting_v2.go (ext.Strings 4).
 
 math
 
@@ -93,7 +92,7 @@ def _create_min_or_max_of_list(name: str, pick: Callable[[Any, Any], Any]) -> Ca
 
 
 def round_half_away(value: float) -> float:
-    """Return the nearest whole number; halves are rounded away from zero."""
+    """Return the nearest whole number, halves away from zero."""
     if not math.isfinite(value):
         return value
     whole = math.trunc(value)
@@ -101,19 +100,19 @@ def round_half_away(value: float) -> float:
 
 
 def rounding_function(function: Callable[[float], int]) -> Callable[[float], float]:
-    """Return a rounding function that leaves infinities and NaN unchanged, and keeps the sign of zero."""
+    """Return a rounding function that keeps infinities, NaN and the sign of zero."""
     return lambda value: math.copysign(function(value), value) if math.isfinite(value) else value
 
 
 def absolute_int(value: int) -> int:
-    """Return |int|; the smallest int has no absolute value."""
+    """Return |int|; the smallest int has none."""
     if value == INT_MIN:
         raise EvaluationError("integer overflow")
     return abs(value)
 
 
 def sign(value: float) -> float:
-    """Return -1, 0 or 1 as a number of the same type."""
+    """Return -1, 0 or 1 in the same type."""
     if type(value) is float:
         return value if math.isnan(value) else float((value > 0) - (value < 0))
     result = (value > 0) - (value < 0)
@@ -127,7 +126,7 @@ def square_root(value: float) -> float:
 
 
 def shift_left(value: int, bits: int) -> int:
-    """Return the bits shifted left; bits beyond 64 are lost."""
+    """Return the bits shifted left, without those beyond 64."""
     _check_shift_offset("Left", bits)
     result = (int(value) << bits) & UINT_MAX if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _as_signed_int64(result)
@@ -206,7 +205,7 @@ _MATH = (
 
 
 def decode_base64(text: str) -> bytes:
-    """Return the bytes of standard base64, with or without its padding."""
+    """Return the bytes of standard base64, padded or not."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -249,7 +248,7 @@ def _format_clause(value: Any, clause: FormatClause) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Return a value as people write it, without quotes."""
+    """Return a value for people, without quotes."""
     writer = _WRITERS.get(type(value))
     if writer is None:
         raise EvaluationError(f"error during formatting: {REFUSALS['s'].format(type_name(value))}")

@@ -53,11 +53,11 @@ REFUSALS = {
     "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
     "o": "octal clause can only be used on integers, was given {}",
 }
-"""The error text of each clause for an argument of a type that the clause does not accept."""
+"""The error of each clause for an argument of another type."""
 
 
 class FormatClause(Struct, frozen=True):
-    """One `%` clause: its letter (lower case), its precision if it has one, and whether the letter was `X`."""
+    """One `%` clause: its lower-case letter, its precision or None, and whether the letter was `X`."""
 
     letter: str
     precision: int | None = None
@@ -65,18 +65,18 @@ class FormatClause(Struct, frozen=True):
 
 
 class FormatProblem(ValueError):
-    """The error for a format text that is invalid or has more clauses than arguments."""
+    """A format text is invalid or has more clauses than arguments."""
 
 
 def split_into_clauses(text: str, count: int) -> Iterator[str | FormatClause]:
-    """Yield the literal texts and the clauses of a format text, in order.
+    """Yield the literal texts and the clauses of a format text.
 
     Args:
         text: the format text.
         count: the number of arguments.
 
     Raises:
-        FormatProblem: the next clause has no argument or cannot be read.
+        FormatProblem: the next clause has no argument or is invalid.
     """
     place = used = 0
     while (start := text.find("%", place)) >= 0:
@@ -121,7 +121,7 @@ def _parse_precision(text: str, place: int) -> tuple[int | None, int]:
 
 
 def format_string(deadline: Deadline, text: str, arguments: list[Any]) -> str:
-    """Return the text with its clauses replaced by the arguments; arguments without a clause are ignored."""
+    """Return the text with clauses replaced by arguments; other arguments are ignored."""
     values = iter(arguments)
     result: list[str] = []
     length = 0
@@ -221,7 +221,7 @@ _WRITERS: dict[str, Callable[[Any, FormatClause, Deadline], str]] = {
 
 
 def _value_as_string(value: Any) -> str:
-    """Return a value as string() shows it, and null as `null`."""
+    # as string() shows it
     if value is None:
         return "null"
     try:

@@ -1,8 +1,8 @@
-"""Formats texts and numbers as Go does for the results of CEL: strconv.Quote and golang.org/x/text/message's %f and %e.
+"""Formats texts and numbers as Go does: strconv.Quote, and %f and %e of golang.org/x/text/message.
 
-Kubernetes' CEL formats numbers with x/text in the en-US locale, including its oddities: thousands separators,
-`×10⁰⁴`, a precision that is a width in %e, and numbers stored in too few bits. Observed in k8s.io/apiserver v0.36.1
-(cel-go v0.26.0, x/text v0.33). The text must be exact, because an expression may compare it.
+Kubernetes' CEL formats numbers with x/text in the en-US locale, with its oddities: thousands separators, `×10⁰⁴`, a
+precision that is a width in %e, numbers in too few bits. An expression may compare the text, so it is exact. Observed
+in k8s.io/apiserver v0.36.1 (cel-go v0.26.0, x/text v0.33).
 """  # noqa: RUF002
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
 }
-"""The characters that Go and CEL write with a backslash escape in quoted text."""
+"""Characters with a backslash escape in quoted text of Go and CEL."""
 
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]|[^\x00-\x7f]+')
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NO_VERB = "%!(NOVERB)"
 _LARGEST_PARSED = 10_000_009
-"""The largest number that x/text's parsenum reads; it stops when the number so far is over a million."""
+"""The largest number of x/text's parsenum, which stops above a million."""
 
 _MOST_DIGITS = 1100
-"""More than the 1074 digits that a double can have after the point."""
+"""A double has at most 1074 digits after the point."""
 
 
 def quote_as_go(text: str, deadline: Deadline | None = None) -> str:
-    """Return a text as Go's %q writes it."""
+    """Return a text as Go's %q."""
     pieces = [text] if deadline is None else deadline.pieces(text)
     return f'"{"".join([_SPECIAL.sub(_quote_special_characters, piece) for piece in pieces])}"'
 
 
 def _quote_special_characters(match: re.Match[str]) -> str:
-    """Return characters that are special or outside printable ASCII as %q writes them."""
+    # special characters, and those outside printable ASCII
     text = match[0]
     return text if text.isprintable() and text not in ESCAPES else "".join(map(_quote_character, text))
 
@@ -59,15 +59,15 @@ def _quote_character(character: str) -> str:
 
 
 def fixed_notation(value: float, precision: int) -> str:
-    """Return a number as %.<precision>f writes it, with thousands separated."""
+    """Return a number as %.<precision>f, with thousands separated."""
     if precision > _LARGEST_PARSED:
         return _NO_VERB
     if (special := _text_of_nan_or_infinity(value)) is not None:
         return special
-    kept = precision & 0xFFFF  # x/text stores the precision as int16 for rounding
+    kept = precision & 0xFFFF  # x/text rounds with an int16
     text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest_decimal(value):,}"
     whole, _, fraction = text.partition(".")
-    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # x/text stores the precision as uint8 for padding
+    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # x/text pads with a uint8
     if value == 0:
         whole = "0"
     return f"{whole}.{fraction}" if fraction else whole
@@ -81,9 +81,7 @@ def _shortest_decimal(value: float) -> object:
 
 
 def scientific_notation(value: float, width: int) -> str:
-    """Return a number as %<width>e writes it: six digits, the exponent in superscript, padded with spaces on
-    the left.
-    """
+    """Return a number as %<width>e: six digits, a superscript exponent, padded with spaces on the left."""
     if width > _LARGEST_PARSED:
         return _NO_VERB
     text = _text_of_nan_or_infinity(value)

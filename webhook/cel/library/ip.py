@@ -84,7 +84,7 @@ IP_TYPE = opaque_type("net.IP")
 
 Address: TypeAlias = IPv4Address | IPv6Address
 LONGEST = 45
-"""The most characters of an address: six groups of IPv6 and an IPv4 address."""
+"""The most characters: six groups of IPv6 and an IPv4 address."""
 _BROADCAST = IPv4Address("255.255.255.255")
 _LINK_LOCAL_MULTICAST_4 = IPv4Network("224.0.0.0/24")
 _LINK_LOCAL_4 = IPv4Network("169.254.0.0/16")
@@ -103,7 +103,7 @@ class IP:
 
     @property
     def cel_size(self) -> int:
-        """Return the bytes of the address, as costs count them."""
+        """Return the bytes of the address, for costs."""
         return 4 if self.address.version == 4 else 16
 
     def __eq__(self, other: object) -> bool:
@@ -120,10 +120,10 @@ class IP:
 
 
 def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address, bool]:
-    """Return the address in a text as Go's netip.ParseAddr reads it, without its zone, and whether there was a zone.
+    """Return the address in a text without its zone, as Go's netip.ParseAddr, and whether it has a zone.
 
     Raises:
-        ValueError: the text is not an address; the error's text is ParseAddr's.
+        ValueError: in ParseAddr's words.
     """
     address, percent, zone = text.partition("%")
     with suppress(AddressValueError):
@@ -135,15 +135,15 @@ def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address,
 
 
 def ip(deadline: Deadline, text: str) -> IP:
-    """Return the address in a text; the error quotes the text, however long it is."""
+    """Return the address in a text; the error quotes the whole text."""
     return parse_ip(text, deadline)
 
 
 def parse_ip(text: str, deadline: Deadline | None = None) -> IP:
-    """Return the address in a text as the function ip() accepts it.
+    """Return the address in a text that ip() accepts.
 
     Raises:
-        EvaluationError: the text is not an address, or its form is not allowed.
+        EvaluationError: the text is no address, or its form is not allowed.
     """
     try:
         parsed, has_zone = parse_address(text, deadline)
@@ -170,7 +170,7 @@ def is_ip(text: str) -> bool:
 
 
 def is_canonical(text: str) -> bool:
-    """Return whether an address is written in its printed form."""
+    """Return whether an address is written as it is printed."""
     return str(parse_ip(text)) == text
 
 
@@ -200,7 +200,7 @@ def is_link_local_unicast(value: IP) -> bool:
 
 
 def is_global_unicast(value: IP) -> bool:
-    """Return whether an address is global unicast, as Go's netip.Addr.IsGlobalUnicast decides."""
+    """Return whether an address is global unicast, as Go's netip.Addr.IsGlobalUnicast."""
     return not (
         is_unspecified(value)
         or value.address == _BROADCAST
@@ -224,7 +224,7 @@ _IPV4_AFTER_END = "too many hex fields to fit an embedded IPv4 at the end of the
 
 
 class _AddressMistake(Exception):
-    """The mistake in an address, and the text from the mistake on, which may be empty."""
+    """The mistake in an address, and the text from there on, perhaps ""."""
 
     def __init__(self, reason: str, rest: str = "") -> None:
         super().__init__(reason)
@@ -232,10 +232,9 @@ class _AddressMistake(Exception):
 
 
 def address_error(text: str, deadline: Deadline | None = None) -> str:
-    """Return the error of Go's ParseAddr for a text that is not an address; "" when Go accepts the text.
+    """Return the error of Go's ParseAddr, or "" if Go accepts the text.
 
-    The error names the first mistake from the left, and quotes the rest of the text if Go does. About forty
-    characters of the text are read at most. Source: net/netip/netip.go of Go 1.26.
+    It names the first mistake, and quotes the rest as Go does. Source: net/netip/netip.go of Go 1.26.
     """
     try:
         _check_address(text)

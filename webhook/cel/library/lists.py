@@ -1,8 +1,8 @@
 """Lists: kubernetes.lists, in all versions; includes since 1.37. extended_lists.py has more functions.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/lists.go; cel-go v0.26 common/types/list.go (concatList.Value,
-NewStringList) for Go's types. int, uint, double, bool, duration, timestamp, string and bytes are comparable. On a list
-of dyn, the first element decides which overload runs.
+NewStringList) for Go's types. Comparable: int, uint, double, bool, duration, timestamp, string and bytes. The first
+element of a list of dyn decides which overload runs.
 
 list(T).isSorted() -> bool                          T comparable
 
@@ -53,10 +53,9 @@ dyn.includes(dyn) -> bool                           since 1.37
     'model-a'.includes('model-a') // true
     (1 / 0).includes(1) // error: division by zero
 
-The module also records which lists have a different Go type in cel-go than list literals, for code that converts
-values to Go types. A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any with Go's own
-values; split, findAll and validate make a []string. Lists are recognized by identity, and only inside
-`record_origins`.
+Code that converts values to Go types needs the Go types of lists. A literal, a macro and nearly every function make a
+[]ref.Val; `+` makes a []any with Go's own values; split, findAll and validate make a []string. The last two are
+recorded by identity, inside `record_origins`.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ _ZEROS: dict[type, Any] = {int: 0, UInt: UInt(0), float: 0.0, Duration: Duration
 
 
 def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
-    """Return whether no element is greater than the next. As upstream, elements without an order are skipped."""
+    """Return whether no element exceeds the next; as upstream, elements without an order are skipped."""
     _require_comparable_first(values)
     previous: Any = None
     for place, value in enumerate(deadline.charge_for_items(values)):
@@ -104,7 +103,7 @@ def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
 
 
 def sum_function(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
-    """Return a function that sums numbers of one class; the sum of an empty list is the zero of the chosen overload."""
+    """Return a function that sums one class; an empty list gives `zero`."""
 
     def sum_values(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
@@ -138,7 +137,7 @@ def _sum_uints(values: Iterable[UInt]) -> UInt:
 
 def _sum_doubles(values: Iterable[float]) -> float:
     total = 0.0
-    for value in values:  # not sum(), which corrects rounding in newer versions of Python, unlike Go
+    for value in values:  # sum() corrects rounding in newer Pythons, unlike Go
         total += value
     return total
 
@@ -156,7 +155,7 @@ _SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
 
 
 def create_min_or_max_function(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
-    """Return min or max. An element replaces the candidate if compare(candidate, element) is `worse`."""
+    """Return min or max: an element wins if compare(candidate, element) is `worse`."""
 
     def extreme_of_list(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
@@ -183,7 +182,6 @@ def _require_comparable_first(values: list[Any]) -> None:
 
 
 def _order_or_none(left: Any, right: Any) -> int | None:
-    """Return the order of two values; None if they have no order."""
     try:
         return compare(left, right)
     except EvaluationError:
@@ -201,14 +199,13 @@ def last_index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
 
 
 def _indexes_of_equal(deadline: Deadline, values: list[Any], item: Any, order: range) -> Iterator[int]:
-    """Yield the indexes of equal elements in the given order."""
     return (
         place for place in deadline.charge_for_items(order) if are_equal_without_error(values[place], item, deadline)
     )
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
-    """Return whether a list has an element that is equal to `item`. A target that is not a list is compared itself."""
+    """Return whether a list has an equal element, or another target is equal."""
     if type(target) is list:
         return index_of(deadline, target, item) >= 0
     return are_equal(target, item, deadline)
@@ -220,9 +217,7 @@ def includes(deadline: Deadline, target: Any, item: Any) -> bool:
 def _overloads_of_comparable(
     name: str, id_: str, implementation: Callable[..., Any], result: Type | None = None
 ) -> list[Overload]:
-    """Return the overloads of a kubernetes.lists function, one for each comparable element type, which is also the
-    result type by default.
-    """
+    # one for each comparable element type, which is the default result type
     return [
         Overload(
             name,
@@ -283,14 +278,14 @@ FUNCTIONS = (
 
 Origin: TypeAlias = Literal["joined", "texts"]
 Origins: TypeAlias = dict[int, tuple[Origin, list[Any]]]
-"""The origins by the `id` of a list; the list is kept, so that its id is not used again."""
+"""Origins by the `id` of a list; the list is kept, so that its id is not reused."""
 
 _noted: ContextVar[Origins | None] = ContextVar("_noted", default=None)
 
 
 @contextmanager
 def record_origins() -> Iterator[Origins]:
-    """Yield the origins that functions record for the lists they create inside the `with`."""
+    """Yield the origins of the lists that functions create inside the `with`."""
     origins: Origins = {}
     token = _noted.set(origins)
     try:
@@ -300,12 +295,12 @@ def record_origins() -> Iterator[Origins]:
 
 
 def record_concatenation(values: list[Any]) -> list[Any]:
-    """Record that a list is the result of `+`, and return the list."""
+    """Record that a list is the result of `+`, and return it."""
     return _record_origin("joined", values)
 
 
 def record_string_list(values: list[str]) -> list[str]:
-    """Record that a list is a []string in Go, and return the list."""
+    """Record that a list is Go's []string, and return it."""
     return _record_origin("texts", values)
 
 

@@ -1,7 +1,7 @@
-"""Fast membership tests with CEL's equality, by buckets of values that may be equal.
+"""Fast membership tests with CEL's equality, by buckets.
 
-Two equal values always share a bucket: numbers by their value as a double, texts and bytes by themselves, lists and
-maps by their length, everything else by its type. Inside a bucket CEL's own equality decides.
+Equal values share a bucket: numbers by their double, texts and bytes by themselves, lists and maps by length, others by
+type. CEL's equality decides within a bucket.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLAIN = _PRIMITIVE | {bytes}
 
 
 def hash_bucket(value: Any) -> Any:
-    """Return the bucket of a value: a hashable key that is the same for equal values."""
+    """Return the bucket of a value: a hashable key that equal values share."""
     kind = type(value)
     if kind in NUMBERS:
         return ("number", float(value))
@@ -35,10 +35,9 @@ def hash_bucket(value: Any) -> Any:
 def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
     """Return the members of a constant list of numbers, texts and bools for `in`, by class and value.
 
-    cel-go makes a set of such a list when it plans a program (v0.26.0 interpreter/decorators.go
-    maybeOptimizeSetMembership). Such a set has each number in every class that the number converts to, and an int
-    converts to the nearest double. So 9007199254740992.0 is in [9007199254740993], but 9007199254740993 is not in
-    [9007199254740992.0].
+    cel-go makes a set of such a list (v0.26.0 interpreter/decorators.go maybeOptimizeSetMembership). Each number is in
+    it in every class that it converts to, and an int converts to the nearest double. So 9007199254740992.0 is in
+    [9007199254740993], but 9007199254740993 is not in [9007199254740992.0].
     """
     members: dict[tuple[type, Any], None] = {}
     for value in values:
@@ -57,7 +56,7 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
     """Return whether a value is in a constant list.
 
     Raises:
-        EvaluationPanic: Go cannot look for a value of this type in a map.
+        EvaluationPanic: Go has no such keys.
     """
     kind = type(value)
     if kind in _PRIMITIVE:
@@ -67,10 +66,9 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
 
 
 class ValueSet:
-    """A collection in which a membership test takes about one step.
+    """A collection with quick membership tests, charged to the Deadline.
 
-    Each comparison is charged to the Deadline. After `most` comparisons in one set, a membership test raises
-    BudgetExceeded. The default is more than the API server's cost limit allows.
+    After `most` comparisons, a test raises BudgetExceeded; the default exceeds the API server's cost limit.
     """
 
     __slots__ = ("_buckets", "_comparisons", "_deadline", "_most")
@@ -84,7 +82,7 @@ class ValueSet:
             self.add_value(value)
 
     def add_value(self, value: Any) -> None:
-        """Add a value; equal texts and numbers are stored once."""
+        """Add a value, equal texts and numbers once."""
         kind = type(value)
         members = self._buckets.setdefault(hash_bucket(value), [])
         if kind not in _PLAIN or not any(type(other) is kind and other == value for other in members):

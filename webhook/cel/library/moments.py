@@ -46,14 +46,12 @@ _UNITS = {
 }
 _TERM = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]+)")
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}", re.ASCII)
-"""The name of a zone. Names in the IANA database have at most 32 characters, and a lookup takes time for each part."""
+"""The name of a zone. IANA names have at most 32 characters, and a lookup takes time for each part."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Return the timestamp in a text of RFC 3339 as Go reads it. Go accepts any number of fractional digits after a
-    point or a comma, and an hour of one digit.
-    """
+    """Return the timestamp in RFC 3339 as Go reads it, also with a decimal comma or an hour of one digit."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise EvaluationError(f"type conversion error from 'string' to '{TIMESTAMP.name}'")
@@ -62,7 +60,7 @@ def parse_timestamp(text: str) -> Timestamp:
     offset = (int(hours or 0) * 3600 + int(minutes or 0) * 60) * (-1 if sign == "-" else 1)
     if not (hour < 24 and minute < 60 and second < 60 and int(hours or 0) <= 24 and int(minutes or 0) <= 60):
         raise EvaluationError(f"type conversion error from 'string' to '{TIMESTAMP.name}'")
-    # datetime lacks the leap year 0: read it as year 400 and move it back, so that it overflows as in Go
+    # datetime lacks the leap year 0: year 400 is read and moved back, which overflows as in Go
     try:
         moment = datetime(year or 400, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
@@ -73,15 +71,15 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def duration(deadline: Deadline, text: str) -> Duration:
-    """Return the duration in a text with any number of terms."""
+    """Return the duration in a text."""
     return parse_duration(text, deadline)
 
 
 def parse_duration(text: str, deadline: Deadline | None = None) -> Duration:
-    """Return the duration in a text as Go writes it: `1h30m`, `-1.5s`, `0`."""
+    """Return the duration in a text such as `1h30m`, `-1.5s`, `0`."""
     rest = text[1:] if text[:1] in ("+", "-") else text
     total = 0 if rest == "0" else _sum_duration_terms(rest, deadline or Deadline())
-    # int64 has one more number below zero than above
+    # int64 has one more negative number
     if total is None or total > INT_MAX + (text[:1] == "-"):
         raise EvaluationError(f"type conversion error from 'string' to '{DURATION.name}'")
     return Duration(-total if text[:1] == "-" else total)
@@ -109,7 +107,7 @@ def _sum_duration_terms(text: str, deadline: Deadline) -> int | None:
 
 @cache_for_short_texts(128 << 10)
 def time_zone(name: str) -> ZoneInfo | None:
-    """Return the time zone with this name; None for UTC."""
+    """Return the time zone; None for UTC."""
     if name in ("", "UTC", "Local"):
         return None
     if not _ZONE_NAME.fullmatch(name) or name.startswith("/"):
@@ -121,7 +119,7 @@ def time_zone(name: str) -> ZoneInfo | None:
 
 
 def zone_offset(seconds: int, name: str) -> int:
-    """Return how many seconds a zone is east of UTC at a moment. `name` is a zone's name or `+hh:mm`."""
+    """Return the seconds of a zone east of UTC at a moment. `name` is a zone or `+hh:mm`."""
     hours, colon, minutes = name.partition(":")
     if colon:
         for part in (hours, minutes):
@@ -131,7 +129,7 @@ def zone_offset(seconds: int, name: str) -> int:
     where = time_zone(name)
     if where is None:
         return 0
-    # near the ends of datetime's range a zone's offset would overflow, so the moment is clamped
+    # near the ends of datetime's range a zone's offset would overflow
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=max(-62_135_510_400, min(seconds, 253_402_214_400)))
     offset = moment.astimezone(where).utcoffset()
     return 0 if offset is None else offset.days * 86_400 + offset.seconds
@@ -163,7 +161,7 @@ def day_of_month(value: Timestamp, name: str = "") -> int:
 
 
 def day_of_week(value: Timestamp, name: str = "") -> int:
-    """Return the day of the week, where 0 is Sunday."""
+    """Return the day of the week; 0 is Sunday."""
     return (_local_seconds(value, name) // 86_400 + 4) % 7
 
 

@@ -67,9 +67,9 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 
 class NamedFormat(Struct, frozen=True, eq=False):
-    """A format: its name upstream, the function that finds problems in a text, and a pattern's length for the cost.
+    """A format: its name upstream, the function that finds problems, and a pattern's length for the cost.
 
-    metered: the function takes the Deadline after the text; the functions of other formats search for a pattern in C.
+    `metered`: the function takes the Deadline after the text; others search for a pattern in C.
     """
 
     cel_type: ClassVar[Type] = FORMAT
@@ -90,18 +90,18 @@ class NamedFormat(Struct, frozen=True, eq=False):
         return self.name
 
     def problems_of(self, text: str, deadline: Deadline) -> list[str]:
-        """Return the problems of a text under this format; empty when it is valid."""
+        """Return the problems of a text."""
         deadline.spend_text(text)
         return self.problems(text, deadline) if self.metered else self.problems(text)
 
 
 def _with_lengths_in_characters(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
-    """Return the function with lengths counted in characters, as format.go counts them."""
+    # as format.go counts them
     return lambda text: problems(text, "characters")
 
 
 def _with_final_dash_allowed(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Return the function for a text that will be continued, so that a dash at its end is allowed."""
+    # a text that will be continued may end with a dash
 
     def problems_of_prefix(text: str) -> list[str]:
         return problems(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
@@ -148,7 +148,7 @@ def date_problems(text: str) -> list[str]:
 
 
 def datetime_problems(text: str) -> list[str]:
-    """Return the problems of a date and time; the text after a second `t` is ignored, as upstream does."""
+    """Return the problems of a date and time; as upstream, text after a second `t` is ignored."""
     day, t, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
     is_time = (
@@ -178,17 +178,17 @@ FORMATS = {
     "date": NamedFormat("date", date_problems, len(_TIME)),
     "datetime": NamedFormat("datetime", datetime_problems, len(_TIME)),
 }
-"""The format of each name in an expression. The lengths of patterns come from format.go MaxRegexSize."""
+"""The format of each name; lengths of patterns are those of format.go MaxRegexSize."""
 
 
 def find_format_by_name(name: str) -> Optional:
-    """Return the format with this name as an optional."""
+    """Return the format with this name."""
     declared = FORMATS.get(name)
     return NONE if declared is None else Optional(declared)
 
 
 def validate_format(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
-    """Return the problems of the text as an optional list, absent when there are none."""
+    """Return the problems of the text; absent if there are none."""
     problems = declared.problems_of(text, deadline)
     return Optional(lists.record_string_list(problems)) if problems else NONE
 

@@ -1,9 +1,8 @@
 """Functions of optional values: cel-go's optional library, since 1.28; first, last and unwrap since 1.33.
 
 Sources: cel-go v0.26.0 cel/library.go and common/types/optional.go, v0.28.0 for `or` on a value that is not optional.
-The syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap belong to the language. `or` and
-`orValue` evaluate their argument only if they need it. The compiler ensures this, so the functions here get evaluated
-values.
+The language has the syntax `a.?b`, `a[?k]`, `{?k: v}`, `[?e]` and the macros optMap and optFlatMap. `or` and `orValue`
+evaluate their argument only if needed, in the compiler's code.
 
 optional.of(T) -> optional_type(T)
 
@@ -109,12 +108,12 @@ _GO_TYPES: Final = {
 def convert_branch_value_as_go(value: Any) -> Any:
     """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back as in cel-go.
 
-    In cel-go a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(). This replaces
-    an optional inside it by its value and a type by its name. A value that is opaque to Go cannot be converted back
-    (cel-go v0.26.0 interpreter/attributes.go relativeAttribute.Resolve, applyQualifiers).
+    In cel-go a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(): an optional
+    inside becomes its value, a type its name (cel-go v0.26.0 interpreter/attributes.go relativeAttribute.Resolve,
+    applyQualifiers).
 
     Raises:
-        EvaluationError: the value cannot be converted back.
+        EvaluationError: an opaque value cannot be converted back.
     """
     kind = type(value)
     if value is ABSENT:
@@ -130,12 +129,12 @@ def convert_branch_value_as_go(value: Any) -> Any:
 
 
 def convert_branch_optional_as_go(value: Any) -> Any:
-    """Return an optional with its value converted by convert_branch_value_as_go, and any other value unchanged."""
+    """Return an optional with its value converted by convert_branch_value_as_go; others unchanged."""
     return Optional(convert_branch_value_as_go(value.value)) if type(value) is Optional and value.present else value
 
 
 def of_non_zero_value(value: Any) -> Optional:
-    """Return an optional of the value, or none when the value is zero or empty."""
+    """Return an optional of the value; none for a zero or empty value."""
     return NONE if is_zero(value) else Optional(value)
 
 
@@ -145,33 +144,33 @@ def empty_optional() -> Optional:
 
 
 def value_of(optional: Optional) -> Any:
-    """Return the value of an optional; fail if it has no value."""
+    """Return the value of an optional, or fail."""
     if not optional.present:
         raise EvaluationError("optional.none() dereference")
     return optional.value
 
 
 def or_else(optional: Any, other: Any) -> Any:
-    """Return the optional if it has a value, or is not an optional; otherwise return the other value."""
+    """Return `other` for an optional without a value, else the first argument."""
     return other if type(optional) is Optional and not optional.present else optional
 
 
 def or_value(optional: Any, other: Any) -> Any:
-    """Return the value of the optional, or `other` if the optional is empty. Return any other value unchanged."""
+    """Return `other` for an optional without a value, the value of another one; other types unchanged."""
     if type(optional) is not Optional:
         return optional
     return optional.value if optional.present else other
 
 
 def or_else_strict(optional: Any, other: Any) -> Any:
-    """Return or_else's result, but fail for a first value that is not optional, as since 1.37."""
+    """As or_else, but fail for a first value that is not optional, as since 1.37."""
     if type(optional) is not Optional:
         raise NoSuchOverload
     return or_else(optional, other)
 
 
 def or_value_strict(optional: Any, other: Any) -> Any:
-    """Return or_value's result, but fail for a first value that is not optional, as since 1.37."""
+    """As or_value, but fail for a first value that is not optional, as since 1.37."""
     if type(optional) is not Optional:
         raise NoSuchOverload
     return or_value(optional, other)
@@ -265,4 +264,4 @@ INDEX_FUNCTIONS = (
     Overload("_[_]", "optional_list_index_int", (optional_of(_LIST), INT), optional_of(A), value_at_key, since=(1, 28)),
     Overload("_[_]", "optional_map_index_value", (optional_of(_MAP), A), optional_of(B), value_at_key, since=(1, 28)),
 )
-"""The signatures of `a[?k]`, and of `a[k]` of an optional list or map. The compiler generates its own code for them."""
+"""The signatures of `a[?k]`, and of `a[k]` of an optional list or map; the compiler generates their code."""

@@ -1,7 +1,7 @@
 """Optional values, and the selections that return them: `a.?b`, `a[?k]` and `has(a.b)`.
 
-A selection from an optional returns an optional, so the class and the selection need each other. The functions of the
-library are in optional.py. Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
+A selection from an optional returns an optional, so class and selection need each other. optional.py has the functions.
+Source: cel-go v0.26.0 common/types/optional.go, interpreter/attributes.go (refQualify).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from webhook.errors import EvaluationError
 from webhook.yamltext.unread import refuse_unread_part
 
 _KEYS = frozenset((str, int, UInt, bool, float))
-"""The classes of values that can be a key or an index (interpreter/attributes.go newQualifier)."""
+"""Classes of keys and indexes (interpreter/attributes.go newQualifier)."""
 _GO_KEYS: dict[type, str] = {
     list: "[]interface {}",
     dict: "map[string]interface {}",
     type(None): "<nil>",
 }
-"""The Go types of JSON values that cannot be keys."""
+"""Go types of JSON values that are no keys."""
 _WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct, Duration, Timestamp))
 
 
 class Optional:
-    """optional.of(value); NONE if `present` is False, where `value` has no meaning."""
+    """optional.of(value); NONE if `present` is False, without a meaningful value."""
 
     __slots__ = ("present", "value")
     cel_type: ClassVar[Type] = optional_of(DYN)
@@ -43,7 +43,7 @@ class Optional:
         return type(other) is Optional and self.has_same_value(other)
 
     def has_same_value(self, other: Optional, deadline: Deadline | None = None) -> bool:
-        """Return whether both are absent, or both have values that are equal in CEL."""
+        """Return whether both are absent, or have equal values."""
         if self.present is not other.present:
             return False
         return not self.present or are_equal(self.value, other.value, deadline)
@@ -52,7 +52,7 @@ class Optional:
         return hash((Optional, self.present))
 
     def __getitem__(self, key: Any) -> Optional:
-        """Return an optional of the value under the key, for generated code that selects from an optional."""
+        """Return an optional of the value under the key, for generated code."""
         return look_up_optional(self, key)
 
     def __repr__(self) -> str:
@@ -64,23 +64,23 @@ NONE = Optional(None, present=False)
 
 
 def check_key_type(key: Any) -> None:
-    """Raise an error for a value that can be neither a key nor an index.
+    """Refuse a value that is no key or index.
 
     Raises:
-        EvaluationError: the value can be neither.
+        EvaluationError: always for such a value.
     """
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_type_name(type(key))}")
 
 
 def look_up_optional(value: Any, key: Any) -> Optional:
-    """Return the optional that `value[?key]` selects; `value` may be an optional itself."""
+    """Return the optional of `value[?key]`; `value` may be an optional."""
     value_found = value_or_absent_at(value, key)
     return NONE if value_found is ABSENT else Optional(value_found)
 
 
 def value_or_absent_at(value: Any, key: Any) -> Any:
-    """Return the value that `value[?key]` selects, or ABSENT."""
+    """Return the value of `value[?key]`, or ABSENT."""
     while type(value) is Optional:
         if not value.present:
             return ABSENT
@@ -101,20 +101,20 @@ def value_or_absent_at(value: Any, key: Any) -> Any:
 
 
 def is_zero(value: Any) -> bool:
-    """Return whether the value is its type's zero; some types have no zero."""
+    """Return whether the value is its type's zero, if the type has one."""
     kind = type(value)
     return not value if kind in _WITH_ZERO else value is None
 
 
 def value_or_absent(value: Any) -> Any:
-    """Return the value of an optional, or ABSENT if it has no value; return any other value unchanged."""
+    """Return the value of an optional, or ABSENT; other values unchanged."""
     if type(value) is not Optional:
         return value
     return value.value if value.present else ABSENT
 
 
 def is_field_present(value: Any, field: str) -> bool:
-    """Return whether a value has a field; False for values without fields, an error for a list."""
+    """Return whether a value has a field; False without fields, an error for a list."""
     kind = type(value)
     if kind in MAPS:
         return field in value

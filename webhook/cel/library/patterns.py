@@ -1,13 +1,12 @@
 """Compiles regular expressions to RE2 programs: patterns of policies once, patterns of users within bounds.
 
-Nothing interrupts RE2 while it compiles or searches, and a pattern of ten characters may become a program of 8 MB. RE2
-limits the memory of a program, and stops as soon as it needs more. So a user's pattern is first compiled with little
-memory, which takes at most a few milliseconds. If that fails and the caller has time, it is compiled with much memory;
-the event loop never has this time. A pattern that is still too large is not evaluated, although Go accepts patterns of
-up to 128 MB.
+Nothing interrupts RE2, and a pattern of ten characters may become a program of 8 MB. RE2 limits a program's memory, and
+stops when it needs more. So a user's pattern is first compiled with little memory, in a few milliseconds. If that fails
+and the caller has time (never on the event loop), it gets much memory. A pattern that is still too large is not
+evaluated, although Go accepts 128 MB.
 
-The times were measured with google-re2 1.1 on 10,000 random patterns with nesting, counts and classes of Unicode
-(tests/cel/test_patterns.py generates them).
+Times: google-re2 1.1 on 10,000 random patterns with nesting, counts and classes of Unicode
+    (tests/cel/test_patterns.py).
 """
 
 from __future__ import annotations
@@ -24,26 +23,24 @@ from webhook.errors import TooLargeToCompile
 from webhook.text.caches import TwoGenerationCache
 
 SMALL_BYTES: Final = 32 << 10
-"""The memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5 ms."""
+"""The memory of a program on the event loop: 2,700 instructions, most in 1 ms, all in 5 ms."""
 LARGE_BYTES: Final = 8 << 20
-"""The memory of any other program: RE2's default. Compiling takes 50 to 150 ms, at worst a second."""
+"""The memory of other programs, RE2's default: 50 to 150 ms, at worst a second."""
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
-"""Seconds that RE2 needs to read a character of a pattern, with any amount of memory."""
+"""Seconds to read a character of a pattern, with any memory."""
 _COSTLY_S: Final = 1.5e-4
-"""Seconds to read a class of Unicode or a negated class, with hundreds of ranges, or a repetition of up to 1,000."""
+"""Seconds to read a class of Unicode or a negated class (hundreds of ranges), or a repetition of up to 1,000."""
 _COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
-"""Seconds for each byte of a text and each instruction if RE2 has no memory for its automaton. Most patterns need a
-hundredth of this time.
-"""
+"""Seconds for each byte of a text and each instruction if RE2 has no memory for its automaton; a hundredth is usual."""
 _MOST_CONSTANT: Final = 24 << 20
-"""The most bytes that the constant patterns of one expression may take together; a worker has 44 MB."""
+"""The most bytes of all constant patterns of one expression; a worker has 44 MB."""
 
 _LONGEST_KEPT: Final = 64
-"""The most characters of a text with a cached result; a search costs ten times a lookup in the cache."""
+"""The most characters of a text with a cached result; a search costs ten times a lookup."""
 
 _COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
 _TOO_LARGE: Final = "pattern too large"
@@ -65,8 +62,8 @@ class Pattern:
     Attributes:
         search: RE2's match call with `unanchored`, the text as bytes, the first place and the end.
         unanchored: the first argument of `search`.
-        bytes: the most memory that the pattern takes, including RE2's memory during a search.
-        step_s: the most seconds for a byte of a text; 0 for a pattern of a policy, because policies are trusted.
+        bytes: the most memory of the pattern, also during a search.
+        step_s: the most seconds for a byte of a text; 0 for policies, which are trusted.
         text: the pattern, unchanged.
     """
 
@@ -89,7 +86,7 @@ class Pattern:
 
 
 class _CachingPattern(Pattern):
-    """A pattern of a policy, which caches its result for short texts: the names and images of one cluster repeat."""
+    """A pattern of a policy; caches results for short texts, because names and images repeat."""
 
     __slots__ = ()
 
@@ -117,7 +114,7 @@ class PatternTable:
         """Create an empty table.
 
         Args:
-            deadline: the deadline of the review with the user's expression; None for an expression of a policy.
+            deadline: of the review with the user's expression; None for a policy's.
         """
         self._deadline = deadline
         self._found: dict[str, Pattern] = {}
@@ -126,9 +123,9 @@ class PatternTable:
         """Return the compiled pattern for a text.
 
         Raises:
-            ValueError: the text is not a pattern; the error's text is Go's.
-            TooLargeToCompile: the pattern is too large, or all patterns together are too large.
-            Exception: the exception of the deadline, if there is no time to compile the pattern.
+            ValueError: the text is no pattern, in Go's words.
+            TooLargeToCompile: the pattern, or all together, are too large.
+            Exception: of the deadline.
         """
         pattern = self._found.get(text)
         if pattern is None:
@@ -142,12 +139,12 @@ class PatternTable:
 
     @property
     def largest_size_bytes(self) -> int:
-        """Return the most bytes that the patterns take."""
+        """Return the most bytes of the patterns."""
         return sum(pattern.bytes for pattern in self._found.values())
 
 
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
-"""The patterns of compiled policies; `compile_user_pattern` finds a constant pattern here at run time."""
+"""Patterns of compiled policies, which `compile_user_pattern` also finds at run time."""
 _ANSWERS: Final[TwoGenerationCache[tuple[str, str], bool | None]] = TwoGenerationCache(2 << 20)
 _KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 20)
 
@@ -156,7 +153,7 @@ def compile_policy_pattern(text: str) -> Pattern:
     """Return the compiled pattern of a policy.
 
     Raises:
-        ValueError: the text is not a pattern, or the pattern is too large.
+        ValueError: the text is no pattern, or too large.
     """
     pattern = _OF_POLICIES.get(text)
     if pattern is None:
@@ -165,12 +162,12 @@ def compile_policy_pattern(text: str) -> Pattern:
 
 
 def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
-    """Return the compiled pattern of a user, within small bounds of memory and time.
+    """Return the compiled pattern of a user, within small bounds.
 
     Raises:
-        ValueError: the text is not a pattern; the error's text is Go's.
-        TooLargeToCompile: the pattern needs too much memory.
-        Exception: the exception of the deadline, if there is no time to compile the pattern.
+        ValueError: the text is no pattern, in Go's words.
+        TooLargeToCompile: it needs too much memory.
+        Exception: of the deadline.
     """
     pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
     if pattern is not None:
@@ -195,7 +192,7 @@ def _compile_large_pattern(text: str, reading_s: float, deadline: Deadline) -> P
 
 
 class _NoMemoryError(ValueError):
-    """The error for a pattern that needs more memory than it got."""
+    """A pattern needs more memory than it got."""
 
 
 def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:
@@ -210,7 +207,7 @@ def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pat
         what, _, part = program.error().decode(errors="replace").partition(": ")
         error = _NoMemoryError if what.startswith(_TOO_LARGE) else ValueError
         raise error(f"error parsing regexp: {_GO_WORDING.get(what, what)}: `{part}`")
-    if "\\C" in _ESCAPES.findall(text):  # \C matches any byte in RE2; Go does not have it
+    if "\\C" in _ESCAPES.findall(text):  # any byte in RE2, unknown in Go
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
     read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
     return kind(text, program, private_api.unanchored_flag(), most_bytes + read)

@@ -1,7 +1,5 @@
-"""Uses the private parts of google-re2: the compiled program itself, without the wrapper in Python.
-
-The wrapper makes a Match object and decodes offsets for each call, which costs ten times the search. pyproject.toml
-bounds google-re2.
+"""Uses private parts of google-re2: the compiled program, without the wrapper in Python, whose Match object costs ten
+times the search. pyproject.toml bounds google-re2.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ def unanchored_flag() -> Any:
 
 
 def check_installed_version() -> None:
-    """Check that the installed google-re2 has the private parts that are used.
+    """Check the private parts of the installed google-re2.
 
     Raises:
-        DependencyChanged: a search fails, or returns a different result.
+        DependencyChanged: a search fails, or differs.
     """
     try:
         from re2 import Options

@@ -112,7 +112,7 @@ class Quantity:
 
 
 class ComputedQuantity(Quantity):
-    """The result of add or sub. Go has it as a pointer, which the API server rejects on the right of `==`."""
+    """The result of add or sub: a pointer in Go, which the API server rejects on the right of `==`."""
 
     __slots__ = ()
     cel_equals: ClassVar[type] = Quantity
@@ -120,7 +120,7 @@ class ComputedQuantity(Quantity):
 
 @cache_for_short_texts(1 << 20)
 def quantity(text: str) -> Quantity:
-    """Return the quantity in a text. Parsed quantities are cached, because every Pod has the same few texts."""
+    """Return the quantity in a text."""
     try:
         return Quantity(resource.parse_quantity(text))
     except ValueError as error:
@@ -128,7 +128,7 @@ def quantity(text: str) -> Quantity:
 
 
 def compare_quantities(left: Quantity, right: Quantity) -> int:
-    """Return -1, 0 or 1 for the order of two quantities."""
+    """Return -1, 0 or 1."""
     mine, theirs = left.amount, right.amount
     if mine.scale == theirs.scale:
         return (mine.unscaled > theirs.unscaled) - (mine.unscaled < theirs.unscaled)
@@ -136,7 +136,7 @@ def compare_quantities(left: Quantity, right: Quantity) -> int:
 
 
 def is_less(left: Quantity, right: Quantity) -> bool:
-    """Return whether the left quantity is less. Amounts of the same scale are compared without a conversion."""
+    """Return whether the left quantity is less."""
     mine, theirs = left.amount, right.amount
     return mine.unscaled < theirs.unscaled if mine.scale == theirs.scale else mine.compare(theirs) < 0
 
@@ -151,7 +151,7 @@ def is_quantity(text: str) -> bool:
 
 
 def as_integer(value: Quantity) -> int:
-    """Return the quantity as an int; fail when it is not a whole number."""
+    """Return the quantity as an int, or fail."""
     try:
         return value.amount.as_integer()
     except ValueError as error:
@@ -174,9 +174,7 @@ def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
 
 
 def sub_int(left: Quantity, right: int) -> ComputedQuantity:
-    """Return the quantity minus a whole number. As in Go, the least int64 is added if the sum fits, because the least
-    int64 is its own negative.
-    """
+    """Return the quantity minus an int. As in Go, the least int64 is its own negative: it is added if the sum fits."""
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:
         return ComputedQuantity(added)

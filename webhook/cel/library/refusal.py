@@ -1,15 +1,14 @@
 """The errors of calls with values of wrong types: `no such overload`, and what panics in cel-go.
 
-Most functions of cel-go check their arguments against their signatures, and name the call in the error. The operators
-and a few functions instead accept every value that implements an operation (a singleton with an operand trait). Their
-error names no arguments. It also does not name the function if the first value implements the operation or is a text, a
-timestamp or a duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go
-evalUnary and evalBinary, common/types/types.go.
+Most functions check their arguments against their signatures, and name the call in the error. Operators and a few
+functions accept every value that implements an operation (a singleton with an operand trait). Their error names no
+arguments, and no function if the first value implements the operation or is a text, a timestamp or a duration. Source:
+cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary and evalBinary,
+common/types/types.go.
 
-For a few calls, the function that counts the cost expects a list, and panics on any other value. The function runs
-after every call, even if an argument failed: `object.spec.missing.distinct()` stops the whole evaluation, and no `||`
-absorbs the panic. There is no panic if several signatures fit, because such a call costs 1. Source: cel-go v0.26.0
-ext/lists.go trackListSelfCompare, trackListFlatten.
+A few cost functions expect a list, and panic on another value, also after a failed argument:
+`object.spec.missing.distinct()` stops the whole evaluation, and no `||` absorbs it. A call with several fitting
+signatures costs 1 and does not panic. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
 """
 
 from __future__ import annotations
@@ -54,13 +53,12 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
     "type": _ANY,
     "dyn": _ANY,
 }
-"""The functions with one implementation for all signatures, and the classes of the first value that the
-implementation accepts. The static types of the arguments are ignored at run time.
-"""
+"""Functions with one implementation for all signatures, and the classes of its first value. Static types of the
+arguments are ignored at run time."""
 UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
-"""Functions whose values are not checked against their signatures (decls.DisableTypeGuards)."""
+"""Functions without a check against signatures (decls.DisableTypeGuards)."""
 _NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
-"""Functions whose errors do not contain their name."""
+"""Functions with nameless errors."""
 _RECEIVERS = frozenset((str, Timestamp, Duration))
 
 
@@ -80,20 +78,20 @@ def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
 
 
 def no_such_overload_error(name: str, kind: type) -> NoSuchOverload:
-    """Return the error of a function that does not check its values; only the class of the first value matters."""
+    """Return the error of a function that does not check its values, by the class of the first."""
     if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
         return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}")
 
 
 def _type_with_parameters(value: Any) -> str:
-    """Return the type of a value with its parameters, which are always dyn."""
+    # parameters are always dyn
     name = type_name_in_error(value)
     return name + {"list": "(dyn)", "map": "(dyn, dyn)"}.get(name, "")
 
 
 def type_name_in_error(value: Any) -> str:
-    """Return the name of a value's type in errors; for an Object{…}, the name of its own type."""
+    """Return the type of a value in errors; of an Object{…} its own."""
     return value.name if isinstance(value, Struct) else type_name(value)
 
 
@@ -118,7 +116,7 @@ GO_NAMES: Final[Mapping[type, str]] = {
     Struct: "*dynamic.ObjectVal",
     JSONPatch: "*mutation.JSONPatchVal",
 }
-"""The Go types of values as errors name them (%T). Other classes may have the Go type as `go_type`."""
+"""The Go types of values in errors (%T); other classes may have `go_type`."""
 _ADDERS = frozenset((int, UInt, float, str, bytes, Duration, Timestamp))
 
 
@@ -133,7 +131,7 @@ def short_cel_type_name(kind: Any) -> str:
 
 
 def index_of_tracked_argument(overloads: Sequence[Overload]) -> int | None:
-    """Return which argument must have the type that the call's cost counting expects; None for most calls."""
+    """Return which argument must have the type that the call's cost function expects, or None."""
     if len(overloads) != 1:
         return None
     overload = overloads[0]
@@ -144,7 +142,7 @@ def index_of_tracked_argument(overloads: Sequence[Overload]) -> int | None:
 
 
 def require_list(value: Any) -> Any:
-    """Return the value if it is a list; panic as cel-go does otherwise.
+    """Return a list; panic as cel-go for another value.
 
     Raises:
         EvaluationPanic: the value is not a list.
@@ -157,7 +155,7 @@ def require_list(value: Any) -> Any:
 
 
 def require_int(value: Any) -> Any:
-    """Return the value if it is an int; panic as cel-go does otherwise.
+    """Return an int; panic as cel-go for another value.
 
     Raises:
         EvaluationPanic: the value is not an int.
@@ -168,10 +166,10 @@ def require_int(value: Any) -> Any:
 
 
 def panic_for_failed_list(error: Exception) -> NoReturn:
-    """Panic as cel-go does for an error instead of a list.
+    """Panic as cel-go for an error in place of a list.
 
     Raises:
-        EvaluationPanic: always; if nothing absorbs `error`, `error` itself is raised instead.
+        EvaluationPanic: always, or `error` itself if nothing absorbs it.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:
@@ -182,10 +180,10 @@ def panic_for_failed_list(error: Exception) -> NoReturn:
 
 
 def panic_for_failed_int(error: Exception) -> NoReturn:
-    """Panic as cel-go does for an error instead of an int.
+    """Panic as cel-go for an error in place of an int.
 
     Raises:
-        EvaluationPanic: always; if nothing absorbs `error`, `error` itself is raised instead.
+        EvaluationPanic: always, or `error` itself if nothing absorbs it.
     """
     if isinstance(error, BudgetExceeded | EvaluationPanic):
         try:

@@ -1,7 +1,6 @@
 r"""Regular expressions in RE2's syntax and linear time: kubernetes.regex, and the function `matches`.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/regex.go. RE2 is called through its lowest interface, because the
-public `search` of google-re2 takes ten times as long. patterns.py compiles patterns within bounds.
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/regex.go. patterns.py compiles patterns within bounds.
 
 string.find(string) -> string
     The first match, '' if there is none.
@@ -39,24 +38,20 @@ from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 MAX_SCANNED = 500_000_000
-"""findAll stops after MAX_SECONDS if it has scanned more bytes, where each match counts as a scan to the end of the
-text.
-"""
+"""Above these scanned bytes, findAll stops after MAX_SECONDS; each match counts as a scan to the end of the text."""
 
 MAX_SECONDS = 1.0
-"""The most seconds for a findAll that has scanned more than MAX_SCANNED. Many short matches take far less time."""
+"""The most seconds of such a findAll; many short matches take far less."""
 
 MAX_STEPS = 40_000_000
-"""The most characters of a text, times the characters of its pattern, that the limit of 1,000,000 for an expression
-allows (costs.pattern_match_cost).
+"""Characters of a text times characters of its pattern, within the limit of 1,000,000 (costs.pattern_match_cost).
 
-RE2 needs this number of steps if a pattern is too large for its automaton. A search that may need more steps is not
-started.
+RE2 needs these steps if a pattern is too large for its automaton. A longer search is not started.
 """
 
 
 def matches(deadline: Deadline, text: str, pattern: str) -> bool:
-    """Return whether the pattern matches somewhere in the text; used for patterns that come from data."""
+    """Return whether the pattern matches somewhere in a text; for patterns from data."""
     _refuse_costly_match(text, pattern)
     deadline.spend_text(text)
     try:
@@ -77,7 +72,7 @@ def find_first(deadline: Deadline, text: str, pattern: str) -> str:
 
 
 def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> list[str]:
-    """Return all matches that do not overlap, or the first `limit` of them."""
+    """Return all matches that do not overlap, at most `limit`."""
     results = lists.record_string_list([])
     if limit == 0:
         return results
@@ -89,7 +84,7 @@ def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> li
 
 
 def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
-    """Yield the matches from left to right. An empty match directly after a match is skipped (Go regexp.FindAll)."""
+    # an empty match directly after a match is skipped (Go regexp.FindAll)
     _refuse_costly_match(text, pattern)
     try:
         compiled = compile_user_pattern(pattern, deadline)
@@ -104,7 +99,7 @@ def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator
     while position <= size:
         if scanned > MAX_SCANNED and time.thread_time() - begun > MAX_SECONDS:
             raise BudgetExceeded(costs.EXCEEDED)
-        deadline.spend(2 + (size - position) // (10 * CHARACTERS))  # most searches end long before the end of the text
+        deadline.spend(2 + (size - position) // (10 * CHARACTERS))  # most searches end early
         start, end = search(unanchored, data, position, size)[0]
         if start < 0:
             return
@@ -119,7 +114,7 @@ def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator
 
 
 def _character_width(data: bytes, position: int) -> int:
-    """Return the bytes of the character at a position; 1 at the end."""
+    # 1 at the end
     width = 1
     while position + width < len(data) and data[position + width] & 0xC0 == 0x80:
         width += 1

@@ -1,7 +1,7 @@
-"""Functions that generated code calls: access, iteration, construction, and costs that depend on sizes.
+"""Functions that generated code calls, with any values: access, iteration, construction, costs by size.
 
-Every function accepts any values, and returns a value or raises cel-go's error. Sources: cel-go v0.26.0
-interpreter/attributes.go (refQualify), interpreter/interpretable.go (folds, constructors), ext/comprehensions.go.
+Sources: cel-go v0.26.0 interpreter/attributes.go (refQualify), interpreter/interpretable.go (folds, constructors),
+ext/comprehensions.go.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _GO_VALUES: dict[type, str] = {
     Timestamp: "time.Time",
     Optional: "<nil>",
 }
-"""The Go types of values, as an error names them (%T of Value())."""
+"""The Go types of values in errors (%T of Value())."""
 _GO_OPAQUE = {
     "net.IP": "netip.Addr",
     "net.CIDR": "netip.Prefix",
@@ -62,11 +62,11 @@ _GO_OPAQUE = {
     "kubernetes.Semver": "semver.Version",
     "kubernetes.NamedFormat": "cel.Format",
 }
-"""The Go types of opaque values, as an error names them."""
+"""The Go types of opaque values in errors."""
 
 
 def value_at_key(value: Any, key: Any) -> Any:
-    """Return value[key], for every class of value and key."""
+    """Return value[key]."""
     if type(value) is Optional:
         return look_up_optional(value, key)
     check_key_type(key)
@@ -78,12 +78,12 @@ def value_at_key(value: Any, key: Any) -> Any:
 
 
 def non_zero_or_absent(value: Any) -> Any:
-    """Return the value, or ABSENT if it is zero or empty."""
+    """Return the value; ABSENT if it is zero or empty."""
     return ABSENT if is_zero(value) else value
 
 
 def field_of(value: Any, field: str) -> Any:
-    """Return a field of Object{…}; null if it is not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
+    """Return a field of Object{…}, or null (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
     kind = type(value)
     if kind is Struct:
         return _as_plain_map(value.get(field))
@@ -91,12 +91,12 @@ def field_of(value: Any, field: str) -> Any:
 
 
 def has_field(value: Any, field: str) -> bool:
-    """Return whether a field of Object{…} was set."""
+    """Return whether Object{…} sets a field."""
     return field in value if type(value) is Struct else is_field_present(value, field)
 
 
 def _as_plain_map(value: Any) -> Any:
-    """Return a field of Object{…} with the objects inside as maps (objects.go ConvertToNative)."""
+    # the objects inside become maps (objects.go ConvertToNative)
     if type(value) is list:
         return [_as_plain_map(each) for each in value]
     return {field: _as_plain_map(inner) for field, inner in value.items()} if type(value) is Struct else value
@@ -107,7 +107,7 @@ def _raise_no_such_key(key: Any) -> Any:
 
 
 def iterated_elements(value: Any) -> list[Any]:
-    """Return what a comprehension with one variable iterates over: a list's elements, a map's keys."""
+    """Return what a comprehension with one variable visits: a list's elements, a map's keys."""
     kind = type(value)
     if kind is list:
         return list(value)
@@ -120,7 +120,7 @@ def iterated_elements(value: Any) -> list[Any]:
 
 
 def iterated_pairs(value: Any) -> Collection[tuple[Any, Any]]:
-    """Return what a comprehension with two variables iterates over: index and element, or key and value."""
+    """Return what a comprehension with two variables visits: index and element, or key and value."""
     kind = type(value)
     if kind is list:
         return list(enumerate(value))
@@ -134,12 +134,12 @@ def iterated_pairs(value: Any) -> Collection[tuple[Any, Any]]:
 
 
 def cost_if_element_remains(remaining: Iterator[Any], more: int) -> int:
-    """Return `more`, the cost of the next element's condition, if the iterator has a next element, otherwise 0."""
+    """Return `more` if the iterator has a next element, otherwise 0."""
     return more if remaining.__length_hint__() else 0  # type: ignore[attr-defined]
 
 
 def append_optional_element(value: Any, target: list[Any]) -> None:
-    """Append the value of an optional to the list, if there is a value; used for [?value]."""
+    """Append the value of an optional, if it has one; for [?value]."""
     if type(value) is not Optional:
         raise EvaluationError(
             f"cannot initialize optional list element from non-optional value {format_key_for_message(value)}"
@@ -149,9 +149,7 @@ def append_optional_element(value: Any, target: list[Any]) -> None:
 
 
 def set_optional_entry(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
-    """Add the entry if the optional has a value, otherwise remove an earlier entry with this key; used for {?key:
-    value}.
-    """
+    """Add the entry of an optional with a value; without one, remove an earlier entry; for {?key: value}."""
     if type(value) is not Optional:
         entry, given = format_key_for_message(key), format_key_for_message(value)
         raise EvaluationError(f"cannot initialize optional entry '{entry}' from non-optional value {given}")
@@ -175,7 +173,7 @@ def build_structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
 
 
 def insert_entries(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
-    """Add the entries of a map for transformMapEntry; fail if a key is already there."""
+    """Add the entries of a map for transformMapEntry; fail for a key that is already there."""
     if type(more) not in MAPS:
         raise_no_such_overload("cel.@mapInsert", {}, more)
     deadline.spend(len(more) // 8)  # C copies the keys
@@ -188,7 +186,7 @@ def insert_entries(deadline: Deadline, entries: dict[Any, Any], more: Any) -> No
 
 
 def map_of_inserted_entries(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the map of the entries that `insert_entries` collected."""
+    """Return the map that `insert_entries` collected."""
     return make_map(deadline.charge_for_items(entries.values()))
 
 
@@ -205,17 +203,17 @@ def size_of(value: Any) -> int:
 
 
 def one_if_sized(value: Any) -> int:
-    """Return 1 if the value's type has a size, otherwise 0; a comparison with an empty value costs 1 less."""
+    """Return 1 if the value's type has a size, otherwise 0: comparing with an empty value costs 1 less."""
     return 1 if type(value) in _SIZED else 0
 
 
 def equality_cost(left: Any, right: Any) -> int:
-    """Return the cost of == or != of two values, less 1 (runtimecost.go, Equals)."""
+    """Return the cost of == or !=, less 1 (runtimecost.go, Equals)."""
     return -(-min(actual_size(left), actual_size(right)) // 10) - 1
 
 
 def actual_size(value: Any) -> int:
-    """Return the size of a value, or of the value in an optional (runtimecost.go actualSize)."""
+    """Return the size of a value, also in an optional (runtimecost.go actualSize)."""
     if type(value) is Optional and value.present:
         return actual_size(value.value)
     return counted_size(value) if type(value) in _SIZED else 1

@@ -95,9 +95,7 @@ class Semver:
         self._order = (numbers, not prerelease, parts)
 
     def sort_key(self) -> tuple[Any, ...]:
-        """Return a key that sorts versions: a release after its pre-releases, numbers before texts, the build
-        ignored.
-        """
+        """Return a sort key: a release after its pre-releases, numbers before texts, without the build."""
         return self._order
 
     def __eq__(self, other: object) -> bool:
@@ -184,10 +182,10 @@ def _check_build_identifier(text: str, deadline: Deadline) -> str:
 
 
 def parse_leniently(text: str, deadline: Deadline | None = None) -> Semver:
-    """Return the version in a text after removing a leading `v` and leading zeros, and adding missing numbers.
+    """Return the version in a text without leading `v` and zeros, with missing numbers added.
 
     Raises:
-        ValueError: the result is still not a version.
+        ValueError: the result is no version.
     """
     parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
@@ -220,7 +218,7 @@ def _is_semver(deadline: Deadline, text: str, is_lenient: bool = False) -> bool:
 
 
 def _as_int64(number: int) -> int:
-    """Return a uint64 as the int64 that upstream converts it to."""
+    # as upstream converts it
     return number - 2**64 if number >= 2**63 else number
 
 

@@ -1,7 +1,7 @@
 """The language's own operators and functions: cel-go v0.26.0 common/stdlib/standard.go.
 
-The logical operators, `? :`, `==`, `!=` and the index operators are declared here for the checker; the compiler
-generates code for them, because they absorb errors or accept values of any type.
+The checker needs the logical operators, `? :`, `==`, `!=` and the index operators here. The compiler generates their
+code, because they absorb errors or accept any type.
 
 !true                                   // false
 true && false                           // false
@@ -109,17 +109,16 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)
-    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # a map that computes its entries
+    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # computes its entries
         return type(value) is str and value in container
     return fail_with_no_such_overload()
 
 
 def contains_or_panic_if_unhashable(deadline: Deadline, value: Any, container: Any) -> bool:
-    """Return whether a map or list that the expression built contains a value; panic for values that cannot be keys in
-    Go.
+    """Return whether a map or list of the expression has a value; panic for values that are no keys in Go.
 
     Raises:
-        EvaluationPanic: Go cannot look for a value of this type in a map.
+        EvaluationPanic: Go has no such keys.
     """
     if container and type(container) in MAPS:
         refuse_unhashable(value)
@@ -155,7 +154,7 @@ def list_index(key: Any) -> int:
 
 
 def size_of_value(value: Any) -> int:
-    """Return the characters of a string, the bytes of bytes, the elements of a list or the entries of a map."""
+    """Return the characters, bytes, elements or entries of a value."""
     return len(value)
 
 

@@ -134,7 +134,7 @@ from webhook.errors import EvaluationError, NoSuchOverload
 
 _QUOTED = str.maketrans({**ESCAPES, **{chr(code): "\ufffd" for code in range(0xD800, 0xE000)}})
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""The characters of Go's unicode.IsSpace. Python's strip() also removes the separators U+001C to U+001F."""
+"""Go's unicode.IsSpace. Python's strip() also removes the separators U+001C to U+001F."""
 
 
 def _out_of_range_error(place: int) -> EvaluationError:
@@ -149,7 +149,7 @@ def char_at(text: str, place: int) -> str:
 
 
 def index_of(text: str, part: str, start: int = 0) -> int:
-    """Return the index of the first occurrence of the part from `start` on, as since 1.32."""
+    """Return the index of the first occurrence from `start` on, as since 1.32."""
     if not part:
         return start
     if start < 0:
@@ -158,33 +158,33 @@ def index_of(text: str, part: str, start: int = 0) -> int:
 
 
 def index_of_strict(text: str, part: str, start: int = 0) -> int:
-    """Return index_of's result, but fail for a start outside the text, even for ''.indexOf('a'), as before 1.32."""
+    """As index_of, but fail for a start outside the text, even for ''.indexOf('a'), as before 1.32."""
     if part and not 0 <= start < len(text):
         raise _out_of_range_error(start)
     return index_of(text, part, start)
 
 
 def index_of_clamped(text: str, part: str, start: int = 0) -> int:
-    """Return index_of's result, but find the empty part only inside the text or at its end, as since 1.37."""
+    """As index_of, but find the empty part only inside the text or at its end, as since 1.37."""
     if start < 0:
         raise _out_of_range_error(start)
     return index_of(text, part, start) if part else min(start, len(text))
 
 
 def last_index_of(text: str, part: str) -> int:
-    """Return the index of the last occurrence of the part."""
+    """Return the index of the last occurrence."""
     return text.rfind(part)
 
 
 def last_index_of_strict(text: str, part: str) -> int:
-    """Return last_index_of's result, but fail for an empty text unless the part is empty, as before 1.34."""
+    """As last_index_of, but fail for an empty text unless the part is empty, as before 1.34."""
     if not text and part:
         raise _out_of_range_error(-1)
     return text.rfind(part)
 
 
 def last_index_from(text: str, part: str, last: int) -> int:
-    """Return the index of the last occurrence that starts at or before `last`, as since 1.32."""
+    """Return the index of the last occurrence from `last` back, as since 1.32."""
     if not part:
         return last
     if last < 0:
@@ -193,14 +193,14 @@ def last_index_from(text: str, part: str, last: int) -> int:
 
 
 def last_index_from_strict(text: str, part: str, last: int) -> int:
-    """Return last_index_from's result, but fail for a `last` outside the text, as before 1.32."""
+    """As last_index_from, but fail for a `last` outside the text, as before 1.32."""
     if part and not 0 <= last < len(text):
         raise _out_of_range_error(last)
     return last_index_from(text, part, last)
 
 
 def last_index_from_clamped(text: str, part: str, last: int) -> int:
-    """Return last_index_from's result, but find the empty part only inside the text or at its end, as since 1.37."""
+    """As last_index_from, but find the empty part only inside the text or at its end, as since 1.37."""
     if last < 0:
         raise _out_of_range_error(last)
     return last_index_from(text, part, last) if part else min(last, len(text))
@@ -236,12 +236,12 @@ def upper_ascii(text: str) -> str:
 
 
 def _change_ascii_letters(text: str, change: Callable[[bytes], bytes]) -> str:
-    """Return a text with only its ASCII letters changed, through its UTF-8 bytes."""
+    # through UTF-8, whose other bytes are not letters
     return change(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) -> str:
-    """Return the text with the first `limit` occurrences replaced; a negative limit replaces all."""
+    """Return the text with the first `limit` occurrences replaced, all with a negative limit."""
     deadline.spend_text(text)
     count = text.count(old)
     times = count if limit < 0 else min(limit, count)
@@ -254,7 +254,7 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
 
 
 def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
-    """Return the parts between separators, `limit` of them at most."""
+    """Return at most `limit` parts between separators."""
     return lists.record_string_list(_split_parts(deadline, text, separator, limit) if limit else [])
 
 
@@ -295,20 +295,19 @@ def quote(deadline: Deadline, text: str) -> str:
 
 # ---- long texts piece by piece
 
-# Python splits and replaces in one call of C, which takes a tenth of a second for a few megabytes with a part at
-# every character. So long texts are handled in pieces, and the clock is read between the pieces. A piece ends where
-# the part is found, so the pieces together give the same result. A part that can overlap itself, such as `aa`, is
-# handled in one call, because it occurs at most half as often.
+# Python splits and replaces in one call of C: 0.1 s for a few megabytes with a part at every character. So long texts
+# are cut where the part occurs, and the clock is read between the pieces. A part that can overlap itself, such as `aa`,
+# is handled in one call, because it occurs at most half as often.
 
 
 _LONG: Final = 20_000
-"""The characters that are split or replaced in one call, in less than a millisecond."""
+"""Characters that are split or replaced in one call, in less than a millisecond."""
 _CHARACTERS: Final = _LONG // STEP
-"""The characters that C splits in one unit of work if a part may begin at every character."""
+"""Characters that C splits in one unit of work if a part may begin everywhere."""
 
 
 def _split_in_pieces(deadline: Deadline, text: str, part: str) -> list[str]:
-    """Return the texts between the occurrences of a part, as str.split does; the part must not be empty."""
+    # as str.split; the part must not be empty
     if len(text) <= _LONG or _may_overlap_itself(part):
         deadline.spend(len(text) // _CHARACTERS)
         return text.split(part)
@@ -316,7 +315,6 @@ def _split_in_pieces(deadline: Deadline, text: str, part: str) -> list[str]:
 
 
 def _split_into_characters(deadline: Deadline, text: str) -> list[str]:
-    """Return every character of a text."""
     texts: list[str] = []
     for start in range(0, len(text), _LONG):
         deadline.spend(min(_LONG, len(text) - start) // _CHARACTERS)
@@ -325,7 +323,7 @@ def _split_into_characters(deadline: Deadline, text: str) -> list[str]:
 
 
 def _replace_in_pieces(deadline: Deadline, text: str, old: str, new: str) -> str:
-    """Return the text with every occurrence of a part replaced, as str.replace does."""
+    # as str.replace
     if len(text) <= _LONG or not old or _may_overlap_itself(old):
         deadline.spend(len(text) // _CHARACTERS)
         return text.replace(old, new)
@@ -333,12 +331,12 @@ def _replace_in_pieces(deadline: Deadline, text: str, old: str, new: str) -> str
 
 
 def _may_overlap_itself(part: str) -> bool:
-    """Return whether two occurrences of a part can overlap. A long part counts; it occurs too rarely to matter."""
+    # a long part counts too: it occurs too rarely to matter
     return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
 
 
 def _text_pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
-    """Yield the text in pieces, with the part between them; all except the last are longer than _LONG."""
+    # the part is between the pieces; all except the last are longer than _LONG
     start = 0
     while start >= 0:
         deadline.spend(STEP + 1)
@@ -378,7 +376,7 @@ def _method_overload(
 def _search_overloads(
     name: str, suffix: str, by_version: tuple[tuple[Callable[..., int], Version, Version | None], ...]
 ) -> list[Overload]:
-    """Return the overloads of indexOf or lastIndexOf, with or without a start, for each range of versions."""
+    # for each range of versions
     more = (STRING, INT) if suffix.endswith("_int") else (STRING,)
     return [
         _method_overload(
@@ -391,7 +389,7 @@ def _search_overloads(
 def _rewriting_overload(
     name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
 ) -> Overload:
-    """Return the overload of a function that computes its result from the whole text."""
+    # the result is computed from the whole text
     return _method_overload(
         name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice_cost, metered=True
     )

@@ -73,10 +73,9 @@ from webhook.errors import EvaluationError
 
 # ---- the syntax, as Go's net/url reads and writes it
 
-# The rules are those of Go 1.26 net/url with its defaults: strict colons in the host for http and https, at most
-# 10,000 query parameters. Python's urllib has other rules: it accepts almost every text as a URL. Every walk over a
-# text is a search of a regular expression or a call of C on a piece of the text; the Deadline reads the clock between
-# pieces.
+# Rules of Go 1.26 net/url with its defaults: strict colons in the host for http and https, at most 10,000 query
+# parameters. Python's urllib accepts almost every text. Every walk over a text is a search of a regular expression or a
+# call of C on a piece; the Deadline reads the clock between pieces.
 
 MAX_PARAMETERS = 10_000
 
@@ -95,7 +94,7 @@ _KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
 
 
 def _pattern_of_forbidden_host_characters(escapes: Iterable[int]) -> re.Pattern[str]:
-    """Return a pattern for what a host must not contain: some ASCII characters, and percent escapes of these bytes."""
+    # some ASCII characters, and percent escapes of these bytes
     characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
     bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
     return re.compile(f"[{characters}]|%(?i:{bytes_})")
@@ -108,7 +107,7 @@ _BAD_IN_ZONE = _pattern_of_forbidden_host_characters(
 
 
 class BadUrl(ValueError):
-    """The error for a text that is not a URL, in Go's words."""
+    """A text is no URL, in Go's words."""
 
 
 class ParsedUrl(Struct, frozen=True, kw_only=True):
@@ -128,7 +127,7 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
     raw_fragment: str = ""
 
     def escaped_path(self, deadline: Deadline) -> str:
-        """Return the path with percent escapes: the original text if it is valid."""
+        """Return the path with percent escapes, as written if that is valid."""
         return _escaped_as_written(deadline, self.path, self.raw_path, _PATH)
 
     @property
@@ -150,7 +149,7 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
         return host, port
 
     def query_parameters(self, deadline: Deadline) -> dict[str, list[str]]:
-        """Return the query's parameters, except parameters that cannot be decoded."""
+        """Return the query's readable parameters."""
         values: dict[str, list[str]] = {}
         pieces = self.query.split("&")
         if len(pieces) > MAX_PARAMETERS:
@@ -195,7 +194,7 @@ class ParsedUrl(Struct, frozen=True, kw_only=True):
 
 
 def parse_request_url(deadline: Deadline, text: str) -> ParsedUrl:
-    """Parse an absolute URI or an absolute path: url.ParseRequestURI, which treats `#` as an ordinary character.
+    """Parse an absolute URI or path as url.ParseRequestURI, where `#` is an ordinary character.
 
     Raises:
         BadUrl: the text is neither.
@@ -207,10 +206,10 @@ def parse_request_url(deadline: Deadline, text: str) -> ParsedUrl:
 
 
 def parse_url(deadline: Deadline, text: str) -> ParsedUrl:
-    """Parse a URL or a reference with its fragment: url.Parse.
+    """Parse a URL or a reference with its fragment, as url.Parse.
 
     Raises:
-        BadUrl: the text is not a URL.
+        BadUrl: the text is no URL.
     """
     front, _, fragment = text.partition("#")
     try:
@@ -223,14 +222,12 @@ def parse_url(deadline: Deadline, text: str) -> ParsedUrl:
 
 
 def replace_invalid_utf8(text: str) -> str:
-    """Return a part of a URL as valid text: bytes that are not UTF-8 become U+FFFD."""
+    """Return a part of a URL with U+FFFD for bytes that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _first_match(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the first match of a pattern of at most three characters. The text is searched in pieces, and the clock is
-    read between them.
-    """
+    # in pieces, between which the clock is read; the pattern has at most three characters
     for start in range(0, len(text), PIECE):
         if start:
             deadline.spend(STEP)
@@ -326,9 +323,7 @@ def _check_port(port: str) -> None:
 
 
 def _decode_host_escapes(deadline: Deadline, text: str, *, zone: bool = False) -> str:
-    """Decode percent escapes in a host. Only bytes outside ASCII and `%25` may be escaped, in a zone also host
-    characters.
-    """
+    # only bytes outside ASCII and `%25` may be escaped, in a zone also host characters
     escape = _first_match(deadline, _BAD_ESCAPE, text)
     wrong = _first_match(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
     if wrong and not (escape and escape.start() <= wrong.start()):
@@ -346,7 +341,7 @@ def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str
         raise BadUrl(f"invalid URL escape {quote_as_go(bad[0])}")
     if plus:
         text = text.replace("+", " ")
-    # C decodes quoted-printable text, which differs only in the escape sign
+    # C decodes quoted-printable text: the same with another escape sign
     escaped = text.encode("utf-8", "surrogateescape").replace(b"=", b"%3D").replace(b"%", b"=")
     return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 
@@ -364,7 +359,7 @@ def _percent_encoded(character: str) -> str:
 
 
 def _escaped_as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
-    """Return the escaped form as written if all its characters are allowed, otherwise the usual escaped form."""
+    # as written if all characters are allowed, else in the usual form
     allowed = kept | _KEPT_AS_WRITTEN
     if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw
@@ -378,7 +373,7 @@ URL_TYPE = opaque_type("kubernetes.URL")
 
 
 class URL:
-    """A URL. Two URLs are equal if they are written the same way."""
+    """A URL; equal if written the same way."""
 
     __slots__ = ("_written", "parts")
     cel_type: ClassVar[Type] = URL_TYPE
@@ -389,7 +384,7 @@ class URL:
 
     @property
     def go_text(self) -> str:
-        """Return the URL as Go writes it; for a long URL it is computed when the URL is parsed."""
+        """Return the URL as Go writes it; for a long URL, computed when parsed."""
         return self.parts.go_text(Deadline()) if self._written is None else self._written
 
     def __eq__(self, other: object) -> bool:
@@ -406,9 +401,7 @@ class URL:
 
 
 def url(deadline: Deadline, text: str) -> URL:
-    """Return the URL in a text. As upstream, this parses the text twice: once to check the form, and once to get the
-    fragment.
-    """
+    """Return the URL in a text, parsed twice as upstream: to check the form, and to get the fragment."""
     try:
         parse_request_url(deadline, text)
         parts = parse_url(deadline, text)
@@ -418,7 +411,7 @@ def url(deadline: Deadline, text: str) -> URL:
 
 
 def is_url(deadline: Deadline, text: str) -> bool:
-    """Return whether the text is an absolute URI or an absolute path."""
+    """Return whether the text is an absolute URI or path."""
     try:
         parse_request_url(deadline, text)
     except BadUrl:

@@ -1,7 +1,7 @@
-"""Collects the issues of one expression while it is read and checked.
+"""Collects the issues of one expression.
 
-An expression can have as many mistakes as characters, and cel-go repeats the mistakes of an operand that a macro
-contains twice. So only the first hundred issues are kept, and the others are counted.
+An expression can have as many mistakes as characters, and cel-go repeats those of some operands of macros. So only the
+first hundred are kept, and the others are counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MOST_KEPT: Final = 100
 
 
 class IssueList:
-    """The issues of one expression: the first hundred that were found, and how many there are."""
+    """The first hundred issues of an expression, and their number."""
 
     def __init__(self, source: str) -> None:
         self.count = 0
@@ -23,18 +23,18 @@ class IssueList:
         self._source = source
 
     def report(self, message: str, offset: int) -> None:
-        """Add an issue at a character of the expression."""
+        """Add an issue at an offset."""
         if len(self.kept) < _MOST_KEPT:
             self.kept.append(CompileIssue(message, *lexer.line_and_column(self._source, offset)))
         self.count += 1
 
     def report_of_all(self, issue: CompileIssue) -> None:
-        """Add an issue that is about the whole expression."""
+        """Add an issue about the whole expression."""
         self.kept.append(issue)
         self.count += 1
 
     def repeat_since(self, count: int) -> None:
-        """Add all issues after the first `count` again."""
+        """Add the issues after the first `count` again."""
         again = self.count - count
         self.kept += self.kept[count : count + _MOST_KEPT - len(self.kept)]
         self.count += again
@@ -48,6 +48,6 @@ class IssueList:
         return self.count > 0
 
     def as_error(self) -> CompileError:
-        """Return the error with the issues in order of their place."""
+        """Return the error, with the issues in order of place."""
         listed = sorted(self.kept, key=lambda issue: (issue.line, issue.column))
         return CompileError(self._source, tuple(listed), self.count)

@@ -1,10 +1,9 @@
-"""Splits the text of an expression into tokens, and reads the values of literals.
+"""Splits an expression into tokens, and reads the values of literals.
 
 The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
-prefixes, escapes checked while reading. The lexer notes a character that begins no token, and continues after it.
+prefixes. Escapes are checked. A character that begins no token is noted, and the lexer continues.
 
-Values are numbers within 64 bits, and strings and bytes with escapes decoded; rules and wording: cel-go v0.26
-parser/unescape.go and the literals of parser/parser.go.
+Rules and wording of values: cel-go v0.26 parser/unescape.go and the literals of parser/parser.go.
 """
 
 from __future__ import annotations
@@ -44,25 +43,26 @@ RESERVED = frozenset(
     }
 )  # fmt: skip
 END = "<EOF>"
-"""The kind of the last token, and its name in messages."""
+"""The last token's kind, and its name in messages."""
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_identifier(text: str) -> bool:
-    """Return whether CEL reads the text as a name that is not reserved; kubernetes v1.36 also requires this of
-    variables.
-    """
+    """Return whether CEL reads the text as an unreserved name, as kubernetes v1.36 requires of variables."""
     return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED
 
 
 class TokenColumns(Struct):
-    """The tokens of one source, as three parallel columns that end with an END token.
+    """The tokens of one source, as parallel columns that end with an END token.
 
-    kinds: the spelling of operators and keywords, otherwise `name`, `int`, `uint`, `double`, `string`, `bytes` or
-    `escaped`. texts: the spelling in the source. offsets: the first character, from 0. unread: text that is not a
-    token, with its offset.
+    Attributes:
+        kinds: the spelling of operators and keywords; otherwise `name`, `int`, `uint`, `double`, `string`, `bytes` or
+            `escaped`.
+        texts: the spelling in the source.
+        offsets: of the first character, from 0.
+        unread: text that is no token, with its offset.
     """
 
     kinds: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ def tokenize(source: str) -> TokenColumns:
 
 
 def line_and_column(source: str, offset: int) -> tuple[int, int]:
-    """Return line from 1 and column from 0 of a character offset."""
+    """Return line (from 1) and column (from 0) of an offset."""
     return source.count("\n", 0, offset) + 1, offset - (source.rfind("\n", 0, offset) + 1)
 
 
@@ -113,7 +113,7 @@ _ESCAPED = re.compile(
 
 
 def string_value(text: str) -> str:
-    """Return the value of a string token: without quotes and prefix, escapes decoded, line ends changed to a line feed.
+    """Return the value of a string token: escapes decoded, line ends as line feeds.
 
     Raises:
         ValueError: an escape names no Unicode character.
@@ -123,9 +123,7 @@ def string_value(text: str) -> str:
 
 
 def bytes_value(text: str) -> bytes:
-    """Return the value of a bytes token, where hexadecimal and octal escapes are bytes and Unicode escapes are
-    errors.
-    """
+    """Return the value of a bytes token: hexadecimal and octal escapes are bytes, Unicode escapes are errors."""
     raw, body = _unquoted(text[1:])
     if raw or "\\" not in body:
         return body.encode()
@@ -174,7 +172,7 @@ def _uint_value(text: str) -> UInt:
 
 
 def _whole_number(digits: str, kind: str) -> int:
-    if len(digits) > 40:  # over 40 digits fit 64 bits only with leading zeros; int() refuses thousands
+    if len(digits) > 40:  # fits 64 bits only with leading zeros, and int() refuses thousands of digits
         digits = digits.lstrip("0") if digits[:2] != "0x" else "0x0" + digits[2:].lstrip("0")
         if len(digits) > 40:
             raise ValueError(f"invalid {kind} literal")
@@ -198,6 +196,4 @@ LITERALS: dict[str, Callable[[str], object]] = {
     "false": lambda _: False,
     "null": lambda _: None,
 }
-"""The function that reads each kind of token; it raises ValueError with a message. Numbers may begin with a minus
-sign.
-"""
+"""Reads each kind of token; raises ValueError with a message. Numbers may have a minus sign."""

@@ -1,7 +1,7 @@
 """Turns calls of macros into macro nodes.
 
-The wording and the order of the checks are those of cel-go v0.26 parser/macro.go, cel/library.go (optMap),
-ext/comprehensions.go, ext/lists.go (sortBy), ext/bindings.go.
+Wording and order of checks: cel-go v0.26 parser/macro.go, cel/library.go (optMap), ext/comprehensions.go, ext/lists.go
+(sortBy), ext/bindings.go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE_VARIABLE = frozenset({"map", "filter", "sortBy", "optMap", "optFlatMap", "b
 
 
 class MacroError(Exception):
-    """The error for a macro with arguments that do not fit; `offset` is the position."""
+    """An argument of a macro does not fit; `offset` is its place."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class MacroError(Exception):
 
 
 def expand_macro(offset: int, name: str, target: Node | None, arguments: tuple[Node, ...]) -> Node | None:
-    """Return the macro node of a call that has a macro's shape; None if it is an ordinary call.
+    """Return the macro node of a call; None if it has no macro's shape.
 
     Raises:
         MacroError: the first argument that does not fit.
@@ -64,7 +64,7 @@ def _has_node(offset: int, argument: Node) -> Has:
 
 
 def _greatest_or_least_call(offset: int, name: str, target: Node, arguments: tuple[Node, ...]) -> Node | None:
-    """Return the call of math.greatest or math.least; three and more arguments become a list."""
+    # three and more arguments become a list
     if not (isinstance(target, Ident) and target.name == "math"):
         return None
     if not arguments:

@@ -1,14 +1,14 @@
-"""Parses tokens to a tree. This module knows the grammar and the shapes of macros, but no types and no functions.
+"""Parses tokens to a tree, without types and functions.
 
-The grammar is cel-go's CEL.g4 (v0.26). Open brackets are on an explicit stack, so that no expression can exhaust
-Python's stack. The two limits on depth are cel-go's (parser/parser.go), both 250:
+The grammar is cel-go's CEL.g4 (v0.26). Open brackets are on an explicit stack, so no expression exhausts Python's. The
+two limits on depth are cel-go's (parser/parser.go), both 250:
 
 - while reading: nested `expr`, `relation` and `calc` rules; brackets and ternaries nest `expr`, the right side of a
   comparison nests `relation`, the right side of arithmetic `calc`;
 - in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other.
 
-A syntax error ends the parsing. Other mistakes, in text with correct grammar, are collected (a reserved name, a number
-out of range, a macro's arguments). The texts of syntax errors are those of ANTLR 4, which generates cel-go's parser.
+A syntax error ends the parsing; its text is ANTLR 4's, which generates cel-go's parser. Mistakes in text with correct
+grammar are collected: a reserved name, a number out of range, a macro's arguments.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Sele
 from webhook.errors import CompileError, CompileIssue
 
 SIZE_LIMIT = 100_000
-"""The most code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes does not
-change.
-"""
+"""The most code points of an expression: cel-go's expressionSizeCodePointLimit, unchanged by Kubernetes."""
 DEPTH_LIMIT = 250
-"""cel-go's default maxRecursionDepth, which Kubernetes does not change."""
+"""cel-go's maxRecursionDepth, unchanged by Kubernetes."""
 
 
 def parse(source: str, environment: Environment | None = None) -> Node:
@@ -37,13 +35,13 @@ def parse(source: str, environment: Environment | None = None) -> Node:
 
     Args:
         source: the text of the expression.
-        environment: decides which macros and which syntax exist; by default, the environment of the default version.
+        environment: decides which macros and syntax exist; None is the default version's.
 
     Raises:
-        CompileError: with all issues found, in order of their place.
+        CompileError: with all issues, in order of place.
     """
     if not source.isascii():
-        # a lone surrogate is not valid UTF-8; Go reads such bytes as U+FFFD
+        # Go reads a lone surrogate, which is not valid UTF-8, as U+FFFD
         source = source.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if len(source) > SIZE_LIMIT:
         message = f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
@@ -59,7 +57,7 @@ class _SyntaxError(Exception):
 
 
 class _Parser:
-    """Parses one source once. `_expecting`: whether an operand must come next."""
+    """Parses one source. `_expecting`: an operand must come next."""
 
     def __init__(self, source: str, environment: Environment) -> None:
         self._source = source
@@ -152,7 +150,7 @@ class _Parser:
         self._push_node(Literal(offset, value))
 
     def _read_sign_run(self, sign: str, offset: int) -> None:
-        """Read a run of equal signs. As in cel-go, pairs are dropped, and a single minus becomes part of a number."""
+        # as in cel-go, pairs are dropped, and a single minus becomes part of a number
         count = 0
         while self._kinds[self._next] == sign:
             self._next += 1
@@ -176,7 +174,7 @@ class _Parser:
     # After an operand
 
     def _read_operator(self) -> Node | None:
-        """Read one token after an operand. Return the tree if the token ends the expression, otherwise None."""
+        # returns the tree at the end of the expression
         kind, offset = self._kinds[self._next], self._offsets[self._next]
         binary = BINARY.get(kind)
         if kind == ".":
@@ -227,7 +225,7 @@ class _Parser:
             self._require_optional_syntax("'[?'", offset)
 
     def _read_binary_operator(self, precedence: int, function: str, offset: int) -> None:
-        # operands of a chain of && or || are collected for one call
+        # a chain of && or || is one call
         self._frame.reduce_operators(precedence + 1 if precedence <= AND else precedence)
         self._frame.operators.append((precedence, function, offset))
         self._next += 1
@@ -318,7 +316,7 @@ class _Parser:
             self._read_message_field()
 
     def _read_message_field(self) -> None:
-        """Read `field:` or the end of a message."""
+        # or the end of the message
         frame = self._frame
         if self._kinds[self._next] == "}":
             self._close_bracket()
@@ -378,7 +376,6 @@ class _Parser:
         self._fail_at_token(missing_token_error(what, self._kinds[self._next], self._texts[self._next]))
 
     def _fail_for_unexpected_token(self) -> NoReturn:
-        """Report a token that must not follow the operand before it."""
         frame, kind = self._frame, self._kinds[self._next]
         if frame.is_reading_branch() or frame.is_reading_key():
             self._fail_for_missing_token("':'")
@@ -399,12 +396,12 @@ def _qualified_name(node: Node) -> str:
 
 
 STARTING: Final = frozenset({"name", "(", "[", "{", "!", "-", *LITERALS})
-"""The kinds of tokens that may begin an operand."""
+"""The kinds of tokens that begin an operand."""
 _STARTS: Final = (
     "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 )
 _AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
-"""The tokens that may follow an operand, by the shape of the frame. In other shapes, only the closing bracket may."""
+"""What may follow an operand, by the shape of the frame; in other shapes only the closing bracket."""
 _OPERATORS = frozenset(
     {
         "_?_:_", "_[_]", "_[?_]", "@in", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_",
@@ -419,8 +416,8 @@ def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_o
     Args:
         frame: the bracket around the token.
         text: the token.
-        follows: the kind of the next token. If an operand may begin with it, the current token is superfluous.
-        is_optional: whether a `?` is before it.
+        follows: the kind of the next token; if it begins an operand, the current token is superfluous.
+        is_optional: a `?` is before the token.
     """
     expected = _STARTS
     if frame.shape == "call" and frame.is_empty():
@@ -451,7 +448,7 @@ def _token_fault_word(*, is_extraneous: bool) -> str:
 
 
 def is_deeper_than(node: Node, limit: int) -> bool:
-    """Return whether more than `limit` ternaries, comparisons, arithmetic, selections, methods, indexes are nested."""
+    """Return whether ternaries, comparisons, arithmetic, selections, methods and indexes nest deeper than `limit`."""
     pending = [(node, 0)]
     while pending:
         current, depth = pending.pop()

@@ -1,8 +1,8 @@
 """Rewrites trees: replaces free names, and replaces named expressions by their definitions.
 
-A named expression (`variables.x`) is lazy: it fails only where it is used. The rewritten expression must not fail in
-other places. So the value is bound to a name in front of an expression, `[value].map(name, expression)[0]`, only if
-every evaluation of the expression needs the value. Otherwise the definition replaces the variable.
+A named expression (`variables.x`) fails only where it is used, and the rewritten one must not fail elsewhere. If every
+evaluation of an expression needs the value, it is bound to a name: `[value].map(name, expression)[0]`. Otherwise the
+definition replaces the variable.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from webhook.cel.syntax.tree import (
 _LOGIC = ("_&&_", "_||_")
 _NONE: frozenset[str] = frozenset()
 _MOST = 5000
-"""The most nodes that inlining may visit; each definition may double the size of earlier definitions."""
+"""The most nodes that inlining visits; each definition may double earlier ones."""
 
 
 class RewriteTooLong(Exception):
-    """The error for a rewritten expression that would be too long."""
+    """The rewritten expression would be too long."""
 
 
 def all_nodes(tree: Node) -> Iterator[Node]:
@@ -45,7 +45,7 @@ def all_nodes(tree: Node) -> Iterator[Node]:
 
 
 def nesting_depth(tree: Node) -> int:
-    """Return how many nodes are nested in each other."""
+    """Return the depth of a tree."""
     level, deepest = [tree], 0
     while level:
         level, deepest = [child for node in level for child in children(node)], deepest + 1
@@ -64,12 +64,12 @@ def all_names(tree: Node) -> frozenset[str]:
 
 
 def macro_bound_names(tree: Node) -> frozenset[str]:
-    """Return every name that some macro of a tree binds."""
+    """Return every name that a macro of a tree binds."""
     return frozenset(name for node in all_nodes(tree) if isinstance(node, Macro) for name in node.variables)
 
 
 def replace_nodes(node: Node, given: Callable[[Node], Node | None]) -> Node:
-    """Return a tree in which the results of `given` replace nodes; nodes inside the replacements are not replaced."""
+    """Return a tree in which results of `given` replace nodes; nodes inside replacements stay."""
     made = given(node)
     if made is not None:
         return made
@@ -77,7 +77,7 @@ def replace_nodes(node: Node, given: Callable[[Node], Node | None]) -> Node:
 
 
 def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
-    """Return the node with other children, in the order of `tree.children`."""
+    """Return the node with other children, ordered as `tree.children`."""
     match node:
         case Literal() | Ident():
             return node
@@ -102,7 +102,7 @@ def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
 
 
 def bind_value_to_name(name: str, value: Node, body: Node) -> Node:
-    """Return the expression with a value under a name: `[value].map(name, body)[0]`."""
+    """Return an expression with a value under a name: `[value].map(name, body)[0]`."""
     made = Macro(body.offset, "map", ListNode(body.offset, (value,)), (name,), (body,))
     return Call(body.offset, "_[_]", None, (made, Literal(body.offset, 0)))
 
@@ -111,8 +111,8 @@ class VariableInliner:
     """Replaces `variables.x` by the definition of x.
 
     Args:
-        definitions: name -> expression; each expression may use earlier names.
-        local: name -> the name to which its value is bound; nothing else may use these names.
+        definitions: name -> expression, which may use earlier names.
+        local: name -> the unused name to which its value is bound.
     """
 
     def __init__(self, definitions: Mapping[str, Node], local: Mapping[str, str]) -> None:
@@ -131,7 +131,7 @@ class VariableInliner:
         return self._inline_with_bound_names(node, _NONE)
 
     def _inline_with_bound_names(self, node: Node, known: frozenset[str]) -> Node:
-        """Return the rewritten expression; the variables with these names are already bound."""
+        # `known` are already bound
         self._written += 1
         if self._written > _MOST:
             raise RewriteTooLong
@@ -148,7 +148,7 @@ class VariableInliner:
 
     def _inline_children(self, node: Node, known: frozenset[str]) -> Node:
         name = variable_read_by(node)
-        if name in known:  # the caller has bound every variable that is needed here
+        if name in known:
             return Ident(node.offset, self._local[name])
         lazy = _lazy_child_indexes(node)
         parts = [
@@ -158,7 +158,7 @@ class VariableInliner:
         return with_children(node, tuple(parts))
 
     def _certainly_needed_variables(self, node: Node) -> frozenset[str]:
-        """Return the variables that every evaluation of the node needs."""
+        # by every evaluation
         name = variable_read_by(node)
         if name in self._definitions:
             if name not in self._always:
@@ -174,14 +174,14 @@ class VariableInliner:
 
 
 def variable_read_by(node: Node) -> str:
-    """Return the name of the variable that a node reads: `x` for `variables.x`; "" for every other node."""
+    """Return `x` for `variables.x`; "" for other nodes."""
     if isinstance(node, Select) and not node.optional and isinstance(node.operand, Ident):
         return node.field if node.operand.name == "variables" else ""
     return ""
 
 
 def _lazy_child_indexes(node: Node) -> range:
-    """Return the indexes of children that may not be evaluated, or with a failure that another child may absorb."""
+    # not evaluated, or with a failure that another child may absorb
     count = len(children(node))
     if isinstance(node, Macro):
         return range(1, count)

@@ -1,7 +1,7 @@
 """Writes a tree as source text, which the parser reads back as the same tree with other offsets.
 
-The text is one line, with no more brackets than the grammar needs, so it is never nested more deeply than the original.
-Like the parser, the module uses an explicit list instead of Python's stack.
+The text is one line with the fewest brackets, so it is nested no deeper than the original. An explicit list replaces
+Python's stack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _Piece: TypeAlias = str | tuple[Node, int]
-"""Text, or a node with the precedence that it needs at this place without brackets."""
+"""Text, or a node with the precedence that it needs without brackets."""
 
 
 def source_text(node: Node) -> str:
@@ -40,7 +40,7 @@ def source_text(node: Node) -> str:
 
 
 def _precedence(node: Node) -> int:
-    """Return the precedence of a node's outermost operator. A number needs brackets before a dot or after a sign."""
+    # a number needs brackets before a dot or after a sign
     if isinstance(node, Literal):
         return _SIGN if isinstance(node.value, int | float) and not isinstance(node.value, bool) else _MEMBER
     if not isinstance(node, Call):

@@ -1,7 +1,7 @@
-"""The syntax tree of an expression. Every node knows its offset in the source, in characters from 0.
+"""The syntax tree of an expression; offsets are in characters from 0.
 
-Macros stay macro nodes: they are not expanded to comprehensions. The compiler makes a loop of a macro, the checker
-finds its type, and the cost model counts the cost of cel-go's expansion.
+Macros stay macro nodes: the compiler makes loops, the checker finds their types, and the cost model counts the cost of
+cel-go's expansion.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class Literal(Struct, frozen=True):
 
 
 class Ident(Struct, frozen=True):
-    """A name; a leading dot (absolute reference) is kept in the name."""
+    """A name, with the leading dot of an absolute reference."""
 
     offset: int
     name: str
 
 
 class Select(Struct, frozen=True):
-    """operand.field. optional: whether the text is `operand.?field`. offset: the place of the dot."""
+    """operand.field, or operand.?field if `optional`; offset is the dot's."""
 
     offset: int
     operand: Node
@@ -45,8 +45,8 @@ class Has(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """A function or operator. Operators have cel-go's names: `_&&_ _||_ !_ -_ _+_ _[_] _[?_] _?_:_ @in _==_` …
 
-    target is None for global functions. offset is the place of the operator or of the opening parenthesis. A chain `a
-    && b && c` (or `||`) without parentheses is one call with all its operands as arguments.
+    target is None for global functions. offset is that of the operator or the opening parenthesis. A chain `a && b &&
+    c` (or `||`) without parentheses is one call.
     """
 
     offset: int
@@ -56,7 +56,7 @@ class Call(Struct, frozen=True):
 
 
 class ListNode(Struct, frozen=True):
-    """[a, ?b]: optional holds the indices of optional elements."""
+    """[a, ?b]; `optional` has the indices of optional elements."""
 
     offset: int
     elements: tuple[Node, ...]
@@ -98,11 +98,10 @@ class StructNode(Struct, frozen=True):
 
 class Macro(Struct, frozen=True):
     """A comprehension macro: all, exists, exists_one, existsOne, map, filter, transformList, transformMap,
-    transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, if that extension is on).
+    transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, an extension).
 
-    variables has one or two names; arguments are the expressions after them (map and the transforms take an optional
-    filter first). offset is the place of the opening parenthesis. The operand of bind is the value that gets the
-    name.
+    There are one or two variables; arguments are the expressions after them, first the optional filter of map and the
+    transforms. offset is that of the opening parenthesis. The operand of bind is the value.
     """
 
     offset: int
@@ -116,7 +115,7 @@ Node: TypeAlias = Literal | Ident | Select | Has | Call | ListNode | MapNode | S
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly below, in the order of the source."""
+    """Return the nodes directly below, in source order."""
     match node:
         case Literal() | Ident():
             return ()
