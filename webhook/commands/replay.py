@@ -122,7 +122,7 @@ def command(
 
 
 def _refuse_options_of_server(settings: ReviewSettings, *, explains: bool) -> None:
-    """Options about policies, objects and answers are those of the server."""
+    """A server has its own options about policies, objects and answers."""
     given = settings.names_given_by_flags - {"workloads"}
     flags = [each.flag for each in declared_settings(ReviewSettings) if each.name in given]
     if wrong := [*flags, *["--explain"] * explains]:

@@ -1,4 +1,4 @@
-"""Rewrites an expanding policy for Pods to native policies: one for Pods, and one for each place of pod templates.
+"""Rewrites a policy with `expand` to native policies: one for Pods, and one for each place of pod templates.
 
 Kinds with one template at the same fixed place share a policy. All kinds with several templates share another policy.
 A kind is left out, with the reason, if the rewritten policy would have another meaning. native_spec.py rewrites rules.
@@ -45,7 +45,7 @@ class _KindGroup:
 
 
 def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> NativePolicies:
-    """Return native policies and bindings for a validating policy that is not portable only because it expands.
+    """Return native policies and bindings for a validating policy. Only `expand` may prevent its export.
 
     Args:
         policy: the manifest of a policy that compiles.

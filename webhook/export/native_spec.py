@@ -354,7 +354,7 @@ def _static_message_expression_at_path(message: str, at: str, embeds: str) -> st
 def _message_expression_with_template_path(
     policy: ParsedPolicySpec, written: str, instead: str, at: str, embeds: str
 ) -> str:
-    """Return a messageExpression with the template's path. `instead` replaces a result that is no usable text."""
+    """Return a messageExpression with the template's path. `instead` replaces a result that is not a usable text."""
     name = policy.names.message
     said = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
     return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

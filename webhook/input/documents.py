@@ -248,7 +248,7 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
 
 
 def _is_beyond_bounds(problem: InputProblem) -> bool:
-    """A file that exceeds a bound of this reader is no template. kubectl may still read it as a manifest."""
+    """A file that exceeds a bound of this reader is not a template. kubectl may still read it as a manifest."""
     return problem.message.startswith(_BEYOND_BOUNDS)
 
 

@@ -46,8 +46,8 @@ def is_ignored(
 ) -> bool:
     """Return whether no policy is evaluated on an object. The labels of its namespace are looked up only if needed.
 
-    If they are unknown (None), the object is ignored only by the name of its namespace. `NotIn` would treat unknown
-    labels as absent.
+    If these labels are unknown (None), only the name of the namespace counts. `NotIn` would treat unknown labels as
+    absent.
     """
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True

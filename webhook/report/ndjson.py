@@ -41,7 +41,7 @@ class NdjsonWriter:
 
 
 class NdjsonFindingsWriter(NdjsonWriter):
-    """Writes a line for each finding, then rules that were not evaluated, documents that are no objects, and sums."""
+    """Writes a line for each finding, then rules that were not evaluated, other documents, and sums."""
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the lines after the findings."""

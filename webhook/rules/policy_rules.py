@@ -98,14 +98,14 @@ class RuleReader:
         return value
 
     def is_rule_or_group_name(self, document: yamlfile.Document, path: FieldPath, value: Any) -> bool:
-        """If a value is no name of a group or a rule, note the mistake."""
+        """If a value is not the name of a group or a rule, note the mistake."""
         if isinstance(value, str) and NAME.fullmatch(value):
             return True
         self.report_mistake(document, path, "must be a name of lower case letters, digits and dashes")
         return False
 
     def create_rule(self, document: yamlfile.Document, path: FieldPath, given: Mapping[str, Any]) -> Rule | None:
-        """Return the rule with these fields; None if they form no rule. Level and severity have defaults."""
+        """Return the rule with these fields; None if they do not form a rule. Level and severity have defaults."""
         wrong = list(rule_errors(given))
         for name, message in wrong:
             self.report_mistake(document, (*path, name), message)

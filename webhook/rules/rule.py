@@ -68,9 +68,9 @@ class Rule(Struct, frozen=True, kw_only=True):
         level_in_tests: the level for objects in folders of tests, which run for minutes; None for `level`.
         severity: the severity of a violation; "" for the severity of the policy.
         fails: the moment at which an object that breaks the rule fails without claimgate.
-        refused_on_updates: the upstream file and function that refuse updates which leave the rule broken; "" if
-            updates are accepted. An API server accepts an unchanged value that a CustomResourceDefinition refuses
-            (CRDValidationRatcheting), unless a rule compares the value with oldSelf.
+        refused_on_updates: the upstream file and function that refuse an update if the rule stays broken; "" if such an
+            update is accepted. For custom kinds, an API server accepts an unchanged value (CRDValidationRatcheting),
+            unless a rule compares the value with oldSelf.
         updates_of: the kinds for which `refused_on_updates` applies; () means all kinds of the rule.
         yields_to: ids of rules that have a better text about the same field, and at least the same level.
         issues: links to issues and pull requests on GitHub about the problem.
@@ -97,7 +97,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         return self.level if milder is None else max(self.level, milder, key=LEVELS.index)
 
     def refuses_updates_of(self, kind: str) -> bool:
-        """Return whether another component also refuses updates of a kind that leave the rule broken."""
+        """Return whether another component refuses an update of a kind if the rule stays broken."""
         return bool(self.refused_on_updates) and kind in (self.updates_of or (kind,))
 
     @property

@@ -5,7 +5,7 @@
 - A null amount stays. Kubernetes reads it as 0 in built-in kinds, and drops it from custom kinds.
 - Undeclared fields are kept.
 - A placeholder (`$`, `{{`, `NUM_NODES`, or `[[name]]` in YAML) may replace a value of any type. A placeholder of a
-  wrong type is removed and its path is returned. It is no mistake.
+  wrong type is removed and its path is returned. It is not a mistake.
 
 Only changed parts are copied, and a valid object is returned as the same value. Source: encoding/json and
 sigs.k8s.io/json, with which Kubernetes decodes.

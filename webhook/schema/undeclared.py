@@ -84,7 +84,7 @@ class _Place(Struct, frozen=True):
 
 
 class StrictReading(Struct, frozen=True):
-    """Objects with undeclared fields, and the places and texts that are no quantities."""
+    """Objects with undeclared fields, and the places and texts that are not quantities."""
 
     fields: list[UndeclaredFields] = field(default_factory=list)
     quantities: list[tuple[FieldPath, str]] = field(default_factory=list)

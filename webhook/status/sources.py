@@ -82,7 +82,7 @@ class ClusterReading:
         self.missing: Final[dict[str, None]] = {}
 
     def get(self, kind: GroupVersionKind, namespace: str, name: str) -> JSON | None:
-        """Return an object; None if it does not exist or could not be read. The latter is noted."""
+        """Return an object; None if it does not exist or could not be read. A failure is noted."""
         try:
             return self._source.get(kind, namespace, name)
         except LookupFailed as error:

@@ -49,11 +49,11 @@ _KEYS = json.JSONDecoder(strict=False)
 
 
 class JsonError(ValueError):
-    """The text is JSON, but Kubernetes refuses it or it is too deep.
+    """Kubernetes refuses some JSON, or the JSON is too deep.
 
     Attributes:
         offset: the place in the text.
-        is_harmless: about a repeated key: the last value has all that the earlier values have.
+        is_harmless: whether the error is about a repeated key, and its last value has all of the earlier values.
     """
 
     def __init__(self, message: str, offset: int = 0, *, is_harmless: bool = False) -> None:
@@ -150,8 +150,11 @@ def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
 
 
 class _ObjectBuilder:
-    """Builds the objects of a text. Notes repeated keys with different values, in `lost` if the last value lacks
-    something.
+    """Builds the objects of a text.
+
+    Attributes:
+        repeated: the repeated keys with different values.
+        lost: those of them with a last value that lacks something.
     """
 
     def __init__(self) -> None:
@@ -182,8 +185,8 @@ def equal_as_json(one: JSON, other: JSON) -> bool:
 
 
 def keeps_value(last: JSON, earlier: JSON, key: str = "") -> bool:
-    """Return whether the last value of a repeated key has all that an earlier value has. A null has nothing. A
-    `description` is for people, so no program needs it.
+    """Return whether the last value of a repeated key has all of an earlier value. A null and a `description`, which
+    no program reads, are never missed.
     """
     if earlier is None or earlier is last:
         return True
@@ -288,9 +291,9 @@ def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int]
 def is_deeper_than(bound: int, body: bytes) -> bool:
     """Return whether JSON is nested deeper than `bound` levels. Also true for many brackets that do not match.
 
-    For nearly all bodies, the number of opening brackets decides. Without each `},{`, which adds no level, this number
-    is an upper bound of the depth. Other bodies are reduced to steps up and down. The steps are added up part by part,
-    and one by one only in a part near the bound.
+    The number of opening brackets is an upper bound of the depth, even without those in `},{`. It decides for nearly
+    all bodies. Other bodies are reduced to steps up and down. The steps are added up part by part, and one by one only
+    in a part near the bound.
     """
     opening = len(body.translate(None, _NO_OPENING_BRACKET))
     if opening <= bound or opening - body.count(b"},{") <= bound:

@@ -42,7 +42,7 @@ def is_placeholder(text: str) -> bool:
     """Return whether a text is a placeholder, or contains one.
 
     Placeholders are `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...`.
-    Names and amounts that Kubernetes accepts have none of these signs, so `gpu-1` is no placeholder.
+    Names and amounts that Kubernetes accepts have none of these signs, so `gpu-1` is not a placeholder.
     """
     return _SIGN.search(text) is not None and ("$" in text or "{{" in text or _is_blank_to_fill_in(text))
 

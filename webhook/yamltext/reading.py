@@ -35,7 +35,7 @@ _VALUES: Final = (yaml.NodeEvent, yaml.CollectionEndEvent)
 
 
 class YamlError(Exception):
-    """The text is no YAML, or no YAML that Kubernetes accepts. Line and column count from 1; 0 is unknown."""
+    """The text is not YAML, or Kubernetes does not accept it. Line and column count from 1; 0 is unknown."""
 
     def __init__(self, message: str, line: int = 0, column: int = 0, path: str = "") -> None:
         super().__init__(message)

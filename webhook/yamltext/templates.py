@@ -1,4 +1,4 @@
-"""Recognizes files that are no manifests: templates of Helm charts and other engines, and texts without objects."""
+"""Recognizes files that are not manifests: templates of Helm charts and other engines, and texts without objects."""
 
 from __future__ import annotations
 
