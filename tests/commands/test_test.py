@@ -387,7 +387,7 @@ def test_a_named_file_without_a_case_that_runs_is_exit_2(text, own_kinds, capsys
     file = own_kinds / "kyverno-test.yaml"
     file.write_text(text)
     assert run_command_line(["test", str(file), str(SUITES)]) == 2
-    assert f"error: {file}: no case of this file was run; if you name a folder" in capsys.readouterr().err
+    assert f"error: {file}: no case of this file was run; name its folder" in capsys.readouterr().err
 
 
 def test_an_invalid_kyverno_result_does_not_affect_other_results(tmp_path, capsys):

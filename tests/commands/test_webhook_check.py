@@ -90,7 +90,7 @@ def test_a_missing_or_incomplete_cluster_role_is_one_short_line(server: ApiServe
     ("arguments", "expected"),
     [
         (["--check"], "--check needs either PATH or --live"),
-        (["x.yaml"], "PATH needs --check"),
+        (["x.yaml"], "only --check reads the configurations of PATH"),
         (["--watch"], "--watch needs --live"),
         (["--watch", "--live", "--rbac"], "neither --check nor --rbac"),
         (["--check", "x.yaml", "--live"], "--check needs either PATH or --live"),

@@ -154,7 +154,7 @@ def rotate(
     from certs.repeat import repeat
 
     if every and dry_run:
-        raise ConfigurationError("--every: a dry run looks once; leave out one of --every and --dry-run")
+        raise ConfigurationError("--every: a dry run checks once; leave out --every or --dry-run")
     with _errors_as_usage_errors():
         store = _certificate_store(directory, secret, (kubeconfig, kube_context))
         names, lives = _names_of_certificate(name, service), keep.Days(serving=days, authority=ca_days)

@@ -91,7 +91,7 @@ class LiveFlags(Struct, frozen=True, kw_only=True):
         elif settings.names_given_by_flags & {"context", "context_is_whole"}:
             raise ConfigurationError("audit: --live has the whole cluster: leave out --context and --context-is-whole")
         if self.fails_only and self.publish is None:
-            raise ConfigurationError("--fails-only: says which reports are published: add --publish")
+            raise ConfigurationError("--fails-only: only --publish writes these reports: add --publish")
 
     def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> ReportPublisher | None:
         """Return the writer of reports into the cluster; None without --publish.

@@ -209,7 +209,7 @@ def _open_for_writing(file: str) -> TextIO:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | follows, 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise ConfigurationError(f"`{file}` is a link, and a report is written to no link: name a file") from None
+            raise ConfigurationError(f"`{file}` is a link, and reports are not written to links: name a file") from None
         raise
     return os.fdopen(descriptor, "w", encoding="utf-8")
 

@@ -257,5 +257,5 @@ def _cost_as_text(worst: WorstCaseCost) -> str:
         return f"fine: at most {worst.request:,} for the largest request, of 3 MiB, which is below every limit"
     if worst.within is None:
         return "not known: the estimate reaches a limit for any object; the API server stops an expression there"
-    length = f"no limit is reached while no text, list or map is longer than {worst.within:,}"
+    length = f"below every limit if no text, list or map is longer than {worst.within:,}"
     return f"fine for ordinary objects, not bounded for huge objects: {length}"

@@ -87,7 +87,7 @@ def servers_that_deny_nothing(
                 flag, _, action = word.partition("=")
                 if flag in _ENFORCEMENT_ACTION and action in ("warn", "audit"):
                     place = "/".join(filter(None, namespace_and_name(one)))
-                    why = "a request that claimgate cannot answer is refused, and no other request is"
+                    why = "only requests that claimgate cannot answer are refused"
                     yield f"Deployment {place} has {word}, and failurePolicy is Fail: {why}: set only one of them"
 
 

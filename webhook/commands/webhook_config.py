@@ -178,7 +178,7 @@ def command(
     if check and bool(path) == is_live:
         raise ConfigurationError("webhook-config: --check needs either PATH or --live")
     if path and not check:
-        raise ConfigurationError("webhook-config: PATH needs --check, which says how its configurations could block")
+        raise ConfigurationError("webhook-config: only --check reads the configurations of PATH: add --check")
     if watch and (check or rbac or not is_live):
         raise ConfigurationError("webhook-config: --watch needs --live, and neither --check nor --rbac")
     if check and path:
