@@ -1,15 +1,15 @@
-"""Whether a pattern of Python's `re` can take more than linear time, decided from its structure and not by a clock.
+"""Decides whether a pattern of Python's `re` can take more than linear time, from its structure and not by a clock.
 
-`re` backtracks: where two ways through a pattern read the same text, it tries both before it gives up. A pattern is
+`re` backtracks: if two ways through a pattern read the same text, `re` tries both before it gives up. A pattern is
 linear unless one of these is possible (Weber and Seidl 1991, Weideman and others 2016):
 
-- a loop that reads a word in two ways: exponential;
-- a loop that reads a word, a second loop after it that reads the same word, and a way from the first loop to the second
-  that also reads this word: quadratic or worse. A search for a pattern anywhere in a text is such a first loop.
+- A loop reads a word in two ways. The time is exponential.
+- Two loops and the way between them all read the same word. The time is quadratic or worse. A search anywhere in a text
+  is also a first loop.
 
 A loop counts only if the pattern may still fail after it. The analysis knows `\\b`, lookahead and lookbehind of one
-character, and possessive repeats of one character. It ignores longer lookahead and lookbehind and other possessive
-parts, so it may call a linear pattern "not linear".
+character, and possessive repeats of one character. Other lookahead, lookbehind and possessive parts are ignored. A
+linear pattern with these parts may therefore count as "not linear".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final, TypeAlias
 
 _MOST_COPIES: Final = 300
-"""A repeat of one character is copied up to this count. A repeat with a higher count is a loop."""
+"""A repeat of one character is copied up to this count. Above it, the repeat is a loop."""
 _UNICODE: Final = "\u0130\u0131\u017f\u0660\u00b2\u2003\u2028\u4e16\U0001f600"
 
 
@@ -35,7 +35,7 @@ class Use(Enum):
         ANYWHERE: the pattern is tried at every place of a text, as `search`, `findall` and `sub` do.
         BEGINNING: the pattern is tried once, at the beginning of a text.
         WHOLE: the pattern is tried once, and must match the whole text.
-        IN_A_ROW: each match begins at the end of the previous match; the search ends at the first failure.
+        IN_A_ROW: each match begins at the end of the previous match. The search ends at the first failure.
     """
 
     ANYWHERE = auto()
@@ -45,7 +45,7 @@ class Use(Enum):
 
 
 class NotAnalysedError(Exception):
-    """A part of a pattern that the analysis does not know."""
+    """The analysis does not know a part of the pattern."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Condition:
     negated: bool
 
     def is_met(self, before: frozenset[str] | None, after: frozenset[str]) -> bool:
-        """Return whether two characters of these classes meet the demand; None stands for the beginning of the text."""
+        """None means the beginning of the text."""
         is_before = self.before and before is not None and before <= self.characters
         is_after = self.after and after <= self.characters
         return (is_before != is_after) != self.negated
@@ -90,7 +90,6 @@ class _Graph:
     reads: list[tuple[frozenset[str], int] | None] = field(default_factory=list)
 
     def state(self) -> int:
-        """Add a state."""
         self.free.append([])
         self.begins.append([])
         self.asks.append([])
@@ -104,8 +103,6 @@ def _is_one_character(items: Any) -> bool:
 
 
 class _Reader:
-    """Reads a parsed pattern into a graph."""
-
     def __init__(self, pattern: re.Pattern[Any]) -> None:
         text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
         self.flags = pattern.flags if isinstance(pattern.pattern, str) else pattern.flags | re.ASCII
@@ -277,7 +274,7 @@ class _Automaton:
         return sum(1 << at for at, kind in enumerate(self.kinds) if kind <= characters)
 
     def _ways(self, at: int, before: frozenset[str] | None) -> dict[_Place, int]:
-        """Return the places that follow a state, with the number of ways there, at most two."""
+        """The number of ways to each place is at most two."""
         count: dict[tuple[int, frozenset[int]], int] = {}
         found: dict[_Place, int] = {}
 
@@ -324,7 +321,7 @@ class _Automaton:
         return _components(steps)
 
     def shown(self, bits: int) -> str:
-        """Return a character of one of some kinds, a printable character if possible."""
+        """Return one character of these kinds, printable if possible."""
         characters = (each for at, kind in enumerate(self.kinds) if bits >> at & 1 for each in kind)
         return min(characters, key=lambda each: (not each.isalnum(), not each.isprintable(), each))
 

@@ -1,9 +1,9 @@
-"""How many entries each table of this process has, by its owner, to find leaks of any kind.
+"""Counts the entries of each table of this process by its owner, to find leaks of any kind.
 
 Walks from modules and running frames along everything that Python objects refer to. The garbage collector's own list
 lacks objects that were frozen at the start of a server, and objects that C code does not report. A table is named by
-its owner: `module.NAME` for a global, `module.Class.attribute`, `module.function<variable>` for a closure; `[]` is an
-element of it. A function's own cache is counted if its entries are not bounded, but its values are not visited.
+its owner: `module.NAME` for a global, `module.Class.attribute`, `module.function<variable>` for a closure. `[]` is an
+element of a table. If a function's own cache has no bound, its entries are counted, and its values are not visited.
 """
 
 from __future__ import annotations
@@ -29,19 +29,18 @@ class Census:
 
     Attributes:
         entries: the sum of the lengths of all tables of one name.
-        objects: how many objects of each type were reached.
+        objects: the number of reached objects of each type.
     """
 
     entries: Counter[str] = field(default_factory=Counter)
     objects: Counter[str] = field(default_factory=Counter)
 
     def growth(self, before: Census) -> dict[str, int]:
-        """Return the names of tables that have more entries than before, and by how much."""
+        """Return how many more entries each table has than before."""
         return {name: more for name, count in self.entries.most_common() if (more := count - before.entries[name]) > 0}
 
 
 def roots(left_out: Iterable[str] = ("tests", "_pytest", "pytest")) -> Iterator[tuple[str, object]]:
-    """Yield the modules and the running frames of this process."""
     omitted = tuple(left_out)
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] not in omitted and isinstance(module, ModuleType):
@@ -57,7 +56,7 @@ def roots(left_out: Iterable[str] = ("tests", "_pytest", "pytest")) -> Iterator[
 
 
 def take(starts: Iterable[tuple[str, object]], closed: Container[str] = ()) -> Census:
-    """Walk over everything that can be reached from some objects; values of the `closed` tables are not visited."""
+    """The values of `closed` tables are not visited."""
     found, seen, names = Census(), set[int](), dict[type, tuple[str, ...]]()
     waiting = list(starts)
     seen |= {id(waiting), id(seen), id(names), id(found), id(found.entries), id(found.objects), id(found.__dict__)}
@@ -82,7 +81,6 @@ def take(starts: Iterable[tuple[str, object]], closed: Container[str] = ()) -> C
 
 
 def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterator[tuple[str, object]]:
-    """Yield what an object refers to, under its names."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         yield from ((f"{value.__name__}.{name}", each) for name, each in list(vars(value).items()))
@@ -124,8 +122,8 @@ def _parts_of_function(function: FunctionType) -> Iterator[tuple[str, object]]:
 
 
 def _attributes(value: Any, kind: type, names: dict[type, tuple[str, ...]]) -> Iterator[tuple[str, object]]:
-    """Yield the attributes of an object. Only the first object of a class is asked for its `__dict__`, because Python
-    creates it on access: for all objects this would take megabytes.
+    """Only the first object of a class is asked for its `__dict__`. Python creates it on access, which would take
+    megabytes for all objects.
     """
     if kind not in names:
         slots = [name for each in kind.__mro__ for name in _slots(each)]

@@ -1,5 +1,4 @@
-"""The common settings of all tests: the number of examples of property tests, and whether golden files are
-rewritten."""
+"""The settings of all tests: the number of examples of property tests, and whether golden files are rewritten."""
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,12 +9,12 @@ settings.load_profile("busy")  # the time of an example depends on the machine t
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --update-golden: the difference in version control is then reviewed like code."""
+    """Add --update-golden. The difference in version control is then reviewed like code."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
 
 
 @pytest.fixture(autouse=True)
 def no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove variables for the width of the screen, which the environment of the tests may have."""
+    """The environment of the tests may set the width of the screen."""
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

@@ -258,12 +258,10 @@ STORED = {
     "an integer with thousands of digits": (b"1" * 5_000, None),
     "a deep number that no double holds": (b"[" * 300 + b"1e999" + b"]" * 300, None),
 }
-"""JSON that an API server stores unread in a field, and the value that claimgate decodes; None if a part is not read.
-"""
+"""JSON that an API server stores unread in a field, with the decoded value. None means that a part is not read."""
 
 
 def unread_parts(value: Any) -> list[Unread]:
-    """The parts of a value that were not read."""
     if isinstance(value, dict | list):
         held = value.values() if isinstance(value, dict) else value
         return [part for each in held for part in unread_parts(each)]

@@ -260,7 +260,7 @@ SHOWN = r"\x1b[2J\x9b1m\u202e\u200b\r\n* what to do: run this\x00\ud800"
 
 
 def test_a_denial_quotes_control_characters_as_escapes():
-    """kubectl prints the text of a denial unchanged, to a terminal that obeys ESC."""
+    """kubectl prints the text of a denial unchanged. A terminal obeys ESC."""
     found = Problem(code="g/r", path=f"spec[{HOSTILE}]", found=f"`{HOSTILE}`", message="is wrong", fix="set 1")
     problem = denial(problems=(found,), message="")
     for decision in (denial(message=HOSTILE), problem, denial(evaluation="error", message=HOSTILE)):

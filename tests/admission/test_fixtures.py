@@ -1,4 +1,4 @@
-"""Fixtures may be reviews, bare requests or plain objects: each form becomes the same attributes."""
+"""Fixtures may be reviews, bare requests or plain objects. Each form becomes the same attributes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The work for each list that a user can lengthen grows in proportion to its length. Work is counted without a clock.
+"""The work for each list that a user can lengthen grows in proportion to its length.
 
-`python -m tests.bench.bench_growth` measures the same lists in seconds, up to the size of the largest request.
+Work is counted without a clock. `python -m tests.bench.bench_growth` measures the same lists in seconds, up to the size
+of the largest request.
 """
 
 import json
@@ -22,14 +23,13 @@ from webhook.facts.nodes.node_offers import HAMI_CARDS
 POLICIES = shipped_policies()
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
 SHORT = {"workload": 60, "Pod": 240, "devices": 240}
-"""The number of items in the shorter list. Work is charged in hundreds, so the lists are long; a list of whole
-templates is short."""
+"""The items in the shorter list. Work is charged in hundreds, so the lists are long. A list of templates is short."""
 MOST = 5.0
-"""Four times the items need four times the work, and at most a quarter more for logarithms and copies of pointers."""
+"""Four times the items need four times the work. Logarithms and copies of pointers may add a quarter."""
 
 
 class Counter(Deadline):
-    """A deadline that never passes and counts the charged work."""
+    """A deadline that never passes. It counts the charged work."""
 
     WHOLE = 1 << 60
 
@@ -46,7 +46,6 @@ class Counter(Deadline):
 
 
 def work(obj, cluster=CLUSTER):
-    """The charges of both phases of a review."""
     sent, counter = decode_review(review(obj)), Counter()
     for phase in Phase:
         answer(replace(sent), POLICIES, cluster, phase=phase, deadline=counter)
@@ -66,7 +65,6 @@ def test_counted_work_grows_with_a_list():
 
 
 def node_of_hami(number):
-    """A node that registers its eight cards with HAMi."""
     cards = [{"id": f"GPU-{number}-{i}", "count": 10, "devmem": 81_559, "mode": "hami-core"} for i in range(8)]
     metadata = {"name": f"n{number}", "annotations": {HAMI_CARDS: json.dumps(cards)}}
     return {**obj("v1", "Node", {}, **metadata), "status": {"allocatable": {"nvidia.com/gpu": "80"}}}
@@ -74,7 +72,7 @@ def node_of_hami(number):
 
 @pytest.mark.parametrize("asked", ["0", "1"])
 def test_work_does_not_grow_with_containers_times_nodes(asked):
-    """The cards of nodes are read once for all containers of a pod, and only if a container requests cards."""
+    """The cards of nodes are read once for all containers of a pod. They are read only if a container requests cards."""
 
     def work_of(containers, nodes):
         cluster = FilesCluster(map(node_of_hami, range(nodes)), is_whole=True)

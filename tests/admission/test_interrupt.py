@@ -1,4 +1,4 @@
-"""A request that was not evaluated in time: each policy's failurePolicy decides."""
+"""Each policy's failurePolicy decides about a request that was not evaluated in time."""
 
 from dataclasses import replace
 

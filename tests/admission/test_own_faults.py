@@ -1,5 +1,4 @@
-"""Our own bug in a policy is an evaluation error of this policy: its place is logged, and other policies still
-report."""
+"""Our own bug in a policy is an evaluation error of this policy. Its place is logged, and other policies report."""
 
 from __future__ import annotations
 

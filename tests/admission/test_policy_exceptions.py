@@ -1,6 +1,4 @@
-"""PolicyExceptions in a review: they apply only to objects of their own namespace, and only within the bounds of the
-configuration.
-"""
+"""PolicyExceptions apply only to objects of their own namespace, and only within the bounds of the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers as the API server checks them: the rules of the API server, and every form of answer that the webhook sends."""
+"""Answers follow the rules of the API server, in every form that the webhook sends."""
 
 from __future__ import annotations
 
@@ -152,8 +152,6 @@ def test_colliding_audit_annotation_keys_are_kept_apart_and_empty_ones_dropped()
 
 
 class _Watched(dict[str, str]):
-    """A map that counts its look-ups."""
-
     asked = 0
 
     def __contains__(self, key: object) -> bool:

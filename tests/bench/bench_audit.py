@@ -1,14 +1,14 @@
-"""An audit of many objects: `python -m tests.bench.bench_audit` prints objects a second and memory, for claimgate and
-for gator.
+"""Measures an audit of many objects by claimgate and gator: objects a second, and memory.
 
 The objects are the public manifests of tests/data/manifests, repeated with unique names, as files of a thousand
-documents. The 16 CEL policies have three validations each, and match every kind. gator (the program in GATOR, or in
-PATH) gets the same expressions as constraint templates with K8sNativeValidation. It holds all objects in memory, so
-it gets fewer objects. gator reports only violations. So its row is compared with the format text, which lists
-findings and only counts passes; the other rows are for ndjson, which lists 16 results for each object.
+documents. The 16 CEL policies have three validations each, and match every kind.
 
-The last row is a backtest of one audit log of a gigabyte as gzip stores it: events with the public manifests. Each
-event has text that does not compress, like uids, tokens and digests.
+gator (the program in GATOR, or in PATH) gets the same expressions as constraint templates with K8sNativeValidation. It
+gets fewer objects, because it holds all objects in memory. gator reports only violations, so its row is compared with
+the format text. The other rows are for ndjson, which lists 16 results for each object.
+
+The last row is a backtest of one audit log that is a gigabyte as gzip. Each event has a public manifest, and text that
+does not compress, like uids, tokens and digests.
 
     python -m tests.bench.bench_audit --objects 100000 --check    exits 1 when a goal is missed
     python -m tests.bench.bench_audit --log-mb 0                  leaves out the log, which takes minutes
@@ -52,15 +52,13 @@ _NAME = re.compile(r"^(metadata:\n(?:  .*\n)*?  name: *)['\"]?([a-z0-9.-]+)['\"]
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a command: its seconds, its processor seconds, and the most memory of its processes."""
-
     wall_s: float
     processor_s: float
     peak_mb: float
 
 
 def manifests() -> list[str]:
-    """Each object of the manifests as text that gator also accepts: with a name that a number can follow."""
+    """Each object as text that gator also accepts: with a name that a number can follow."""
     documents = (part for text in corpus(MANIFESTS) for part in _MARK.split(text))
     return [each for each in documents if _NAME.search(each) and "\napiVersion:" in f"\n{each}"]
 
@@ -78,7 +76,6 @@ def write_objects(folder: Path, count: int) -> int:
 
 
 def write_policies(folder: Path) -> None:
-    """The policies, each with a binding."""
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
     for number in range(POLICIES):
         spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": _validations(number)}
@@ -95,7 +92,6 @@ def write_policies(folder: Path) -> None:
 
 
 def write_constraints(folder: Path) -> None:
-    """The same policies for gator."""
     for number in range(POLICIES):
         kind = f"Bench{number}"
         code = [{"engine": "K8sNativeValidation", "source": {"validations": _validations(number)}}]
@@ -119,7 +115,6 @@ def _validations(number: int) -> list[dict[str, str]]:
 
 
 def measured(command: Sequence[str], codes: Sequence[int] = (0, 1)) -> Run:
-    """Run a command to its end."""
     with tempfile.TemporaryFile() as errors:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
@@ -133,13 +128,12 @@ def measured(command: Sequence[str], codes: Sequence[int] = (0, 1)) -> Run:
 
 
 def audit(objects: Path, policies: Path, jobs: int = 1, report: str = "ndjson") -> Run:
-    """An audit in this number of processes."""
     program = ["-m", "webhook", "audit", str(objects), "--only", str(policies), "--jobs", str(jobs), "-o", report]
     return measured([sys.executable, *program])
 
 
 def rows(count: int, gator: str | None) -> Iterator[tuple[str, float, float, str]]:
-    """The name of a measurement, the figure, the goal, and a note."""
+    """Each row has a name, the figure, the goal, and a note."""
     with tempfile.TemporaryDirectory() as place:
         folders = {name: Path(place, name) for name in ("objects", "few", "policies", "constraints")}
         for folder in folders.values():
@@ -163,7 +157,7 @@ def rows(count: int, gator: str | None) -> Iterator[tuple[str, float, float, str
 
 
 def write_log(file: Path, size_mb: int) -> int:
-    """Write an audit log that has this size in MB as gzip, and return its number of events."""
+    """Write an audit log of this size in MB as gzip, and return its number of events."""
     objects = [each for text in manifests() for each in yamlfile.load(text)]
     random, count = Random(29), 0
     with file.open("wb") as stored, gzip.GzipFile(fileobj=stored, mode="wb", compresslevel=1, mtime=0) as stream:
@@ -176,7 +170,7 @@ def write_log(file: Path, size_mb: int) -> int:
 
 
 def _event(value: dict[str, object], number: int, noise: str) -> bytes:
-    """One event of a create request, of one of a thousand users."""
+    """A create request by one of a thousand users."""
     group, _, version = str(value["apiVersion"]).rpartition("/")
     resource = {"apiGroup": group, "apiVersion": version, "resource": f"{value['kind']}s".lower()}
     event = {
@@ -195,7 +189,6 @@ def _event(value: dict[str, object], number: int, noise: str) -> bytes:
 
 
 def backtest_row(size_mb: int) -> tuple[str, float, float, str]:
-    """The memory of a backtest of one log of this size."""
     with tempfile.TemporaryDirectory() as place:
         policies, log = Path(place, "policies"), Path(place, "audit.log.gz")
         policies.mkdir()
@@ -207,7 +200,7 @@ def backtest_row(size_mb: int) -> tuple[str, float, float, str]:
 
 
 def _beside(gator: str, folders: dict[str, Path]) -> Iterator[tuple[str, float, float, str]]:
-    """Audit the same objects with both programs, alternately."""
+    """The two programs audit alternately."""
     ours, theirs = [], []
     for _ in range(3):
         ours.append(audit(folders["few"], folders["policies"], report="text"))

@@ -1,11 +1,10 @@
-"""Eight expressions on an AdmissionReview of 8 KB: time, compile time, memory, and the ratio to Python.
+"""Measures eight expressions on an AdmissionReview of 8 KB: time, compile time, memory, and the ratio to Python.
 
     python -m tests.bench.bench_cel            prints a table
     python -m tests.bench.bench_cel --max 4    exits 1 when all eight together take more than 4 times the plain Python
 
-Times are medians over interleaved rounds. "plain" is the same expression as a Python function, without cost accounting
-and CEL's errors. No CEL engine in Python can be faster. Ratios can be compared between machines, times cannot. Checker
-and cost accounting are on.
+Times are medians over interleaved rounds. "plain" is the same expression as a Python function, without checks, costs
+and CEL's errors. No CEL engine in Python can be faster. Only ratios can be compared between machines.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ CONSTANT_BUDGET = 100_000
 
 
 def review() -> dict[str, Any]:
-    """A Pod of five containers with 20 variables each, as an AdmissionReview of about 8 KB."""
+    """A Pod of five containers with 20 variables each, about 8 KB."""
     containers = [
         {
             "name": f"worker-{number}",
@@ -91,7 +90,6 @@ def review() -> dict[str, Any]:
 
 
 def plain() -> dict[str, Callable[[dict[str, Any]], Any]]:
-    """The same expressions as Python functions."""
     name = re.compile("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     image = re.compile("^registry[.]example[.]com/.+:[0-9.]+$")
     limit = parse_quantity("512Gi")
@@ -140,7 +138,6 @@ def plain() -> dict[str, Callable[[dict[str, Any]], Any]]:
 
 
 def environment() -> Environment:
-    """The input of an admission policy that the expressions need."""
     user = Structure("UserInfo", {"username": STRING, "groups": list_of(STRING), "extra": map_of(STRING, DYN)})
     request = Structure("Request", {"operation": STRING, "userInfo": object_type("UserInfo"), "dryRun": BOOL})
     return Environment(
@@ -150,7 +147,7 @@ def environment() -> Environment:
 
 
 def microseconds(run: Callable[[], object], seconds: float) -> float:
-    """The median time of one call, over some batches."""
+    """The median of some batches."""
     run()
     start = time.perf_counter()
     run()
@@ -198,7 +195,6 @@ def held(source: str, world: Environment) -> float:
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(description="time the eight expressions of the CEL issue")
     parser.add_argument("--seconds", type=float, default=0.15, help="of one measurement")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,7 +1,7 @@
-"""How time grows with each list that a user can lengthen: `python -m tests.bench.bench_growth` prints a table.
+"""Measures how time grows with each list that a user can lengthen.
 
-Both phases of a review with all shipped policies, in process, for a list of n and of 4 n items; --size is the size of
-the longer object. Linear work takes four times as long.
+Both phases of a review with all shipped policies run in this process, for a list of n and of 4 n items. --size is the
+size of the longer object. Linear work takes four times as long.
 
     python -m tests.bench.bench_growth --size 3000000      up to 3 MB
     python -m tests.bench.bench_growth --only claims       only lists with this word in their name
@@ -54,7 +54,6 @@ def seconds(make: Make, number: int, policies: PolicySet, rounds: int) -> float:
 
 
 def main() -> int:
-    """Print the table."""
     flags = argparse.ArgumentParser()
     flags.add_argument("--size", type=int, default=SIZE, help="bytes of the longer object")
     flags.add_argument("--only", default="", help="only lists with this word in their name")

@@ -1,9 +1,8 @@
-"""The cost of Kueue's verdict on a TrainJob in a view of many queues: `python -m tests.bench.bench_kueue` prints a
-table.
+"""Measures the cost of Kueue's verdict on a TrainJob in a view of many queues.
 
-The TrainJob has 60 KB, and is merged with its runtime before the clock starts. The queues are in a tree of 10 or of
-1,000 ClusterQueues. The first verdict in a state of the cluster reads the queues, and later verdicts reuse them. The
-ratio of the two trees shows whether queues of others make a verdict slower.
+The TrainJob has 60 KB, and is merged with its runtime before the clock starts. The tree of queues has 10 or 1,000
+ClusterQueues. The first verdict reads the queues, and later verdicts reuse them. The ratio of the two trees shows
+whether queues of others make a verdict slower.
 
     python -m tests.bench.bench_kueue --check    exits 1 when a verdict takes a millisecond or more
 """
@@ -78,7 +77,7 @@ def world(count: int) -> list[JSON]:
 
 
 def train_job() -> JSON:
-    """A TrainJob of 60 KB; most of it is environment variables."""
+    """A TrainJob of 60 KB, mostly environment variables."""
     env = [{"name": f"VARIABLE_{at}", "value": "x" * 40} for at in range(700)]
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -89,7 +88,6 @@ def train_job() -> JSON:
 
 
 def subject(cluster: FilesCluster) -> Subject:
-    """One request with the TrainJob, merged."""
     attributes = attributes_of_object(train_job(), _TABLE.row)
     view = ClusterView(cluster, attributes.namespace, Deadline())
     made = Subject(
@@ -114,14 +112,13 @@ def verdict_s(made: Subject) -> float:
 
 
 def measured(count: int) -> tuple[float, float]:
-    """Seconds of the first verdict in a view, and the median of the later verdicts."""
+    """Seconds of the first verdict in a view, and the median of later verdicts."""
     cluster = FilesCluster(world(count), is_whole=True)
     first, *others = (verdict_s(subject(cluster)) for _ in range(_TIMES))
     return first, median(others)
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
     chosen = parser.parse_args()

@@ -1,10 +1,10 @@
-"""Measures the memory of an audit of a cluster: `python -m tests.bench.bench_live --objects 50000` prints the peak and
-the rate.
+"""Measures the memory and the rate of an audit of a cluster.
 
-The cluster is the API server of the tests. The API server and the audit are separate processes: the peak of a process
-includes the memory of its parent at the start, so the parent must not hold the objects. The objects are Pods of five
-kilobytes with a GPU in 100 namespaces; the policies are the shipped ones. A tenth of the objects is audited first, so
-that the difference shows the memory of one more object.
+The cluster is the API server of the tests. Both are separate processes, because the peak of a process includes the
+memory of its parent at the start. The objects are Pods of five kilobytes with a GPU, in 100 namespaces. A tenth of the
+objects is audited first, so the difference shows the memory of one more object.
+
+    python -m tests.bench.bench_live --objects 50000
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ def pod(number: int) -> dict[str, Any]:
 
 
 def serve(count: int) -> ApiServer:
-    """An API server with this number of Pods."""
     server = ApiServer()
     kinds = [("pods", "Pod", True), ("namespaces", "Namespace", False), ("configmaps", "ConfigMap", True)]
     listed = [{"name": name, "kind": kind, "namespaced": scope, "verbs": ["list"]} for name, kind, scope in kinds]
@@ -68,7 +67,6 @@ def serve_until(count: int, folder: str, ready: Event, done: Event) -> None:
 
 
 def measured_audit(count: int, output: str) -> Run:
-    """Audit this number of objects."""
     context = multiprocessing.get_context("spawn")
     ready, done = context.Event(), context.Event()
     with tempfile.TemporaryDirectory() as folder:

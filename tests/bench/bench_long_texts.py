@@ -1,10 +1,10 @@
-"""How long one long text blocks the event loop, at any place: `python -m tests.bench.bench_long_texts` prints a table.
+"""Measures how long one long text blocks the event loop, at any place of an object.
 
-It takes one object of each kind in the public manifests of tests/data and examples, and makes each of its texts and
-keys long, in some of the ways that texts differ. The review then runs as on the event loop, which ends it after its
-slice and leaves the rest to a worker. The table shows the reviews that blocked the loop longest; the slice itself is 10
-ms. bench_many_elements does the same with long lists and maps.
+Makes each text and key long, in one object of each kind in the public manifests of tests/data and examples. The review
+runs as on the event loop, which ends it after its slice of 10 ms and leaves the rest to a worker. The table shows the
+reviews that blocked the loop longest. bench_many_elements does the same with long lists and maps.
 
+    python -m tests.bench.bench_long_texts
     --size 300000     characters of the text
     --seed 1          the seed of the random texts
     --texts 4         texts for each place
@@ -62,7 +62,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def places(value: Any, at: Path = ()) -> Iterator[tuple[Path, bool]]:
-    """The places of texts and keys, with True for a key. In a list, only the first item is searched."""
+    """True means a key. In a list, only the first item is searched."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if at or key not in ("apiVersion", "kind"):
@@ -75,7 +75,6 @@ def places(value: Any, at: Path = ()) -> Iterator[tuple[Path, bool]]:
 
 
 def with_text(obj: Any, at: Path, text: str, *, is_key: bool) -> Any:
-    """A copy of an object with another text or key at a place."""
     changed = copy.deepcopy(obj)
     inner = changed
     for step in at[:-1]:
@@ -88,7 +87,6 @@ def with_text(obj: Any, at: Path, text: str, *, is_key: bool) -> Any:
 
 
 def main() -> None:
-    """Print the table."""
     flags = argparse.ArgumentParser()
     flags.add_argument("--size", type=int, default=300_000)
     flags.add_argument("--seed", type=int, default=1)

@@ -1,11 +1,10 @@
-"""How long one long list or map blocks the event loop, at any place: `python -m tests.bench.bench_many_elements` prints
-a table.
+"""Measures how long one long list or map blocks the event loop, at any place of an object.
 
-It takes one object of each kind in the public manifests of tests/data and examples, and fills each list and map of its
-type with as many elements as fit: the existing element, and small elements with one field or none. bench_long_texts has
-one long text where this benchmark has many elements. For each place in the code, it shows the review that blocked the
-loop longest, or ran longest without a check of the clock. The slice itself is 10 ms.
+Takes one object of each kind in the public manifests of tests/data and examples, and fills each list and map of its
+type: with the existing element, and with small elements of one field or none. For each place in the code, the table
+shows the review that blocked the loop longest, or ran longest without a check of the clock. A slice has 10 ms.
 
+    python -m tests.bench.bench_many_elements
     --size 100000     bytes of the list
     --seed 1          the seed of the random elements
     --elements 2      small elements a place, each for both phases
@@ -43,7 +42,7 @@ LIST: Final = "[LIST]"
 
 
 class Place(NamedTuple):
-    """The place of a list or a map, its type, and the first element of an object there; None if it has no element."""
+    """The place of a list or map, its type, and the first element there; None without an element."""
 
     at: Path
     of: Items | Fields
@@ -51,7 +50,7 @@ class Place(NamedTuple):
 
 
 def places(of: Type | None, value: Any, at: Path = ()) -> Iterator[Place]:
-    """The lists and maps of a type, and those inside their first element: index 0 or key "a" if an object has none."""
+    """The lists and maps of a type, and those in their first element: index 0, or key "a" without one."""
     if isinstance(of, Items):
         first = value[0] if isinstance(value, list) and value else None
         yield Place(at, of, first)
@@ -67,7 +66,7 @@ def places(of: Type | None, value: Any, at: Path = ()) -> Iterator[Place]:
 
 
 def element(of: Type, draw: random.Random, ends: float = 0.3) -> Any:
-    """A small value of a type: objects have one field or none."""
+    """Objects have one field or none."""
     if isinstance(of, Items):
         return [element(of.item, draw)] if draw.random() > ends else []
     if isinstance(of, Fields):
@@ -81,7 +80,6 @@ def element(of: Type, draw: random.Random, ends: float = 0.3) -> Any:
 
 
 def with_elements(obj: Any, place: Place, one: str, size: int) -> str:
-    """The JSON of the review of an object with many of an element at a place."""
     number = max(1, size // (len(one) + one.count("#") * 3 + 1))
     listed = ",".join(one.replace("#", str(index)) for index in range(number))
     listed = f"[{listed}]" if isinstance(place.of, Items) else f"{{{listed}}}"
@@ -90,7 +88,7 @@ def with_elements(obj: Any, place: Place, one: str, size: int) -> str:
 
 
 def elements(place: Place, draw: random.Random, count: int) -> Iterator[str]:
-    """The JSON of some elements for a place: the existing first element with another name, and small elements."""
+    """The existing first element with another name, and small elements."""
     if place.first is not None:
         yield _as_json(place, _with_own_name(place.first), "n#")
     inner = place.of.item if isinstance(place.of, Items) else place.of.others
@@ -108,7 +106,7 @@ def _as_json(place: Place, one: Any, key: str) -> str:
 
 
 def _with_value(obj: Any, at: Path, value: Any) -> Any:
-    """A copy of an object with a value at a place; missing parents are created."""
+    """Missing parents are created."""
     changed = copy.deepcopy(obj)
     inner = changed
     for step, following in pairwise(at):
@@ -121,7 +119,7 @@ def _with_value(obj: Any, at: Path, value: Any) -> Any:
 
 
 def _child(holder: Any, step: str | int, empty: Any) -> Any:
-    """The value of an object or list at a step; an empty value if there is none of its type."""
+    """An empty value if there is none of the type."""
     if isinstance(holder, list):
         holder[:1] = holder[:1] if holder and isinstance(holder[0], type(empty)) else [empty]
         return holder[0]
@@ -131,7 +129,6 @@ def _child(holder: Any, step: str | int, empty: Any) -> Any:
 
 
 def main() -> None:
-    """Print the table."""
     flags = argparse.ArgumentParser()
     flags.add_argument("--size", type=int, default=100_000)
     flags.add_argument("--seed", type=int, default=1)
@@ -158,7 +155,7 @@ def main() -> None:
                         rows.append((taken.whole, taken.longest, phase.value, kind.kind, where, one, taken.where))
         print(f"{count} reviews, {len(rows)} shown", end="\r", file=sys.stderr, flush=True)
     print(f"{count} reviews of lists of {given.size} bytes; {len(rows)} over {given.over} or {given.unchecked} ms")
-    worst = {row[-1]: row for row in sorted(rows)}  # the longest run of each stretch of code
+    worst = {row[-1]: row for row in sorted(rows)}  # the longest run of each part of the code
     for row in sorted(worst.values(), reverse=True)[:LINES]:
         print("{:6.1f} ms, {:5.1f} unchecked  {:8} {:20} {}: {}\n        {}".format(*row))
 
@@ -169,7 +166,7 @@ def _group_version_kind(obj: Any) -> tuple[str, str, str]:
 
 
 def _least_of_three(body: bytes, phase: Phase, policies: Any, cluster: Any, given: argparse.Namespace) -> LoopTime:
-    """The time of one review. A long time is measured again, because other processes may have held the processor."""
+    """A long time is measured again, because other processes may have held the processor."""
     taken = loop_time(body, phase, policies, cluster)
     for _ in range(2):
         if taken.whole > given.over or taken.longest > given.unchecked:

@@ -1,8 +1,8 @@
-"""The cost of policies: `python -m tests.bench.bench_policies` prints a table.
+"""Measures the cost of policies: `python -m tests.bench.bench_policies`.
 
-It evaluates 0, 1, 16, 64 and 256 policies on different Pods of 6 KB. Each policy has three validations, which hold,
-and a Deny binding. Another row has 1,000 policies for other kinds, which match no request. Times are the median of
-rounds, in one process.
+Evaluates 0, 1, 16, 64 and 256 policies on different Pods of 6 KB. Each policy has three validations, which hold, and a
+Deny binding. Another row has 1,000 policies for other kinds, which match no request. Times are the median of rounds, in
+one process.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ VALIDATIONS = (
     "!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
     "object.metadata.labels.all(k, k != 'forbidden-{0}') && object.spec.containers.all(c, !c.image.endsWith(':{0}'))",
 )
-"""Rules of a site; the number of the policy makes the names of two policies different."""
+"""Rules of a site. The number of the policy makes names unique."""
 
 
 def manifests(count: int, resource: str = "pods") -> list[Document]:
-    """This number of policies, each with a binding."""
     made: list[Document] = []
     for number in range(count):
         rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]}
@@ -52,7 +51,6 @@ def manifests(count: int, resource: str = "pods") -> list[Document]:
 
 
 def policies(count: int, resource: str = "pods") -> PolicySet:
-    """The same policies, loaded."""
     return load_documents(manifests(count, resource), Options(table=table.load_table()))
 
 
@@ -73,7 +71,6 @@ def measure(run: Callable[[], object], times: int) -> float:
 
 
 def main() -> None:
-    """Print the table."""
     sent = itertools.cycle(decode_review_bytes(body) for body in traffic.reviews("plain Pod", range(PODS)))
     cluster = FilesCluster(traffic.context())
     print(f"Pods of {traffic.POD_SIZE} bytes, 3 validations per policy, median of {ROUNDS} rounds")

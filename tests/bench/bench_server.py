@@ -1,9 +1,8 @@
-"""The speed of one serving process: reviews a second over loopback TLS, and the processor time of a review.
+"""Measures one serving process: reviews a second over loopback TLS, and the processor time of a review.
 
-Pods and jobs as a cluster sends them, all different (traffic.py), to a server with the shipped policies, with 16
-CEL policies of three validations each, and without policies about Pods, which measures the cost of decoding and
-answering. The servers get them alternately, in short rounds; medians are shown. Compare ratios only: on shared
-machines, times differ by a third from run to run.
+The server gets different Pods and jobs, as a cluster sends them (traffic.py). It has the shipped policies, or 16 CEL
+policies of three validations each, or no policies about Pods, for the cost of decoding and answering. The scenarios
+alternate in short rounds, and medians are shown. Compare ratios only: on shared machines, times differ by a third.
 
     python -m tests.bench.bench_server [--quick]
 """
@@ -25,7 +24,6 @@ QUICK_ROUNDS, QUICK_S = 3, 0.3
 
 
 def run(rounds: int, seconds: float) -> dict[tuple[Scenario, int], list[Measured]]:
-    """Every scenario with every number of connections, alternately."""
     numbers, results = Numbers(), dict[tuple[Scenario, int], list[Measured]]()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         servers = {
@@ -45,7 +43,6 @@ def run(rounds: int, seconds: float) -> dict[tuple[Scenario, int], list[Measured
 
 
 def main() -> int:
-    """Measure and print."""
     flags = argparse.ArgumentParser(prog="python -m tests.bench.bench_server")
     flags.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     is_quick = flags.parse_args().quick

@@ -1,9 +1,8 @@
-"""The cost of the shipped policies: `python -m tests.bench.bench_shipped` prints tables.
+"""Measures the cost of the shipped policies.
 
-The whole set on Pods of 6 KB, and every single policy on TrainJobs of 60 KB with runtime, claim template and device
-class in the cluster. All objects are different. Both phases run, as for an API server. The table has microseconds,
-and the ratio to the standard library's decoding of the same review, which is measured in turns with them: ratios can
-be compared between machines.
+The whole set runs on Pods of 6 KB. Every single policy runs on TrainJobs of 60 KB, with runtime, claim template and
+device class in the cluster. All objects are different, and both phases run. The table has microseconds, and the ratio
+to the standard library's decoding of the same review. Ratios can be compared between machines.
 
     python -m tests.bench.bench_shipped --check    exits 1 when a goal is missed
 """
@@ -36,11 +35,11 @@ ROUNDS = 15
 PODS, JOBS = 1000, 100
 CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(traffic.context()))
 POD_GOAL_US, POLICY_GOAL_US = 300.0, 1000.0
-"""The whole set on a Pod of 6 KB, and the worst policy on a TrainJob of 60 KB."""
+"""For the whole set on a Pod of 6 KB, and the worst policy on a TrainJob of 60 KB."""
 
 
 def median_us(*runs: Callable[[], object]) -> list[float]:
-    """Microseconds of each policy set: medians of alternating rounds."""
+    """The medians of alternating rounds."""
     found: list[list[float]] = [[] for _ in runs]
     times = [max(1, int(0.01 / _once(run))) for run in runs]
     for _ in range(ROUNDS):
@@ -53,14 +52,13 @@ def median_us(*runs: Callable[[], object]) -> list[float]:
 
 
 def _once(run: Callable[[], object]) -> float:
-    run()  # expressions become functions when they are first used
+    run()  # compiles the expressions
     start = perf_counter()
     run()
     return perf_counter() - start
 
 
 def alone(policies: PolicySet) -> Iterator[tuple[str, PolicySet]]:
-    """Every policy in a separate set."""
     for policy in policies.validating:
         yield policy.name, replace(policies, validating=(policy,), mutating=())
     for policy in policies.mutating:
@@ -70,7 +68,7 @@ def alone(policies: PolicySet) -> Iterator[tuple[str, PolicySet]]:
 def both(
     sent: Sequence[Attributes], policies: PolicySet, cluster: ClusterWithAssumedNamespaces
 ) -> Callable[[], object]:
-    """Both phases of one request, one after the other, each with its own facts."""
+    """Each phase has its own facts."""
     waiting = itertools.cycle(sent)
 
     def run() -> None:
@@ -84,13 +82,12 @@ def both(
 def one(
     sent: Sequence[Attributes], policies: PolicySet, cluster: ClusterWithAssumedNamespaces, phase: Phase
 ) -> Callable[[], object]:
-    """One phase of one request after the other."""
     waiting = itertools.cycle(sent)
     return lambda: answer_request(replace(next(waiting)), policies, cluster, phase=phase)
 
 
 def pods(policies: PolicySet) -> float:
-    """Print the time of the whole set on Pods that break no rule, in each phase; return the longest."""
+    """Print the time in each phase, and return the longest. The Pods break no rule."""
     print(f"{'Pods of 6 KB, the whole set':34} {'us':>9} {'x decode':>9}")
     worst = 0.0
     for kind in ("plain Pod", "GPU Pod", "claim Pod"):
@@ -105,7 +102,7 @@ def pods(policies: PolicySet) -> float:
 
 
 def jobs(policies: PolicySet) -> float:
-    """Print the time of each single policy on TrainJobs; return the longest."""
+    """Print the time of each single policy on TrainJobs, and return the longest."""
     bodies = traffic.reviews("TrainJob 60 KB", range(JOBS))
     sent = [admission.decode_review_bytes(body) for body in bodies]
     none = replace(policies, validating=(), mutating=())
@@ -125,7 +122,6 @@ def _asked(policies: PolicySet, sent: Attributes) -> Iterator[bool]:
 
 
 def main() -> int:
-    """Print the tables and the goals."""
     flags = argparse.ArgumentParser()
     flags.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
     check = flags.parse_args().check

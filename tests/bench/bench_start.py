@@ -1,8 +1,8 @@
-"""How long a server starts until it is ready, as in a rollout: `python -m tests.bench.bench_start` prints a table.
+"""Measures how long a server takes to be ready, as in a rollout.
 
-`claimgate serve` starts with 100 policies, the shipped ones among them, beside an API server that has 5,000 objects
-of the kinds that the policies look up. It measures the seconds until `/readyz` answers 200, the processor seconds in
-this time, and the most memory of the process until then. The last two need Linux (`/proc`).
+`claimgate serve` starts with 100 policies, including the shipped ones. The API server has 5,000 objects of the kinds
+that the policies look up. The table shows the seconds until `/readyz` answers 200, and until then the processor
+seconds and the most memory. The last two need Linux (`/proc`).
 
     python -m tests.bench.bench_start --check    exits 1 when it takes over 3 s or 250 MB
 """
@@ -49,7 +49,7 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Start:
-    """One start: elapsed seconds and processor seconds until the server is ready, and the most megabytes until then."""
+    """Seconds, processor seconds and the most megabytes until the server is ready."""
 
     elapsed_s: float
     processor_s: float
@@ -57,7 +57,6 @@ class Start:
 
 
 def policy_file(folder: Path, count: int) -> Path:
-    """Write this number of policies, each with three validations and a binding."""
     file = folder / "policies.json"
     items = [each.value for each in bench_policies.manifests(count)]
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -66,7 +65,7 @@ def policy_file(folder: Path, count: int) -> Path:
 
 @contextmanager
 def api_server() -> Iterator[int]:
-    """An API server with the objects, in a separate process; returns its port."""
+    """An API server with the objects, in a separate process. Yields its port."""
     mine, theirs = multiprocessing.Pipe()
     process = multiprocessing.Process(
         target=bench_view.api_server, args=(OBJECTS, theirs), kwargs={"is_prepared": True}, daemon=True
@@ -107,7 +106,7 @@ def start_once(folder: Path, port: int, policies: Path) -> Start:
 
 
 def _is_ready(log: Path) -> bool:
-    """Send a probe as a kubelet does, after the log has named the port."""
+    """Send a probe as a kubelet does, once the log has the port."""
     found = re.search(r'"probe_port": (\d+)', log.read_text())
     if found is None:
         return False
@@ -117,13 +116,11 @@ def _is_ready(log: Path) -> bool:
 
 
 def peak_mb(pid: int) -> float:
-    """The most memory that a process had so far, in MB."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="exit 1 when a goal is missed")
     parser.add_argument("--rounds", type=int, default=3, help="starts; the median counts (default: 3)")

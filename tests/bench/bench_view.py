@@ -1,8 +1,8 @@
-"""The memory of the live view of a large cluster: `python -m tests.bench.bench_view` prints a table.
+"""Measures the memory of the live view of a large cluster.
 
-One process simulates an API server: it creates each object only when it sends the object, and keeps no object.
-Another process holds the view of the shipped policies, from the first list until it watches all kinds. It prints the
-largest growth of its resident set, and the growth at the end. This needs Linux (`/proc`, `VmHWM`).
+One process simulates an API server: it creates each object when it sends the object, and keeps none. Another process
+holds the view of the shipped policies until it watches all kinds. The table shows the largest growth of its resident
+set, and the growth at the end. Linux only (`/proc`, `VmHWM`).
 
     python -m tests.bench.bench_view --check    exits 1 when a goal is missed
 """
@@ -42,7 +42,7 @@ KINDS = {
     "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
 }
 LISTED = "200 of 1 MB, one field of each held"
-"""A kind in addition to the lookups of the shipped policies. It shows that a list is decoded object by object."""
+"""A kind that shipped policies do not look up. It shows that a list is decoded object by object."""
 CLUSTERS: dict[str, tuple[dict[str, int], float | None]] = {
     "an empty cluster": ({}, None),
     "1,000 ConfigMaps of 1 MB": ({"ConfigMap": 1000}, 20.0),
@@ -51,11 +51,10 @@ CLUSTERS: dict[str, tuple[dict[str, int], float | None]] = {
     "5,000 JobSets of 10 KB": ({"JobSet": 5000}, None),
     "5,000 Namespaces of 10 KB": ({"Namespace": 5000}, None),
 }
-"""The number of objects of each kind, and the MB by which they may increase the resident set."""
+"""The number of objects of each kind, and the MB by which they may increase the resident set"""
 
 
 def made(kind: str, number: int) -> Any:
-    """One object of the usual size in its cluster."""
     metadata = {"name": f"{kind.lower()}-{number:05}", "uid": f"{number:036}", "resourceVersion": str(number + 1)}
     if KINDS[kind][2]:
         metadata["namespace"] = f"team-{number % 50}"
@@ -74,17 +73,16 @@ def made(kind: str, number: int) -> Any:
 
 
 def _many(text: str) -> Any:
-    """A structure of about this size: many small fields, as objects have."""
+    """Objects have many small fields."""
     return {"items": [{"name": f"field-{at}", "value": text[at : at + 32]} for at in range(0, len(text), 64)]}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Discovery, lists in pages and silent watches; `counts` has the number of objects of each kind."""
+    """Discovery, lists in pages and silent watches. `counts` has the number of objects of each kind."""
 
     protocol_version = "HTTP/1.1"
     counts: dict[str, int]
     prepared: ClassVar[dict[tuple[str, int], bytes]] = {}
-    """Objects that are created before the first request, by kind and number."""
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -104,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _list(self, kind: str, query: dict[str, str]) -> Iterator[bytes]:
         start, limit = int(query.get("continue", 0)), int(query.get("limit", 1 << 30))
-        count = 0 if "fieldSelector" in query else self.counts.get(kind, 0)  # no object here has one of the names
+        count = 0 if "fieldSelector" in query else self.counts.get(kind, 0)  # no object has a name that is asked for
         end = min(start + limit, count)
         metadata = {"resourceVersion": "9000000", "continue": str(end) if end < count else ""}
         yield f'{{"apiVersion":"v1","kind":"List","metadata":{json.dumps(metadata)},"items":['.encode()
@@ -141,21 +139,21 @@ def _silence() -> Iterator[bytes]:
 class Server(ThreadingHTTPServer):
     """Ignores clients that disconnect, because each measurement ends with open connections.
 
-    A view opens a connection for each kind at the same time. `request_queue_size` has a place for each of them:
-    without a place, the kernel drops a connection, and the client tries again seconds later.
+    A view opens a connection for each kind at the same time, so `request_queue_size` is large. The kernel would drop
+    further connections, and their clients would wait seconds.
     """
 
     daemon_threads = True
     request_queue_size = 256
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Other faults are shown as usual."""
+        """Other faults are shown."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 def api_server(counts: dict[str, int], port: Any, *, is_prepared: bool = False) -> None:
-    """Serve until killed. Objects that are created in advance take memory here, but no time of a request."""
+    """Serve until killed. Prepared objects take memory here, but no time of a request."""
     Handler.counts = counts
     if is_prepared:
         Handler.prepared.update(
@@ -169,7 +167,7 @@ def api_server(counts: dict[str, int], port: Any, *, is_prepared: bool = False) 
 
 
 def memory(name: str) -> float:
-    """MB of this process: `VmRSS` now, `VmHWM` at most."""
+    """MB of this process. `VmRSS` is now, and `VmHWM` the most so far."""
     found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 

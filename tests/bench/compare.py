@@ -1,12 +1,11 @@
-"""Two checkouts compared in one run: processor time for each review, and reviews a second, as ratios of this checkout
-to the other.
+"""Compares two checkouts in one run. The ratios of this checkout to the other are about processor time for each review,
+and about reviews a second.
 
     python -m tests.bench.compare OTHER_TREE [--quick] [--only TEXT]
 
-Every round starts a server of both trees and sends both the same reviews, first to one and then to the other; the first
-server alternates between rounds. Each ratio is of one round, so both servers are measured within seconds of each other.
-The table shows the median, the least and the largest ratio of the rounds. Processor time includes all processes of a
-server.
+Every round starts a server of both trees, and sends the same reviews to both. The order alternates. A ratio is of one
+round, so its measurements are seconds apart. The table shows the median, the least and the largest ratio. Processor time
+includes all processes of a server.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ QUICK_ROUNDS, QUICK_S = 3, 0.4
 def one_round(
     trees: Sequence[Path], scenarios: Sequence[Scenario], numbers: Numbers, seconds: float
 ) -> Iterator[tuple[Scenario, dict[Path, Measured]]]:
-    """Run every scenario on a new server of each tree, in the order of the trees."""
     for policies in dict.fromkeys(scenario.policies for scenario in scenarios):
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             servers = {
@@ -45,7 +43,7 @@ def one_round(
 
 
 def run(other: Path, scenarios: Sequence[Scenario], rounds: int, seconds: float) -> None:
-    """Measure, and print a row for each scenario; the progress is written to stderr."""
+    """Progress goes to stderr."""
     numbers, results = Numbers(), dict[Scenario, list[dict[Path, Measured]]]()
     for number in range(rounds):
         trees = (ROOT, other) if number % 2 == 0 else (other, ROOT)
@@ -65,7 +63,6 @@ def run(other: Path, scenarios: Sequence[Scenario], rounds: int, seconds: float)
 
 
 def main() -> int:
-    """Read the command line and compare."""
     flags = argparse.ArgumentParser(prog="python -m tests.bench.compare")
     flags.add_argument("other", type=Path, metavar="OTHER_TREE", help="a checkout; its .venv is used if it has one")
     flags.add_argument("--quick", action="store_true", help="fewer and shorter rounds: a first look")

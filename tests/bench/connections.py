@@ -1,6 +1,6 @@
 """Sends reviews over loopback TLS with keep-alive, as an API server does, and times the answers.
 
-One round sends given reviews over some connections: a connection sends the next review as soon as it has its answer.
+A connection sends the next review when it has its answer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import uvloop
 
 @dataclass
 class Round:
-    """The measurements of one round: the time of each answer, and of the whole round."""
-
     times_s: list[float] = field(default_factory=list)
     elapsed_s: float = 0.0
 
@@ -32,7 +30,7 @@ class Round:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the next of the requests that all connections share, until all are sent."""
+    """Sends the next of the requests that all connections share."""
 
     def __init__(self, requests: Iterator[bytes], measured: Round) -> None:
         self._requests = requests
@@ -73,14 +71,13 @@ class _Connection(asyncio.Protocol):
 
 
 def request(path: str, body: bytes) -> bytes:
-    """A call of the webhook as kube-apiserver writes it."""
     head = f"POST {path}?timeout=10s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: kube-apiserver-admission\r\n"
     head += f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
     return head.encode() + b"Accept-Encoding: gzip\r\n\r\n" + body
 
 
 def send(port: int, ca: str, requests: Sequence[bytes], connections: int) -> Round:
-    """Send requests over this number of connections; each must be allowed.
+    """Send requests over this number of connections. Each must be allowed.
 
     Raises:
         RuntimeError: an answer does not allow; the message is the answer.

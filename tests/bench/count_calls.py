@@ -1,8 +1,8 @@
 """How much code one review passes through: `python -m tests.bench.count_calls` prints modules, functions and changes.
 
-It counts a warm review of a recorded Pod by the shipped policies, from its bytes to the bytes of the answer. A change
-is a call into another module, or the return from it. The figures show how much code a person reads to follow one
-review. Frames are those on the stack when the first check runs, from the core (`answer_request`) to the check.
+Counts a warm review of a recorded Pod by the shipped policies, from bytes to bytes. A change is a call into another
+module, or the return from it. The figures show how much code a person reads to follow one review. Frames are those on
+the stack at the first check, from the core (`answer_request`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,9 @@ class Counts:
 
     @property
     def modules(self) -> set[str]:
-        """The modules with functions that ran."""
         return {module for module, _ in self.functions}
 
     def note(self, frame: FrameType, event: str, _: Any) -> None:
-        """Take one event of `sys.setprofile`."""
         module = frame.f_globals.get("__name__", "")
         if event != "call" or not module.startswith(_OURS):
             return
@@ -59,7 +57,7 @@ class Counts:
 
 
 def _is_check(frame: FrameType) -> bool:
-    """Whether a frame is a check that `problems_of_group` runs, and not the test whether to run it."""
+    """`problems_of_group` runs checks. The test whether to run a check does not count."""
     caller = frame.f_back
     module = frame.f_globals["__name__"]
     is_called = caller is not None and caller.f_code is problems_of_group.__code__
@@ -67,7 +65,7 @@ def _is_check(frame: FrameType) -> bool:
 
 
 def _frames_of_core(frame: FrameType) -> Iterator[FrameType]:
-    """A frame and the frames that called it; the outermost frame of the core is last."""
+    """A frame and its callers. The outermost frame of the core is last."""
     at: FrameType | None = frame
     while at is not None:
         yield at
@@ -75,7 +73,6 @@ def _frames_of_core(frame: FrameType) -> Iterator[FrameType]:
 
 
 def counted(run: Callable[[], object]) -> Counts:
-    """The functions that run in a call."""
     counts = Counts()
     sys.setprofile(counts.note)
     try:
@@ -86,7 +83,7 @@ def counted(run: Callable[[], object]) -> Counts:
 
 
 def plain_pod(phase: Phase) -> Callable[[], bytes]:
-    """Answer a review of the recorded Pod, which was answered once before."""
+    """Answer a review of the recorded Pod, after one answer for warming up."""
     policies, body = (
         load_policy_set([shipped.policies_folder()], Options(table=table.load_table())),
         RECORDED.read_bytes(),
@@ -104,7 +101,6 @@ def plain_pod(phase: Phase) -> Callable[[], bytes]:
 
 
 def main() -> None:
-    """Print the figures of both phases."""
     for phase in Phase:
         counts = counted(plain_pod(phase))
         figures = (len(counts.modules), len(counts.functions), counts.calls, counts.changes)

@@ -14,7 +14,6 @@ CLASS = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": 
 
 
 def claim_template(namespace: str, name: str, count: int) -> JSON:
-    """A template of claims for this number of GPUs."""
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": count}}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -50,7 +49,7 @@ def runtime() -> JSON:
 
 
 def trainjob(number: int = 0, namespace: str = "team") -> JSON:
-    """A TrainJob of 60 KB that breaks no rule, as Kubeflow's SDK writes one: its program is part of the command.
+    """A TrainJob of 60 KB that breaks no rule. As from Kubeflow's SDK, its program is part of the command.
 
     It has as many variables as a trainer may have, and two managers patch its node.
     """
@@ -80,7 +79,7 @@ def trainjob(number: int = 0, namespace: str = "team") -> JSON:
 
 
 def jobset(number: int, namespace: str) -> JSON:
-    """A JobSet of 50 KB with a driver and workers on GPUs; most of it is environment variables."""
+    """A JobSet of 50 KB with a driver and workers on GPUs, mostly environment variables."""
     jobs = [_replicated_job("driver", 1, number, gpus=0), _replicated_job("workers", 4, number, gpus=8)]
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",

@@ -22,7 +22,7 @@ _Place = tuple[tuple[str, int], ...]
 
 
 class LoopTime(NamedTuple):
-    """Processor milliseconds of the whole review, and of the longest interval between two checks of the clock, with the
+    """Processor milliseconds of the review, and of its longest interval without a check of the clock. `between` has the
     lines at both ends of the interval.
     """
 
@@ -46,7 +46,6 @@ class WatchedSlice(InlineTimeSlice):
         super().check_clock()
 
     def note(self, place: _Place = ()) -> None:
-        """End an interval, and begin the next one."""
         stretch = thread_time() - self.seen
         if stretch > self.longest:
             self.longest, self.where = stretch, f"{_as_text(self.place)} .. {_as_text(place)}"
@@ -54,7 +53,7 @@ class WatchedSlice(InlineTimeSlice):
 
 
 def _place(frame: FrameType | None) -> _Place:
-    """The innermost lines of the stack, without the lines of deadline.py."""
+    """deadline.py is left out."""
     lines: list[tuple[str, int]] = []
     while frame is not None and len(lines) < _FRAMES:
         if not frame.f_code.co_filename.endswith("deadline.py"):
@@ -68,14 +67,14 @@ def _as_text(place: _Place) -> str:
 
 
 def collect_garbage_as_the_server() -> None:
-    """Exclude the current objects from collection, and collect so rarely that no review has to wait for it."""
+    """Exclude the current objects, and collect so rarely that no review waits."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
 
 
 def loop_time(body: bytes, phase: Phase, policies: Any, cluster: Any) -> LoopTime:
-    """The processor time of one review on the loop; 0 if the review is refused before it begins."""
+    """0 if the review is refused before it begins."""
     gc.collect()
     begun = thread_time()
     try:

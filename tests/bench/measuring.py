@@ -18,8 +18,6 @@ SHIPPED, SITE, NONE = "shipped", "16 CEL policies", "no policy for Pods"
 
 @dataclass(frozen=True)
 class Scenario:
-    """The requests of a scenario, and the policies of its server."""
-
     policies: str
     path: str
     kind: str
@@ -37,8 +35,6 @@ SCENARIOS: Final = (
 
 @dataclass(frozen=True)
 class Measured:
-    """One round of one scenario."""
-
     processor_ms: float
     per_second: float
     p50_ms: float
@@ -46,7 +42,7 @@ class Measured:
 
 
 class Numbers:
-    """Gives every review a unique number, so that no two reviews of a run are equal."""
+    """Gives every review of a run a unique number."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -57,12 +53,10 @@ class Numbers:
 
 
 def requests(scenario: Scenario, numbers: range) -> list[bytes]:
-    """The calls of a round."""
     return [connections.request(scenario.path, body) for body in traffic.reviews(scenario.kind, numbers)]
 
 
 def measure(server: Server, calls: Sequence[bytes], count: int) -> Measured:
-    """Send calls over this number of connections to a server, and measure the times."""
     before = spent_s(server.pid)
     sent = connections.send(server.address.port, server.address.ca, calls, count)
     return Measured(
@@ -74,7 +68,7 @@ def measure(server: Server, calls: Sequence[bytes], count: int) -> Measured:
 
 
 def calls_of(seconds: float, server: Server, scenario: Scenario, numbers: Numbers, count: int) -> int:
-    """How many calls a server answers in about this time. This also sends the first calls, which are slower."""
+    """This also sends the first calls, which are slower."""
     measured = Measured(0, 0, 0, 0)
     for _ in range(2):
         measured = measure(server, requests(scenario, numbers.take(64)), count)
@@ -83,7 +77,6 @@ def calls_of(seconds: float, server: Server, scenario: Scenario, numbers: Number
 
 @contextmanager
 def server(folder: Path, policies: str, tree: Path = ROOT) -> Iterator[Server]:
-    """A server of a checkout with one of the sets of policies, and the context that the traffic refers to."""
     folder.mkdir(parents=True)
     context = folder / "context.json"
     context.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(traffic.context())}))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 
 def spent_s(pid: int) -> float:
-    """Processor seconds of a process and its descendants, including ended ones."""
     seconds = 0.0
     for number in (pid, *_descendants(pid)):
         with suppress(OSError):  # a child that ended meanwhile counts with its parent
@@ -19,7 +18,7 @@ def spent_s(pid: int) -> float:
 
 
 def _clock(pid: int) -> int:
-    """The clock of another process: clock_getcpuclockid(3), exact where /proc counts hundredths of a second."""
+    """clock_getcpuclockid(3) is exact, and /proc counts hundredths of a second."""
     return (~pid << 3) | 2
 
 

@@ -1,13 +1,14 @@
 """Where one review spends its time: `make profile REVIEW=file`, or `python -m tests.bench.profile_review FILE`.
 
-FILE is what `claimgate replay` reads: an AdmissionReview, a request or a plain object. It is answered as a server
-answers it: from the bytes of the review to the bytes of the answer, warm and many times, by the shipped policies or
-those of --only. It prints the time without a profiler; how many modules, functions and calls of the project one review
-passes through, and how often a call leads into another module than the previous call; and the functions with the most
-own time, measured with cProfile, which exaggerates the cost of calls.
+FILE is an AdmissionReview, a request or a plain object, as for `claimgate replay`. The review is answered many times as
+by a server, from bytes to bytes, by the shipped policies or those of --only. The output has:
+
+- the time without a profiler
+- the modules, functions and calls of the project in one review, and the calls that lead into another module
+- the functions with the most own time, by cProfile, which exaggerates the cost of calls
 
     --phase mutate        the other phase
-    --context DIR         objects that the cluster holds
+    --context DIR         objects of the cluster
     --only DIR            other policies
     --times 2000          reviews that are measured
     --lines 40            functions that are shown
@@ -41,14 +42,12 @@ from webhook.settings.shared import Settings
 
 ROOT: Final = Path(__file__).parents[2]
 WARM: Final = 50
-"""Reviews before the first one that counts."""
+"""Reviews before the first one that counts"""
 BATCHES: Final = 200
 
 
 @dataclass
 class Passed:
-    """The functions of the project that one run calls."""
-
     functions: set[tuple[str, str]] = field(default_factory=set)
     calls: int = 0
     changes: int = 0
@@ -59,7 +58,6 @@ class Passed:
         return {module for module, _ in self.functions}
 
     def note(self, frame: FrameType, event: str, _: Any) -> None:
-        """Take one event of sys.setprofile."""
         module = frame.f_globals.get("__name__", "")
         if event == "call" and module.partition(".")[0] == "webhook":
             self.functions.add((module, frame.f_code.co_qualname))
@@ -69,7 +67,6 @@ class Passed:
 
 
 def passed(run: Callable[[], object]) -> Passed:
-    """The functions that a run calls."""
     result = Passed()
     sys.setprofile(result.note)
     try:
@@ -80,7 +77,6 @@ def passed(run: Callable[[], object]) -> Passed:
 
 
 def median_s(run: Callable[[], object], times: int) -> float:
-    """The median time of this number of runs."""
     measured = []
     for _ in range(times):
         start = perf_counter()
@@ -90,7 +86,7 @@ def median_s(run: Callable[[], object], times: int) -> float:
 
 
 def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes]:
-    """The function that answers the first review of a file, from bytes to bytes; it has run a few times.
+    """Return the function that answers the first review of a file. It has run a few times.
 
     Raises:
         InputError: the file, a policy or the context cannot be read.
@@ -115,10 +111,9 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
 
 
 def own_times(run: Callable[[], object], times: int) -> list[tuple[float, float, str]]:
-    """Own microseconds, calls, and the name of every function in one run; the slowest first.
+    """Yield own microseconds, calls, and name of every function in one run, the slowest first.
 
-    The runs are profiled in batches, and the fastest batch counts, because other work of a busy machine slows the other
-    batches.
+    The runs are profiled in batches. The fastest batch counts, because other work of a busy machine slows the others.
     """
     size = max(1, times // BATCHES)
     quickest = min((_profiled(run, size) for _ in range(BATCHES)), key=lambda stats: stats.total_tt)  # type: ignore[attr-defined]
@@ -137,7 +132,7 @@ def _profiled(run: Callable[[], object], times: int) -> pstats.Stats:
 
 
 def _name(file: str, line: int, function: str) -> str:
-    """`webhook/apimachinery/paths.py:12 get`, or the name of a function that is built into Python."""
+    """`webhook/apimachinery/paths.py:12 get`, or the name of a built-in function."""
     if file == "~":
         return function
     path = Path(file)
@@ -145,7 +140,6 @@ def _name(file: str, line: int, function: str) -> str:
 
 
 def show(run: Callable[[], object], times: int, lines: int) -> None:
-    """Print everything about one review."""
     found = passed(run)
     print(f"{median_s(run, times) * 1e3:.3f} ms a review, median of {times}")
     print(
@@ -160,7 +154,6 @@ def show(run: Callable[[], object], times: int, lines: int) -> None:
 
 
 def main() -> int:
-    """Read the command line and print."""
     flags = argparse.ArgumentParser(prog="python -m tests.bench.profile_review")
     flags.add_argument("file", help="a review, a request or an object, in JSON or YAML")
     flags.add_argument("--phase", type=Phase, choices=tuple(Phase), default=Phase.VALIDATE)

@@ -46,7 +46,7 @@ def test_no_two_versions_are_equal(kind):
 
 
 class _AnnouncedCalls(Deadline):
-    """A deadline that keeps the longest call, in seconds, that was announced as not to be interrupted."""
+    """Keeps the longest call, in seconds, that was announced as not to be interrupted."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +62,7 @@ class _AnnouncedCalls(Deadline):
 @pytest.mark.parametrize("kind", traffic.OBJECTS)
 @pytest.mark.parametrize("phase", Phase)
 def test_no_call_is_announced_as_too_long_for_the_event_loop(kind, phase):
-    """Such a review would be evaluated in a worker process, which takes five times as long."""
+    """A longer call would move the review to a worker process, which takes five times as long."""
     announced = _AnnouncedCalls()
     request = decode_review_bytes(traffic.review(kind, 3), announced)
     answer_request(request, shipped_policies(), CLUSTER, phase=phase, deadline=announced)

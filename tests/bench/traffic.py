@@ -1,7 +1,7 @@
 """The reviews of a cluster: created Pods and jobs, all different.
 
-Objects with different numbers differ in name, image, labels, environment and namespace, as the Pods of many teams do.
-The templates of one site give them the same shape and size. `context` is the cluster that sends them.
+Like the Pods of many teams, objects differ in name, image, labels, environment and namespace. The templates of one site
+give them the same shape and size. `context` is the cluster that sends them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ _VALUE_SIZE: Final = 64
 
 
 def namespace(number: int) -> str:
-    """The namespace of the object with a number."""
     return f"team-{number % NAMESPACES}"
 
 
@@ -33,8 +32,7 @@ def _recorded() -> JSON:
 
 
 def pod(number: int) -> JSON:
-    """The Pod of a Deployment as a controller creates it, with as many environment variables as a review of 6 KB
-    needs."""
+    """As a controller creates it, with enough environment variables for a review of 6 KB."""
     recorded = _recorded()["object"]
     application, hash_of_template = f"app-{number % 97}", f"{number * 2_654_435_761 % 16**10:010x}"
     labels = {"app": application, "pod-template-hash": hash_of_template, "team": namespace(number)}
@@ -65,7 +63,6 @@ def _environment(number: int) -> list[JSON]:
 
 @cache
 def _variables() -> int:
-    """How many variables a review of a size needs."""
     bare = len(json.dumps(_recorded(), separators=(",", ":")))
     return (POD_SIZE - bare) // (_VALUE_SIZE + len('{"name":"OPTION_10","value":""},'))
 
@@ -99,7 +96,7 @@ _RESOURCES: Final = {"Pod": "pods", "TrainJob": "trainjobs", "JobSet": "jobsets"
 
 
 def review(kind: str, number: int) -> bytes:
-    """The review of the creation of an object, as an API server sends it: compact, ended by a newline."""
+    """The review of a creation, as from an API server: compact, ended by a newline."""
     obj = OBJECTS[kind](number)
     group, _, version = obj["apiVersion"].rpartition("/")
     names: dict[str, Any] = {
@@ -116,12 +113,11 @@ def review(kind: str, number: int) -> bytes:
 
 
 def reviews(kind: str, numbers: range) -> list[bytes]:
-    """Reviews of this number of objects of a kind, all different."""
     return [review(kind, number) for number in numbers]
 
 
 def context() -> Iterator[JSON]:
-    """The objects of the cluster: namespaces with the objects that claims and TrainJobs refer to."""
+    """Namespaces with the objects that claims and TrainJobs refer to."""
     yield job_traffic.CLASS
     yield job_traffic.runtime()
     for number in range(NAMESPACES):

@@ -1,5 +1,4 @@
-"""The checker gives every expression the type that cel-go gives it in Kubernetes, or the same error at the same
-place."""
+"""The checker gives every expression cel-go's type in Kubernetes, or the same error at the same place."""
 
 import sys
 
@@ -242,7 +241,7 @@ def test_the_deepest_expressions_are_checked():
 
 @pytest.fixture
 def usual_depth():
-    """Python's default recursion limit. cel-python raises the limit of each process that uses it."""
+    """cel-python raises Python's recursion limit of each process that uses it."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)
     yield

@@ -1,5 +1,4 @@
-"""claimgate gives every value, every error and nearly every cost of the corpora in tests/data/cel. Each difference has
-its reason here."""
+"""Values, errors and nearly all costs equal those of the corpora in tests/data/cel. Each difference has its reason."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The costs of failing calls in the Kubernetes 1.36 environment: a failed argument counts as an argument of size 1."""
+"""The costs of failing calls in the Kubernetes 1.36 environment. A failed argument counts with size 1."""
 
 import pytest
 

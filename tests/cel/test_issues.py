@@ -64,7 +64,7 @@ def test_the_caret_is_below_the_place_of_a_long_line(before: int, after: int, sh
 
 
 def test_repeated_issues_of_a_macro_are_counted_and_not_copied() -> None:
-    """cel-go repeats the issues of the operand of `optMap`, so each nesting doubles the number of issues."""
+    """cel-go repeats the issues of the operand of `optMap`, so each nesting doubles their number."""
     source = "unknown" + ".optMap(a, a)" * 60
     tracemalloc.start()
     error = error_of(source, Environment(variables={}, extensions=frozenset({"optional"})))

@@ -1,4 +1,4 @@
-"""The parser reads all of CEL's grammar. For any other text it gives the error of cel-go, at the same place."""
+"""The parser reads all of CEL's grammar. Other texts give the error of cel-go, at the same place."""
 
 import contextlib
 
@@ -34,7 +34,7 @@ def complaint(source: str, **options: object) -> str:
 
 
 def show(node: object) -> str:
-    """The tree as text with every bracket written."""
+    """Every bracket is written."""
     match node:
         case Literal():
             return repr(node.value)

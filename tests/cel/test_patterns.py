@@ -1,6 +1,4 @@
-"""Any pattern of a user is compiled within bounds of time and memory. A pattern that is too large is not reported as
-invalid.
-"""
+"""Any pattern of a user is compiled within bounds of time and memory. A too large pattern is not called invalid."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ TOO_LARGE = r"(\pL{900}|\PN{900})"
 
 
 class Asked(Deadline):
-    """A deadline that records the times that are reserved, and stops work above a limit."""
+    """A deadline that records reserved times, and stops work above a limit."""
 
     def __init__(self, most_s: float) -> None:
         super().__init__()
@@ -100,7 +98,7 @@ def test_the_time_to_search_a_long_text_is_reserved() -> None:
 
 
 def test_random_patterns_stay_within_the_bounds() -> None:
-    """RE2 stops at its memory bound; tests/bench/bounds measures that it stops in time."""
+    """RE2 stops at its memory bound. tests/bench/bounds measures its time."""
     chosen, counts = random.Random(11), {"small": 0, "large": 0, "refused": 0}
     for _ in range(1000):
         text, asked = random_pattern(chosen, chosen.randrange(2, 7)), Asked(0.1)

@@ -1,5 +1,4 @@
-"""A rebuilt tree equals the original, only free names are replaced, and a definition fails only where it failed
-before."""
+"""A rebuilt tree equals the original, only free names are replaced, and no definition fails at a new place."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Many keys of any kind are sorted in the order of Python's own sort, and sorting checks the clock."""
+"""Many keys of any kind are sorted as by Python's own sort, and sorting checks the clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_order_is_that_of_pythons_sort(keys: list[Any]) -> None:
 
 @pytest.mark.parametrize("keys", [each for each in KEYS.values() if len(each) == MANY])
 def test_sorting_checks_the_clock_for_each_part(keys: list[Any]) -> None:
-    """A list with the same text of 100 KB a hundred thousand times took a tenth of a second in one call."""
+    """In one call, the same text of 100 KB a hundred thousand times took a tenth of a second."""
     counted = Counted()
     indexes_in_ascending_order(counted, keys)
     assert counted.looks >= MANY // STEP // 2
@@ -45,8 +45,6 @@ def test_sorting_checks_the_clock_for_each_part(keys: list[Any]) -> None:
 
 
 class Compared(str):
-    """A text that counts its comparisons with other texts."""
-
     __slots__ = ()
     times = 0
 

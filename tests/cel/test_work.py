@@ -1,7 +1,7 @@
-"""Work is charged while it is done: a long walk is interrupted, and linear work needs linear time.
+"""Work is charged while it is done. A long walk is interrupted, and linear work needs linear time.
 
-No test here reads a real clock. A deadline that has passed stops at the first check, and a `Counted` deadline counts
-units of work.
+No test reads a real clock. A deadline that has passed stops at the first check. A `Counted` deadline counts units of
+work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENVIRONMENT = Environment(version=(1, 37), variables=VARIABLES, mutation=True, e
 
 
 class Counted(Deadline):
-    """A deadline that never passes, and counts the work and the checks of the clock."""
+    """A deadline that never passes. Counts the work and the checks of the clock."""
 
     __slots__ = ("looks", "work")
 
@@ -92,7 +92,7 @@ LONG: dict[str, Callable[[int], object]] = {
 
 
 def activation(n: int, expression: str) -> dict[str, object]:
-    """The variables that an expression names. To build all variables would take longer than most expressions."""
+    """Only the variables that an expression names. All of them would take longer than most expressions."""
     return {name: make(n) for name, make in LONG.items() if name in expression}
 
 
@@ -120,11 +120,11 @@ WALKS = {
     "dicts.all(i, d, d.name != '')": 1, "dicts.transformList(i, d, d.name) != []": 1, "ints.transformMap(i, v, v) != {}": 1,
     "dicts.transformMapEntry(i, d, {d.name: 1}).size() > 0": 1, "deep.items.existsOne(i, d, d.name == '')": 1,
 }  # fmt: skip
-"""Expressions that walk a long value, each with the factor by which its work may grow faster than linearly."""
+"""Expressions that walk a long value. The factor says how much faster than linearly the work may grow."""
 
 
 def evaluate(expression: str, variables: dict[str, object], deadline: Deadline) -> object:
-    """The value under a meter without bounds of cost."""
+    """The meter has no bounds of cost."""
     program = compiled_engine().compile(expression, ENVIRONMENT)
     return program.evaluate(variables, CostMeter(limit=10**15, budget=10**15, deadline=deadline))
 
@@ -208,7 +208,7 @@ def test_a_nested_loop_checks_the_clock_about_every_hundred_iterations():
 
 
 def test_a_long_loop_that_ends_early_leaves_no_gap():
-    """Work that is counted for the first inner loop must not let later loops run without a check of the clock."""
+    """Work that is counted for the first inner loop must not spare later loops a check of the clock."""
     deadline = Counted()
     assert evaluate("ints.all(a, ints.exists(b, b == a))", {"ints": list(range(1000))}, deadline)
     assert deadline.looks >= 500_000 / (2 * STEP)
@@ -239,7 +239,7 @@ def test_a_paced_range_yields_all_items_and_knows_the_rest():
 
 
 def test_cost_computation_stops_at_the_deadline_too():
-    """A failing call also has a cost, and computing this cost walks the arguments."""
+    """The cost of a failing call needs a walk over its arguments."""
     variables = {"names": [*map(str, range(30_000)), None]}
     with pytest.raises(BudgetExceeded, match=OVER_TIME):
         evaluate("dyn(names).min() == '' || true", variables, Late(looks=301))

@@ -1,6 +1,4 @@
-"""Repeated checks of certificates: after a failure, the check is repeated and the error is reported once. A signal
-ends the checks.
-"""
+"""Repeated checks of certificates. A failure is reported once and checked again. A signal ends the checks."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def server():
 
 @pytest.fixture
 def started(server, tmp_path):
-    """Starts a view of kinds; ends its threads after the test."""
+    """Starts a view of kinds, and ends its threads after the test."""
     views = []
 
     def start(*kinds, log=None, times=TIMES, most_bytes=None):

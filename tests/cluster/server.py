@@ -15,8 +15,7 @@ CONFIG = GroupVersionKind("", "v1", "ConfigMap")
 RUNTIME = GroupVersionKind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime")
 CONFIGS = "/api/v1/configmaps"
 TIMES = WatchTimes(discovery_s=0.0)
-"""The times of a server, but each watch asks for its own discovery: a test changes what is served from one moment to
-the next."""
+"""Each watch asks for its own discovery, because a test changes what is served from one moment to the next."""
 RUNTIMES = "/apis/trainer.kubeflow.org/v2/clustertrainingruntimes"
 
 
@@ -45,7 +44,7 @@ def eventually(claim):
 
 
 class AsText(dict):
-    """An object that is sent as a text, because it is nested more deeply than Python can write as JSON."""
+    """An object that is sent as text, because Python cannot write such a deep object as JSON."""
 
     def __init__(self, shallow, text):
         super().__init__(shallow)
@@ -53,7 +52,6 @@ class AsText(dict):
 
 
 def encoded(value):
-    """The JSON of an answer; an `AsText` in a list is written as its text."""
     if isinstance(value, AsText):
         return value.text
     if isinstance(value, dict) and any(isinstance(each, AsText) for each in value.get("items") or ()):
@@ -63,12 +61,15 @@ def encoded(value):
 
 
 class ApiServer(ThreadingHTTPServer):
-    """Answers by path. `answers` maps a path to (code, body); `watches` maps a collection's path to queues of lines.
+    """Answers by path.
 
-    A queued None ends the watch; a queued bytes object is sent unchanged. `objects` maps a collection's path to all of
-    its objects: a list of the collection, or of one of its namespaces, supports limit, continue, both selectors and
-    PartialObjectMetadata. Each watch has its own queue, by path and selectors. While it `is_silent`, it accepts
-    connections and sends nothing.
+    Attributes:
+        answers: (code, body) for a path.
+        watches: queues of lines for the path of a collection and its selectors. None ends the watch, and bytes are sent
+            unchanged.
+        objects: all objects of the path of a collection. Its lists, also those of a namespace, support limit,
+            continue, both selectors and PartialObjectMetadata.
+        is_silent: accept connections and send nothing.
     """
 
     daemon_threads = True
@@ -162,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(404 if is_gone else 200, {"message": "not found"})
 
     def written(self):
-        """The collection of all namespaces, and the name of the written object; the write is recorded."""
+        """Record a write. Return the collection of all namespaces, and the name of the object."""
         path = urlsplit(self.path).path
         self.server.written.append((self.command, path, dict(self.headers)))
         *before, name = path.split("/")

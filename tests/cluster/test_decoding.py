@@ -38,9 +38,7 @@ def test_a_list_comes_item_by_item(items, size, indent, is_last):
 
 
 def test_an_item_at_the_end_of_a_chunk_is_decoded_once():
-    """An API server may send each object as a chunk. Only a number at the end of a chunk may continue in the next
-    chunk.
-    """
+    """An API server may send each object as a chunk. Only a number may continue in the next chunk."""
     decoded = []
 
     def read_item(text, at):
@@ -180,13 +178,13 @@ raise SystemExit(any(codes))
 
 
 def test_a_forked_child_can_read_during_a_write():
-    """In a separate process: a process that measures coverage has locks that stay locked after a fork."""
+    """A separate process, because a process that measures coverage has locks that stay locked after a fork."""
     done = subprocess.run([sys.executable, "-c", FORKING], timeout=120, check=False)
     assert done.returncode == 0
 
 
 def functions_entered(work):
-    """How many Python functions are called. Another thread can run only at a call."""
+    """Another thread can run only at a call, so calls are counted."""
     count = 0
 
     def note(_frame, what, _arg):

@@ -28,14 +28,11 @@ def _untrusted():
 
 
 class Written:
-    """A log of failures, and the lines that it wrote."""
-
     def __init__(self):
         self._stream = io.StringIO()
         self.failures = FailureLog(Log(stream=self._stream))
 
     def lines(self):
-        """Return each line without its time."""
         found = map(json.loads, self._stream.getvalue().splitlines())
         return [{name: value for name, value in line.items() if name != "time"} for line in found]
 
@@ -203,7 +200,6 @@ class OfServer(Written):
         self.failures = FailureLog(Log(stream=self._stream), lambda gvk: ["merged"] if gvk == RUNTIME else [])
 
     def told(self, message):
-        """Return what a line says of reviews."""
         return next(line["reviews"] for line in self.lines() if line["message"] == message)
 
 

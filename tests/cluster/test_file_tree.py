@@ -1,4 +1,4 @@
-"""Which objects of files are context for an object: those that are applied together with it, under their final names."""
+"""Objects that are applied together with an object are its context, under their final names."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def tree(*objects, **more):
 
 
 def seen(of, file, gvk=CLUSTER, namespace="", name="c", unsaid=""):
-    """The field `by` in the spec of an object, None without the field, or the reason why the object is not known."""
+    """The field `by` in the spec of an object; None without the field; or why the object is not known."""
     try:
         found = of.cluster_view_of_file(file, unsaid).get(gvk, namespace, name)
     except LookupFailed as error:
@@ -128,7 +128,7 @@ OF_ANOTHER = "LocalQueue {}: the object in a/q.yaml is in namespace {}, and this
         ("default", "default", "default", OF_ANOTHER.format("default", "default")),
         ("unsaid", "team", "", ELSEWHERE.format("team/unsaid")),
         ("unsaid", "default", "", ELSEWHERE.format("default/unsaid")),
-        ("unsaid", "default", "default", "unsaid"),  # objects that are applied together are in one namespace
+        ("unsaid", "default", "default", "unsaid"),  # objects that are applied together have one namespace
     ],
 )
 def test_a_namespace_that_is_not_given_is_unknown(name, namespace, unsaid, meant):

@@ -23,7 +23,7 @@ def test_each_watch_asks_for_its_end_and_for_bookmarks(server, started):
 
 
 def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
-    """The first watch is not read any more, although its connection stays; the second watch has the later events."""
+    """The first watch is not read any more, although its connection stays. The second watch has the later events."""
     view = started(CONFIG, times=QUICK)
     assert view.wait_until_synced(5)
     server.send(CONFIGS, event("MODIFIED", config("a", "11", k="1")))
@@ -33,7 +33,7 @@ def test_a_silent_watch_is_restarted_at_its_last_version(server, started):
     assert view.failure_count == 1
 
     def is_followed():
-        """A silent watch also gets events, because the server does not know that no client reads the watch."""
+        """A silent watch also gets events, because the server does not know that no client reads it."""
         server.send(CONFIGS, event("MODIFIED", config("a", "12", k="2")))
         return view.get(CONFIG, "n", "a")["data"] == {"k": "2"}
 

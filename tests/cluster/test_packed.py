@@ -1,4 +1,4 @@
-"""Large objects are held as text, which needs little memory, is compared in one call, and reads like other objects."""
+"""Large objects are held as text. Text needs little memory, is compared in one call, and reads like other objects."""
 
 import json
 import sys

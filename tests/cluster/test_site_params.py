@@ -25,7 +25,6 @@ def config_map(name: str, namespace: str = "claimgate-system", **data: str) -> A
 
 
 def params_of_kueue(*objects: Any, loaded: PolicySet | None = None) -> Mapping[str, str]:
-    """The data with which policies about Kueue are evaluated."""
     loaded = loaded or shipped_policies()
     (policy,) = [one for one in loaded.validating if one.name == "kueue-jobs"]
     found = RequestParams(request(pod()), FilesCluster(objects), loaded, Deadline())

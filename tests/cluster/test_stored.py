@@ -45,7 +45,7 @@ def test_other_kinds_and_namespaces_are_not_changed() -> None:
 
 
 def test_a_view_with_the_old_object_is_not_changed() -> None:
-    """If the view has the old object already, perhaps with only a few of its fields, the view itself is used."""
+    """A view with the old object is used itself, even if it has only a few fields."""
     old = pod("a", "n", spec={"x": 1, "y": 2})
     for held in (old, pod("a", "n", spec={"x": 1}), pod("a", "n")):
         view = FilesCluster([held])

@@ -23,7 +23,6 @@ def deep(name, depth, field="data", version="11"):
 
 
 def lines_run(work):
-    """How many lines of Python some work runs."""
     count = 0
 
     def note(_frame, what, _arg):

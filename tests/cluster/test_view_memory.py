@@ -22,7 +22,6 @@ READ = interest_in_fields(CONFIG, "data"), interest_in_fields(CLAIM, "spec")
 
 
 def config(name, namespace, size, version="1"):
-    """ConfigMaps with data that a policy reads completely."""
     metadata = {"name": name, "namespace": namespace, "resourceVersion": version}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x" * size}}
 

@@ -26,8 +26,6 @@ RUNTIMES = {
 
 
 class Unsynced:
-    """A view that knows no object."""
-
     def get(self, gvk, namespace, name):
         raise LookupFailed("not synced yet")
 
@@ -45,8 +43,6 @@ class Unsynced:
 
 
 class Listing(Unsynced):
-    """A view that holds a list."""
-
     listed = (pod("a"),)
 
     def list(self, gvk, namespace, labels=""):

@@ -1,4 +1,4 @@
-"""An API server for the tests, without objects. Tests that need objects override this fixture."""
+"""An API server without objects. Tests that need objects override this fixture."""
 
 from __future__ import annotations
 

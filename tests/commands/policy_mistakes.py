@@ -1,7 +1,7 @@
 """Typical mistakes of authors of policies, for `claimgate policies check` and for kube-apiserver's own type check.
 
-A row has the policy and a part of the output of `policies check`. kube-apiserver writes a warning into
-status.typeChecking for the rows of TYPED, and nothing for the rows of UNSEEN.
+A row has the policy and a part of the output of `policies check`. For TYPED rows, kube-apiserver writes a warning into
+status.typeChecking. For UNSEEN rows, it writes nothing.
 """
 
 from tests.literals import PODS, mutating, validating

@@ -1,4 +1,4 @@
-"""Policies that need a Namespace which files define differently: they are not evaluated, and this is reported."""
+"""Policies that need a Namespace which files define differently are not evaluated, and this is reported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The text about the answer to a dry run. Answers of a real API server are in tests/e2e/test_operation.py and
-test_install.py.
-"""
+"""The text about the answer to a dry run. tests/e2e/test_operation.py and test_install.py use a real API server."""
 
 from __future__ import annotations
 
@@ -24,8 +22,6 @@ CHANGED = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "
 
 
 class Answering:
-    """An API server that answers a creation with an object or an error, after some seconds."""
-
     def __init__(self, answer: object, seconds: float = 0) -> None:
         self.answer, self.seconds = answer, seconds
         self.asked: list[tuple[str, Mapping[str, str]]] = []

@@ -1,5 +1,4 @@
-"""`claimgate audit`: findings with their lines, counts of all other objects, and an exit code that says whether there
-are findings."""
+"""`claimgate audit`: findings with their lines, counts of all other objects, and the exit code."""
 
 import json
 from pathlib import Path
@@ -146,7 +145,6 @@ POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {warn: x}}\n"
 
 @pytest.fixture
 def tree(tmp_path):
-    """A typical repository: a chart, a kustomization, values, and one manifest."""
     files = {
         "charts/web/Chart.yaml": "apiVersion: v2\nname: web\n",
         "charts/web/values.yaml": "replicas: 1\n",
@@ -279,9 +277,7 @@ def test_policyreports_beside_text(tmp_path, capsys):
 
 
 def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
-    """A TrainJob finds a runtime in the same input. Without it, the TrainJob is not evaluated, unless Trainer ships a
-    runtime of this name.
-    """
+    """Without a runtime in the same input, a TrainJob is not evaluated, unless Trainer ships the runtime."""
     samples = Path(__file__).parents[2] / "deploy" / "samples" / "manifests"
     job, runtime = tmp_path / "job.yaml", tmp_path / "runtime.yaml"
     for path, name in (
@@ -298,7 +294,7 @@ def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
 
 
 def example(request):
-    """A claim template with the name that all examples use, and a Pod that names the request of the template."""
+    """A Pod names the request of a claim template, which has the name of all examples."""
     return f"""
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -315,9 +311,7 @@ spec:
 
 
 def test_an_example_refers_to_objects_of_its_own_folder(tmp_path, capsys):
-    """Files of different folders do not see each other, because they are applied separately. Every folder sees the
-    objects of --context.
-    """
+    """Files of different folders are applied separately. Every folder sees the objects of --context."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "example.yaml").write_text(example(name))
@@ -337,7 +331,7 @@ def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
 
 
 def test_published_manifests_are_evaluated_without_an_error(tmp_path, capsys):
-    """Each manifest is audited or reported, and no manifest makes an expression of a shipped policy fail."""
+    """Each manifest is audited or reported, and no expression of a shipped policy fails."""
     kept = tmp_path / "report.json"
     assert run_command_line(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}
     document = json.loads(kept.read_text())
@@ -379,7 +373,7 @@ def test_a_broken_file_that_is_not_a_manifest_is_counted(tmp_path, capsys):
 
 
 def test_findings_link_to_the_published_page_of_their_rule(capsys):
-    """The page of the rule and its heading exist, for readers without a command line."""
+    """Readers without a command line need the page and its heading."""
     root = Path(__file__).parents[2]
     broken = str(root / "examples" / "research-team" / "broken" / "mpijob-slots.yaml")
     assert run_command_line(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1

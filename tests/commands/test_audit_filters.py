@@ -1,6 +1,4 @@
-"""Which findings an audit leaves out, and which findings give exit code 1: in one process, with each document as a
-part, and in two processes.
-"""
+"""Which findings an audit leaves out, and which give exit code 1. One process, parts, and two processes agree."""
 
 import json
 from pathlib import Path
@@ -19,7 +17,7 @@ CODES = {"fail": 1, "warn": 1}
 
 @pytest.fixture(params=[1, 2], ids="jobs {}".format)
 def audit(request, monkeypatch, capsys, tmp_path):
-    """Audits in a number of processes, with each document as a part. Returns the exit code, the findings, and stderr."""
+    """Audits in a number of processes, with each document as a part. Returns exit code, findings and stderr."""
     monkeypatch.setattr(document_stream, "_BLOCK", 60)
 
     def audited(*arguments, jobs=request.param):

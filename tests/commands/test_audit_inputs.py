@@ -234,7 +234,7 @@ esac
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Programs in place of helm, which fails, and of kubectl, which prints a file, for machines without them."""
+    """For machines without helm and kubectl: helm fails, and kubectl prints a file."""
     for name in ("helm", "kubectl"):
         written(tmp_path, {f"bin/{name}": PROGRAM})
         (tmp_path / "bin" / name).chmod(0o755)

@@ -42,7 +42,7 @@ def test_a_certificate_that_is_not_valid_now_is_named(
 
 
 def test_what_to_do_first_about_a_certificate_depends_on_the_direction() -> None:
-    """The clock is rarely the cause of an expired certificate, and often the cause of one that is not valid yet."""
+    """The clock is rarely the cause of an expired certificate, and often of one that is not valid yet."""
     now = datetime(2026, 11, 28, 12, tzinfo=UTC)
     begins, ends = datetime(2026, 7, 26, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
     assert describe_wrong_period(begins, ends, now) == (
@@ -76,7 +76,6 @@ def test_a_bundle_of_another_authority_is_named_after_an_expired_certificate(ser
 
 
 def test_the_secret_is_the_one_that_the_server_mounts(server: ApiServer, tmp_path: Path) -> None:
-    """`certificates.secretName` of the chart gives the Secret another name."""
     ca = authority("a", now=NOW)
     bundle = base64.b64encode(ca.certificate).decode()
     volumes = [{"name": "config", "configMap": {"name": "c"}}, {"name": "tls", "secret": {"secretName": "own"}}]

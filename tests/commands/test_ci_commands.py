@@ -1,8 +1,8 @@
 """No CI system obeys a text of an object, a policy or a file name, in any format and for any width.
 
-GitHub Actions obeys `::` at the start of a line, after blanks too, and `##[` anywhere in it; Azure Pipelines and TeamCity
-obey `##vso[` and `##teamcity[`. Buildkite folds logs at `---`, `+++` and `~~~` in the first column: no line of a text
-report begins with a word of an object.
+GitHub Actions obeys `::` at the start of a line, also after blanks, and `##[` anywhere. Azure Pipelines and TeamCity
+obey `##vso[` and `##teamcity[`. Buildkite folds logs at `---`, `+++` and `~~~` in the first column, so no line of a
+text report begins with a word of an object.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FILE = "a\n::error::b ##[c] ::stop-commands::d.json"
 
 
 def mutations(value: JSON) -> Iterator[JSON]:
-    """Each object with one text or one key replaced, by one hostile text after the other."""
+    """Each object with one text or one key replaced by each hostile text."""
     for number, path in enumerate(paths_of_texts(value)):
         made = copy.deepcopy(value)
         *above, last = path
@@ -75,7 +75,7 @@ def paths_of_texts(value: JSON, path: tuple[Any, ...] = ()) -> Iterator[tuple[An
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a hostile file name, and objects with a hostile text in one field each."""
+    """The file name is hostile, and one field of each object."""
     folder = tmp_path_factory.mktemp("objects")
     read = [each.value for file in yamlfile.discover(ROOT / name for name in SAMPLES) for each in yamlfile.read(file)]
     made = [mutated for value in read for mutated in mutations(value)]
@@ -162,7 +162,7 @@ def test_simulations(
 
 
 def test_a_text_without_ci_commands_is_written_unchanged() -> None:
-    """The control: texts that are harmless are not escaped."""
+    """The control."""
     harmless = "std::vector a::b #[x] ## title # [y] " * 9
     assert Screen(width=40).wrapped(harmless, "  ") == textwrap.wrap(
         harmless, 40, initial_indent="  ", subsequent_indent="  "

@@ -189,7 +189,7 @@ def test_an_internal_error_exits_with_70_and_its_place(capsys):
 
 @pytest.mark.parametrize("verb", ["policies list", "policies check", "policies export", "test", "audit .", "replay ."])
 def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
-    """The error is one line. It does not list each mistake that an older CEL finds in the policies."""
+    """The error is one line, without each mistake that an older CEL finds in the policies."""
     assert run_command_line([*verb.split(), "--kubernetes-version", "1.33"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -314,7 +314,6 @@ def test_help_shows_each_verb_in_one_group():
 
 
 def flags_of_commands():
-    """Each command line, with its flags."""
     group = typer.main.get_command(create_typer_application())
     for verb in VERBS:
         command = group.get_command(None, verb)

@@ -32,7 +32,6 @@ def run(command: list[str], **variables: str) -> list[str]:
 
 
 def offered_by_bash(*words: str) -> list[str]:
-    """The completions of bash for the last word."""
     return run(["bash", "-c", ASK, "bash", "claimgate", *words])
 
 
@@ -69,7 +68,7 @@ def test_every_format_is_offered() -> None:
 
 
 def test_every_rule_is_offered() -> None:
-    """Rules of checks, and rules of policies with named validations."""
+    """Shipped rules are those of checks, and those of policies with named validations."""
     rules = {name for name in rule_ids(shipped_policies()) if "/" in name}
     assert set(offered_by_bash("explain", "")) == rules
     assert set(offered_by_bash("audit", "--rule", "")) == rules | {name.partition("/")[0] for name in rules}

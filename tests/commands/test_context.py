@@ -9,7 +9,6 @@ import pytest
 from webhook.cli import run_command_line
 
 FOUND = ("  ✖ fail", "  ⚠ warn")
-"""The beginning of an audit finding."""
 KUBE_SYSTEM = "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}"
 DEFAULT = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}"
 QUEUE = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: team}, spec: {weight: 1}}"
@@ -23,7 +22,6 @@ def vcjob(queue: str = "team") -> str:
 
 
 def template(**more: str) -> str:
-    """A ResourceClaimTemplate with adminAccess."""
     metadata = "".join(f", {key}: {value}" for key, value in more.items())
     request = "{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, allocationMode: All, adminAccess: true}}"
     return (
@@ -121,7 +119,6 @@ def test_common_repository_layouts_get_no_finding(
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], str]:
-    """The rules that an audit reports, and its text on stderr."""
     run_command_line(["audit", *arguments])
     out, err = capsys.readouterr()
     lines = [line for line in out.splitlines() if line.startswith(FOUND)]

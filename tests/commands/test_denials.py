@@ -1,6 +1,4 @@
-"""A job has ten mistakes, and the mutating phase denies one of them. The denial reports all ten, with the code of the
-one.
-"""
+"""A job has ten mistakes, and the mutating phase denies one. The denial has its code, and reports all ten."""
 
 import json
 from pathlib import Path
@@ -43,7 +41,7 @@ def test_the_page_shows_the_result_of_replay(capsys):
 
 
 def test_a_translated_gpu_is_not_reported_as_a_problem(tmp_path, capsys):
-    """If another container is refused, `gpu: 1` is still translated before the other checks."""
+    """Another container is refused, and `gpu: 1` is still translated before the other checks."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.read_text().replace("nvidia.com/gpu: 500m", "gpu: 1"))
     assert run_command_line(["replay", str(file), "-o", "ndjson"]) == 1

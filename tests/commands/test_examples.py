@@ -1,4 +1,4 @@
-"""The example of README: every broken object has its finding, and no good object has a finding."""
+"""In the example of README, every broken object has its finding, and no good object has one."""
 
 from __future__ import annotations
 

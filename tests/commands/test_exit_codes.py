@@ -1,6 +1,4 @@
-"""Each exit code of the documented table, for each verb that may end with it; test_audit_stream.py has the exit code of
-Ctrl-C.
-"""
+"""Each exit code of the documented table, for each verb with the code. test_audit_stream.py has that of Ctrl-C."""
 
 import os
 import re

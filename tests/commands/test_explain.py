@@ -19,7 +19,7 @@ FIXED = ["replay", "--only", "policies.yaml", "objects.yaml"]
 
 
 def stable(text: str) -> str:
-    """The output without its times, which differ from run to run."""
+    """Times differ from run to run."""
     return re.sub(
         r" {2}\d+\.\d\d +(?=\d)", "  n.nn  ", re.sub(r"MS +COST", "MS    COST", re.sub(r"- +- ", "-     - ", text))
     )

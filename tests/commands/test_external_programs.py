@@ -235,7 +235,7 @@ def test_a_chart_does_not_read_a_file_through_a_link_out_of_the_folder(tmp_path,
 
 
 def run_as_it_is(*command):
-    """The control: start a program directly, to show the effect of an attack without the bounds."""
+    """The control: the effect of an attack without the bounds."""
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
     )
@@ -398,7 +398,6 @@ def make_repository(folder, files):
 
 @pytest.fixture
 def program(tmp_path):
-    """A program that leaves a trace when it runs."""
     ran = tmp_path / "ran"
     return write_program(tmp_path / "evil", f"#!/bin/sh\necho ran >> {ran}\nexit 1\n"), ran
 
@@ -457,7 +456,6 @@ def hostile_configuration(program):
 
 
 def lazy_configuration(program):
-    """Return a configuration that makes git ask another program for a missing object."""
     return (
         f"[core]\n\trepositoryformatversion = 1\n\tsshCommand = {program}\n\tbare = false\n\tworktree = .\n"
         '[extensions]\n\tpartialClone = evil\n[remote "evil"]\n\turl = ssh://host.example/x\n\tpromisor = true\n'

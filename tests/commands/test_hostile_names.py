@@ -1,7 +1,6 @@
-"""No terminal or CI system obeys a name of an object, policy, suite or file, with any content, at any place of the
-output.
+"""No terminal or CI system obeys a name of an object, policy, suite or file, at any place of the output.
 
-Every text output is tried, with a name that would clear the screen, reverse the line, and forge an error line.
+Each text output gets a name that would clear the screen, reverse the line, and forge an error line.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ HOSTILE = (
 )
 IN_FILE = HOSTILE.replace("\ud800", "")  # a file name may contain everything except this, "/" and null
 OF_GITHUB = re.compile(r"::(?:error|warning|notice) (?:file=[^,:]+,line=\d+,|title=)")
-"""A command that the format `github` writes; none in HOSTILE looks like it."""
+"""A command that the format `github` writes. No part of HOSTILE looks like it."""
 POLICY = """\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -78,7 +77,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Policies, and a Pod and a suite with the name at every possible place; JSON accepts a lone surrogate."""
+    """Policies, a Pod and a suite have the name at every possible place. JSON accepts a lone surrogate."""
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "policy.yaml").write_text(POLICY)
     (tmp_path / "policies" / "mutation.yaml").write_text(MUTATION)
@@ -95,7 +94,7 @@ def pod() -> dict[str, Any]:
 
 
 def assert_harmless(text: str) -> None:
-    """Check that the text has no invisible character, and no command that GitHub obeys except claimgate's own."""
+    """Allow no invisible character, and of GitHub's commands only claimgate's own."""
     hidden = {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} - {"\n"}
     assert not hidden, "write what users name as JSON, or through terminal.one_line of webhook/text/terminal.py"
     lines = text.split("\n")
@@ -104,7 +103,7 @@ def assert_harmless(text: str) -> None:
 
 
 def door(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The exit code and the output, after a check that the output is harmless."""
+    """The output must be harmless."""
     code = run_with_traceback(lambda: run_command_line(arguments))
     captured = capsys.readouterr()
     assert_harmless(captured.out + captured.err)

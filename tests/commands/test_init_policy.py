@@ -1,5 +1,4 @@
-"""`claimgate policies init`: each policy compiles without mistakes, and passes its own suite. The suite tries every
-part of the policy."""
+"""`claimgate policies init`: each policy compiles without mistakes. Its suite passes and tries every part of it."""
 
 from pathlib import Path
 

@@ -14,7 +14,6 @@ JOB = str(ROOT / "examples" / "research-team" / "good" / "pytorchjob.yaml")
 
 @pytest.fixture
 def kubeconfig(tmp_path):
-    """A file with two clusters; `here` is the current one."""
     file = tmp_path / "config"
     names = ("here", "there")
     file.write_text(

@@ -1,6 +1,4 @@
-"""Every format with sums counts the findings that configuration and annotations remove from an audit. --no-config
-removes nothing.
-"""
+"""Every format with sums counts the findings that configuration and annotations remove. --no-config removes none."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ NOTHING = {**dict.fromkeys(COUNTS, 0), "settings": [], "params": []}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Seven broken jobs: six are removed, each in a different way, and one stays."""
+    """Each of six jobs is removed in a different way, and one stays."""
     monkeypatch.chdir(tmp_path)
     job = yamlfile.read(BROKEN)[0].value
 
@@ -84,7 +82,6 @@ def audit(*arguments: str) -> int:
 
 @pytest.fixture
 def configured(folder: Path) -> Path:
-    """An audit with a baseline that has one of the jobs."""
     run_command_line(["audit", "--write-baseline", "known.json", "--rule", RULE, "--", "jobs/known.yaml"])
     known = json.loads(Path("known.json").read_text())
     for each in known["findings"]:
@@ -188,9 +185,7 @@ def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.
 
 
 def test_a_param_in_the_audited_files_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A ConfigMap of the audited files can turn a rule off, even with `--no-config`, so the summary names the
-    ConfigMap.
-    """
+    """A ConfigMap of the audited files can turn a rule off, even with `--no-config`. So the summary names it."""
     param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "training-jobs"}, "data": {"off": RULE}}
     param["metadata"]["namespace"] = "claimgate-system"  # type: ignore[index]
     assert audit("--no-config") == 1

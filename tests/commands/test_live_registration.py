@@ -1,6 +1,4 @@
-"""Registration follows stored policies. It changes only rules and conditions, and no policy makes the webhook block its
-cluster.
-"""
+"""Registration follows stored policies. It changes only rules and conditions, and never blocks the cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +38,6 @@ def render(wanted: Mapping[Phase, WebhooksOfPhase]) -> list[JSON]:
 
 
 def current(**changed: Any) -> list[dict[str, Any]]:
-    """The configuration of the shipped policy, as an administrator changed it."""
     (one,) = render({phase: webhook_registrations(SHIPPED, phase) for phase in Phase})
     (webhook,) = one["webhooks"]
     kept = {"failurePolicy": "Fail", "timeoutSeconds": 7, "clientConfig": {**SERVICE, "caBundle": "YQ=="}}

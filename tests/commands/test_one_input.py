@@ -1,4 +1,4 @@
-"""Objects of one input are context for each other, in replay and in audit, and warnings leave the exit code at 0."""
+"""Objects of one input are context for each other, in replay and in audit. Warnings give exit code 0."""
 
 import json
 from pathlib import Path

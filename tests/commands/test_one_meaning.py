@@ -65,7 +65,6 @@ ROWS: dict[str, tuple[list[Any], list[str], dict[str, Any], str]] = {
 
 
 def answer(door: str, policies: list[Any], flags: list[str], configuration: dict[str, Any]) -> str:
-    """Return whether a Pod is denied by a verb, in the working directory."""
     Path("policy.yaml").write_text("---\n".join(map(yamlfile.dump, policies)))
     Path("claimgate.yaml").write_text(json.dumps({"shipped": False, "policies": ["policy.yaml"], **configuration}))
     for name, allowed in (("refuses", "false"), ("allows", "true")):
@@ -169,7 +168,7 @@ def test_ignored_objects_of_the_configuration_are_reported(
 def test_a_problem_that_several_params_find_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The messages with the name of a param are two problems; the one without it is one."""
+    """Messages with the name of the param are two problems. A message without the name is one."""
     monkeypatch.chdir(tmp_path)
     selected = {"selector": {"matchLabels": {"kind": "quota"}}, "namespace": "x", "parameterNotFoundAction": "Deny"}
     rules = validating(

@@ -209,7 +209,7 @@ def test_a_rule_without_a_policy_is_reported(rule, hint, capsys):
 
 
 def test_pages_of_rules_are_written(tmp_path, capsys):
-    """Policies of a site get pages in the same form, and a separate index."""
+    """Pages of a site's policies have the same form, and a separate index."""
     folder = str(Path(shipped.policies_folder()) / "claims-exactly-one")
     assert run_command_line(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
     assert capsys.readouterr().out == ""

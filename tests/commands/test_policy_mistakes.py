@@ -21,7 +21,6 @@ NO_REFERENCE = "binding v-b has no paramRef, so `params` is null and reading it 
 
 
 def checked(manifests, folder, capsys):
-    """The lines about policies, and the exit code."""
     (folder / "policies.yaml").write_text("---\n".join(map(yamlfile.dump, manifests)))
     code = run_command_line(["policies", "check", str(folder)])
     told, errors = capsys.readouterr()

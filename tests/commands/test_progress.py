@@ -11,8 +11,6 @@ from webhook.commands.progress import Progress
 
 
 class Terminal:
-    """The stream of a bar."""
-
     def __init__(self) -> None:
         self.text = ""
 
@@ -30,7 +28,6 @@ class Terminal:
 
 
 def written(monkeypatch: pytest.MonkeyPatch, elapsed_s: float, ci: str = "") -> str:
-    """The output of a command that reports its progress once, after some seconds."""
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("CI", ci)

@@ -77,7 +77,7 @@ def test_json_has_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_workloads_say_what_is_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Usage comes from Workloads. The status of the ClusterQueues may be older, or missing in the files."""
+    """The status of the ClusterQueues may be older than the Workloads, or missing in the files."""
     file = tmp_path / "workloads.yaml"
     file.write_text("""
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -186,7 +186,6 @@ PLURALS = {
 
 
 def served(server: ApiServer) -> None:
-    """Serve the objects of the file."""
     objects: list[dict[str, Any]] = yamlfile.read(FILE)[0].value["items"]
     for root in {root for root, _ in PLURALS.values()}:
         rows = [(name, kind, kind == "LocalQueue") for kind, (at, name) in PLURALS.items() if at == root]

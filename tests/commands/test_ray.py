@@ -1,6 +1,6 @@
 """With `--ray`, a local Ray with two workers writes the same bytes as a single process, also from an object store.
 
-`make ray` installs Ray into .venv-ray and runs these. Ray and the object store listen only on the loopback address.
+`make ray` installs Ray into .venv-ray and runs these tests. Ray and the object store use only the loopback address.
 """
 
 import gzip
@@ -28,7 +28,6 @@ BUCKET = "s3://manifests/team"
 
 
 def claimgate(*arguments, environment=None, timeout=600):
-    """The exit code and both outputs of a command."""
     command = [sys.executable, "-m", "webhook", *map(str, arguments)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **(environment or {})}, capture_output=True, timeout=timeout, check=False
@@ -37,7 +36,6 @@ def claimgate(*arguments, environment=None, timeout=600):
 
 
 def ray_processes():
-    """The `ps` lines of Ray's running processes."""
     listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if "/ray/core/src/" in line or "ray::" in line]
 
@@ -103,7 +101,7 @@ AUDITS = {
 
 @pytest.mark.parametrize("row", AUDITS)
 def test_an_audit_writes_what_a_single_process_writes(row, manifests):
-    """Only the head of an HTML report differs, which has the time and the command line."""
+    """Only the head of an HTML report differs: it has the time and the command line."""
     code, *alone = claimgate("audit", manifests, *AUDITS[row])
     assert code in (1, 2)
     assert alone[0]
@@ -133,8 +131,7 @@ def test_a_baseline_works_on_ray(manifests, tmp_path):
 
 @pytest.fixture(scope="module")
 def store(manifests, logs):
-    """An object store on the loopback address with the manifests and the logs; returns the variables that name the
-    store."""
+    """Returns the variables that name the store, which has the manifests and the logs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -220,7 +217,7 @@ def test_invalid_use_of_ray_is_reported_in_one_line(row, store):
 
 
 def test_after_ctrl_c_the_report_is_complete_and_no_process_is_left(manifests, tmp_path):
-    """Ray ends with the command, and listens only on the loopback address while it runs."""
+    """While the command runs, Ray listens only on the loopback address."""
     before = set(ray_processes())
     out = tmp_path / "out.ndjson"
     command = [sys.executable, "-m", "webhook", "audit", str(manifests), "-o", f"ndjson={out}", *RAY]
@@ -239,7 +236,6 @@ def test_after_ctrl_c_the_report_is_complete_and_no_process_is_left(manifests, t
 
 
 def addresses_of(pids):
-    """The addresses on which processes listen."""
     listed = subprocess.run(["ss", "-tlnpH"], capture_output=True, text=True, check=True).stdout
     return {
         line.split()[3].rpartition(":")[0] for line in listed.splitlines() if any(f"pid={pid}," in line for pid in pids)

@@ -1,4 +1,4 @@
-"""`--server`: a running webhook gives the same answers as the local evaluation, over verified TLS."""
+"""`--server`: a running webhook answers as the local evaluation does, over verified TLS."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ def certificates(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(certificates):
-    """`claimgate serve` in a separate process; returns its address."""
+    """Returns the address of `claimgate serve` in a separate process."""
     log = certificates / "log"
     arguments = ["serve", "--host", "127.0.0.1", "--port", "0", "--drain", "0", "--context", CONTEXT]
     files = ["--tls-cert", str(certificates / "tls.crt"), "--tls-key", str(certificates / "tls.key")]
@@ -122,7 +122,6 @@ POD = attributes_of_object({"apiVersion": "v1", "kind": "Pod", "metadata": {"nam
 
 
 def answered(code=200, text=None, **response):
-    """The result of a review for a given answer of a server."""
     body = json.dumps({"response": {"uid": POD.uid, **response}}) if text is None else text
     client = httpx.Client(
         base_url="https://h", transport=httpx.MockTransport(lambda _: httpx.Response(code, text=body))

@@ -337,8 +337,7 @@ def test_objects_have_the_form_that_an_api_server_sends(fixture, code, tmp_path)
 
 
 def test_a_new_object_is_not_in_its_own_context(tmp_path, capsys):
-    """The first of three queues may not be created below a queue with pods. The other queues of the file do not change
-    this."""
+    """The first of three queues may not be created below a queue with pods. The other two do not change this."""
 
     def queue(name, parent, **status):
         spec = {"parent": parent, "reclaimable": True}
@@ -371,7 +370,7 @@ def test_a_change_is_a_warning_only_if_the_site_wants_it(flags, tmp_path, capsys
     "flags", [[], ["--docs-address", "https://docs.example"], ["--api-server-text"]], ids=["", "links", "native"]
 )
 def test_a_warning_of_both_phases_is_shown_once(flags, tmp_path, capsys):
-    """If the mutating phase denies, the validating phase is evaluated too, and reports the same warning. Links and
+    """After a denial in the mutating phase, the validating phase reports the same warning. Links and
     `--api-server-text` must not make the two texts differ."""
     problems = {"expression": "problems.size() == 0", "messageExpression": "problems"}
     annotations = {"checks": "pod-resources", "phase": "both", "expand": "pods"}

@@ -1,4 +1,4 @@
-"""`claimgate rollout`: requests that enforce would refuse, from metrics, from the server's log and from an audit log."""
+"""`claimgate rollout`: requests that enforcing would refuse, from metrics, the server's log and an audit log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def answered(attributes: Attributes, phase: Phase, most: EnforcementAction) -> A
 
 
 def log_lines(attributes: Attributes, most: EnforcementAction, days: int) -> list[str]:
-    """The lines of both phases of a request, this number of days ago."""
     head = {"time": (NOW - timedelta(days=days)).isoformat(), "message": "review"}
     return [
         json.dumps({**head, **log_fields_of_review(attributes, each, answered(attributes, each, most), 0.1)})
@@ -71,7 +70,7 @@ def test_a_log_says_what_enforce_would_refuse(most: EnforcementAction, tmp_path:
 
 
 def test_denying_and_warning_rules_are_separate_policies(tmp_path: Path, capsys: Capture) -> None:
-    """Requests that an auditing installation notes in its log, in annotations and in metrics."""
+    """An auditing installation notes requests in its log, in annotations and in metrics."""
     attributes, counters = asked("all", gpu="all"), Counters()
     warning = policies(validating("false", name="own-warning", actions=["Warn"]))
     for listed, withheld in ((warning, {"would_warn"}), (shipped_policies("gpu-portable"), {"would_deny"})):

@@ -1,4 +1,4 @@
-"""`claimgate serve` as a process: its output, its reload, its end, and the mistakes with which it does not start."""
+"""`claimgate serve` as a process: output, reload, end, and the mistakes with which it does not start."""
 
 from __future__ import annotations
 
@@ -64,8 +64,6 @@ def policy(word: str, expression: str = "false") -> str:
 
 @dataclass(frozen=True)
 class Served:
-    """A running server."""
-
     process: subprocess.Popen[bytes]
     log: Path
     folder: Path
@@ -276,7 +274,6 @@ def test_a_hangup_drains_too(tmp_path: Path) -> None:
 
 
 def until_drained(client: httpx.Client) -> bool:
-    """Whether readiness is withdrawn within some seconds."""
     for _ in range(1000):
         if client.get("/readyz").status_code != 200:
             return True

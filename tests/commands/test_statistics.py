@@ -1,4 +1,4 @@
-"""`claimgate audit --statistics`: how often each rule is broken, in place of the findings."""
+"""`claimgate audit --statistics`: how often each rule is broken, in place of findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER = "gpu-portable/all"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three jobs that break a rule, one of them with an exception, and a job that breaks another rule twice."""
+    """Three jobs break a rule, one of them with an exception. Another job breaks another rule twice."""
     monkeypatch.chdir(tmp_path)
     text = BROKEN.read_text()
     for name in ("a", "b", "excepted"):

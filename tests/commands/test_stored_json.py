@@ -1,4 +1,4 @@
-"""JSON of any form that an API server stores in an object does not change the result of a command."""
+"""No JSON that an API server stores in an object changes the result of a command."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ EVENT = {
 def told(
     capsys: pytest.CaptureFixture[str], file: Path, value: Any, stored: bytes, *command: str
 ) -> tuple[int, str, str]:
-    """The result of a command for a file with the stored JSON: its exit code and output."""
     file.write_bytes(json.dumps(value).encode().replace(b'"here"', stored))
     code = run_command_line([*command, str(file)])
     printed = capsys.readouterr()

@@ -292,7 +292,7 @@ def test_recorded_cases(tmp_path, capsys):
 
 
 def outcomes(capsys):
-    """The number of cases of each outcome, which add up to all cases, and the reasons of skipped cases."""
+    """All outcomes add up to all cases. The reasons are those of skipped cases."""
     report = json.loads(capsys.readouterr().out)
     counts = [report["passed"], *(len(report[key]) for key in ("failed", "skipped", "errors"))]
     assert sum(counts) == report["total"]

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry: a server sends one for each review to a collector, which this process simulates."""
+"""Spans of OpenTelemetry: a server sends one for each review to a collector, which is this process."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ WRONG = {
 
 @dataclass
 class Collector:
-    """The received spans."""
-
     port: int
     code: int = 200
     requests: list[ExportTraceServiceRequest] = field(default_factory=list)

@@ -155,7 +155,7 @@ def _pod(name: str, *, ready: bool) -> dict[str, Any]:
 
 
 def _cluster(server: ApiServer, folder: Path, replicas: int, *ready: bool) -> ClusterReader:
-    """Return a cluster with a Deployment and its Service. The Service sends to all Pods."""
+    """The Service sends to all Pods of the Deployment."""
     names = (*"abc",)[: len(ready)]
     server.answers |= {
         f"{NAMESPACED}/services/claimgate": (200, {"spec": {"selector": {"a": "b"}}}),

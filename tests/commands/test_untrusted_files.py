@@ -1,6 +1,4 @@
-"""No report has content from outside of an audited folder, even if a file of the folder names it or links to it. No
-file of the folder blocks the audit.
-"""
+"""No report has content from outside of an audited folder, even through names or links. No file blocks the audit."""
 
 import gzip
 import json
@@ -22,7 +20,7 @@ POLICIES = ["--only", str(HERE / "policies")]
 SECRET = "tok-5f1e"
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {0}\n  labels: {{{1}: x}}\nspec: {{containers: []}}\n"
 UNREADABLE = f'kind: "{SECRET}\n  token: {SECRET}: x\n'
-"""A text with a mistake. The report would show its line."""
+"""The report of this mistake would show its line."""
 
 
 @pytest.fixture
@@ -199,7 +197,7 @@ def test_a_discovered_configuration_names_no_files_outside_its_folder(tree, caps
 
 
 def test_a_named_configuration_may_name_files_outside(tree, capsys, monkeypatch):
-    """A control: a person has named this file."""
+    """A control: a person named the configuration."""
     (tree / "claimgate.yaml").write_text(f"shipped: false\npolicies: [{HERE / 'policies'}]\n")
     monkeypatch.chdir(tree)
     assert audit(capsys, "good.yaml", "--config", "claimgate.yaml", only=False)[0] == 0
@@ -295,7 +293,7 @@ def test_a_compressed_log_that_expands_too_much_is_stopped(tmp_path, monkeypatch
 
 
 def test_a_long_line_is_joined_once(tmp_path):
-    """A line may span many blocks. The blocks are joined once, at the end of the line, and not after each block."""
+    """A line may span many blocks, which are joined once at its end."""
     line = os.urandom(3 << 20).hex().encode()
     parts = list(log_lines.read_log_parts(packed(tmp_path, "long.log.gz", b"a\n" + line + b"\nb\n" + line)))
     assert [each for part in parts for each in part.lines] == [b"a", line, b"b", line]

@@ -11,7 +11,7 @@ from webhook.errors import ConfigurationError
 
 
 class Editor:
-    """Makes one change in each interval, and no change in the last; Ctrl-C ends a longer run."""
+    """Makes one change in each interval, and none in the last. Ctrl-C ends a longer run."""
 
     def __init__(self, *changes: object) -> None:
         self.changes = [*changes]

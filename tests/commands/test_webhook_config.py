@@ -1,4 +1,4 @@
-"""`claimgate webhook-config`: the configurations by flags, and that their rules cover what the policies match."""
+"""`claimgate webhook-config`: the configurations by flags. Their rules cover what the policies match."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def validating(annotations: str = "{}", operation: str = "CREATE") -> str:
 
 
 def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
-    """The webhook without conditions of each configuration, or its only webhook, by the kind of the configuration."""
+    """The webhook without conditions, or the only webhook, of each configuration by kind."""
     assert run_command_line(["webhook-config", *flags]) == 0
     found = {}
     for manifest in documents(capsys.readouterr().out):

@@ -31,7 +31,6 @@ FOUND = "spec.ships[0].pod.spec.resourceClaims[0]: claim `gpu` must set resource
 
 @pytest.fixture
 def files(tmp_path):
-    """The table and the object."""
     (tmp_path / "rows.yaml").write_text(ROW)
     (tmp_path / "fleet.yaml").write_text(yamlfile.dump(FLEET))
     return ["--workloads", str(tmp_path / "rows.yaml")], str(tmp_path / "fleet.yaml")

@@ -46,7 +46,6 @@ def write(folder, text, name="claimgate.yaml"):
 
 
 def found(capsys, *arguments):
-    """The findings of an audit of the job by their rules."""
     code = run_command_line(["audit", str(JOB), "-o", "ndjson", "--show=skip", *arguments])
     lines = capsys.readouterr()
     return code, {each["rule"]: each for each in map(json.loads, lines.out.splitlines()) if "rule" in each}, lines.err

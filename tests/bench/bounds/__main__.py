@@ -1,7 +1,7 @@
 """No request may delay another: `python -m tests.bench.bounds` measures this from outside, as an attacker would.
 
-One server with the shipped policies and slow policies of a site, over TLS on loopback; victims and attackers in
-separate processes. Every section ends by itself. Every missed target is printed and makes the exit code 1.
+One server has the shipped policies and slow policies of a site, over TLS on loopback. Victims and attackers are
+separate processes. Every section ends by itself. A missed target is printed and makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ from tests.bench.bounds.victims import questions
 AFTER_S = 3.0
 SECTIONS = ("starts", "victims", "connections", "crowds", "cuts", "live", "growth", "updates")
 APART = {"starts", "live", "growth", "updates"}
-"""Sections with separate servers."""
+"""Sections with separate servers"""
 TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled": 1, "near": 1}
-"""How many attacks of a group share a row: each of the four attackers sends one of them."""
+"""How many attacks of a group share a row. Each of the four attackers sends one of them."""
 
 
 def flags() -> argparse.Namespace:
-    """The options."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bounds", description=__doc__)
     parser.add_argument("--section", action="append", choices=SECTIONS, help="only this section; repeatable")
     parser.add_argument(
@@ -66,7 +65,6 @@ def flags() -> argparse.Namespace:
 
 
 def planned(only: str, *, each: bool) -> list[tuple[str, list[attacks.Attack]]]:
-    """The rows: their names and attacks."""
     found = []
     for group, make in attacks.GROUPS.items():
         chosen = [one for one in make() if re.search(only, one.name)]
@@ -82,7 +80,6 @@ def _short(name: str, size: int) -> str:
 
 
 def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report: Report) -> None:
-    """Victims during every attack."""
     report.section("victims", *rows.ABOUT)
     planning = planned(chosen.only, each=chosen.each)
     for attack in (one for _, together in planning for one in together):
@@ -98,7 +95,7 @@ def victims(server: Server, sampler: Sampler, chosen: argparse.Namespace, report
 
 
 def hostile_connections(server: Server, sampler: Sampler, only: str, report: Report) -> None:
-    """Victims during every attack on connections, TLS and HTTP, and the memory afterwards."""
+    """Victims during every attack on connections, TLS and HTTP, then the memory."""
     report.section(
         "connections",
         f"as above, with a target of p99 < {DIRECT_P99_MS} ms; connections of the attackers may be cut or refused",
@@ -115,7 +112,7 @@ def hostile_connections(server: Server, sampler: Sampler, only: str, report: Rep
 
 
 def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
-    """Run the sections that share a server; return its greatest memory."""
+    """Run the sections that share a server. Return its greatest memory."""
     places = own_policies.write(folder / "policies"), context.write(folder / "context")
     with (
         serving(folder / "server", [ROOT / "policies", places[0]], places[1], stalls=chosen.stalls) as server,
@@ -134,7 +131,7 @@ def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, repor
 
 
 def viewed(folder: Path, chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
-    """Victims while a user fills the live view; the greatest memory of each server."""
+    """Victims while a user fills the live view. Return the greatest memory of each server."""
     return [_viewed(folder, name, chosen, report) for name in live_view.begin(chosen.only, report)]
 
 
@@ -151,7 +148,7 @@ def _viewed(folder: Path, name: str, chosen: argparse.Namespace, report: Report)
 
 
 def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
-    """The growth table of a server with a minute for each review, and the server's greatest memory."""
+    """The server has a minute for each review. Return its greatest memory."""
     places = [ROOT / "policies"], context.write(folder / "context")
     with serving(folder / "patient", *places, "--timeout", "60") as server, Sampler(server.pid) as sampler:
         sampler.doing = "growth"
@@ -161,7 +158,7 @@ def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
 
 
 def updated(folder: Path, report: Report) -> list[tuple[str, Sample]]:
-    """A param that changes again and again, on a server that watches the param."""
+    """A param changes again and again, on a server that watches the param."""
     report.section("updates", "memory of the server while a user changes what its policies read")
     updates.write(folder / "params", 0)
     places = [ROOT / "policies"], [*context.write(folder / "context"), folder / "params"]
@@ -176,7 +173,6 @@ def updated(folder: Path, report: Report) -> list[tuple[str, Sample]]:
 
 
 def main() -> int:
-    """Measure and print."""
     chosen, report = flags(), Report()
     sections, peaks = set(chosen.section or SECTIONS), []
     with tempfile.TemporaryDirectory() as name:
@@ -195,7 +191,6 @@ def main() -> int:
 
 
 def memory(peaks: list[tuple[str, Sample]], report: Report) -> None:
-    """The greatest memory of the servers, and the section."""
     report.section(
         "memory", f"PSS and RSS of the server and its children, the most of all of the above; target: < {MEMORY_MB} MB"
     )

@@ -22,7 +22,7 @@ from tests.bench.bounds.waiting import Stopwatch, Took
 
 ATTACKERS, NICE = 4, 5
 GRACE_S = 2.0
-"""How long the client waits beyond the deadline of an answer, to measure the delay."""
+"""How long the client waits beyond the deadline of an answer, to measure the delay"""
 
 
 @dataclass
@@ -42,7 +42,6 @@ class Heard:
     longest: int = 0
 
     def add(self, other: Heard) -> None:
-        """Add the answers of another attacker."""
         self.answers += other.answers
         self.faults += other.faults
         self.waited += other.waited
@@ -51,13 +50,13 @@ class Heard:
         self.longest = max(self.longest, other.longest)
 
     def missed(self) -> list[str]:
-        """The missed targets: faults, and separately faults that only a busy machine shows."""
+        """Faults that only a busy machine shows are separate."""
         shown = [f"attackers: {counted(self.faults, 6)}"] if self.faults else []
         return [*shown, *([Missed(f"attackers: {counted(self.waited, 6)}", is_waiting=True)] if self.waited else [])]
 
     def note(self, attack: Attack, sent: bytes, answer: Answer, took: Took, timeout_s: float) -> None:
-        """Check one answer: it must be in time, complete, and allowed for the row. The time that the client waited for
-        a processor does not count.
+        """The answer must be in time, complete, and allowed for the row. The client's wait for a processor does not
+        count.
         """
         self.slowest_s = max(self.slowest_s, took.seconds)
         self.closest = max(self.closest, took.answer_s / timeout_s)
@@ -89,7 +88,7 @@ def judge(attack: Attack, sent: bytes, answer: Answer) -> tuple[str, str]:
 
 
 class Attackers:
-    """Processes that send these attacks alternately, one attack for each process, for this many seconds."""
+    """Processes that send these attacks alternately, one attack for each process."""
 
     def __init__(self, address: Address, attacks: list[Attack], seconds: float, timeouts_s: tuple[float, ...]) -> None:
         bodies = [attack.make() for attack in attacks]
@@ -105,7 +104,6 @@ class Attackers:
             self._running.append((process, ours))
 
     def heard(self) -> Heard:
-        """Wait until the attackers have ended."""
         heard = Heard()
         for process, pipe in self._running:
             heard.add(pipe.recv())
@@ -134,7 +132,6 @@ def _run(
 def send_one(
     to: Connection, watch: Stopwatch, attack: Attack, prepared: Prepared, number: int, timeout_s: float, heard: Heard
 ) -> None:
-    """Send once, and record the answer."""
     sent = uid(number)
     try:
         with watch.timing() as took:

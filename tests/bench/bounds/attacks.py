@@ -1,6 +1,6 @@
 """The rows: the bodies of four attackers, one row at a time, and the allowed answers.
 
-A row is made just before it runs, so that bodies of 20 MB are not kept.
+A row is made just before it runs, because its bodies may have 20 MB.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Attack:
         is_review: False if the answer is a refusal: 4xx, or any answer that does not allow if time ran out first.
         may_refuse: some bodies of a row that varies may be refused.
         vary: the body for a number, if each request has a different body.
-        small: a similar body with a quick answer, to check that the attack is the cause of the delay.
+        small: a similar body with a quick answer, to check that the attack causes the delay.
     """
 
     name: str
@@ -110,13 +110,13 @@ def _own() -> Iterator[Attack]:
 
 
 def _compiled() -> Iterator[Attack]:
-    """Texts of users that the server compiles; each request is different."""
+    """Each request has different texts."""
     for name, vary in compiled.VARIED.items():
         yield Attack(name, partial(vary, 1), vary=vary, paths=("/validate",))
 
 
 def _near() -> Iterator[Attack]:
-    """Bodies that are just small enough for the loop; each request is different."""
+    """Bodies that are just small enough for the loop. Each request is different."""
     for name, vary in near_bounds.VARIED.items():
         may_refuse = name in near_bounds.MAY_BE_REFUSED
         yield Attack(name, partial(vary, 1), vary=vary, may_refuse=may_refuse)

@@ -1,7 +1,7 @@
-"""One keep-alive TLS connection that sends reviews and reads answers: plain sockets and bytes, to cost little.
+"""One keep-alive TLS connection that sends reviews and reads answers. Plain sockets and bytes cost little.
 
-It supports only the parts of HTTP/1.1 that the server uses. An answer is judged here: whether it is an
-AdmissionReview for the uid that was sent, or the Status that answers a body without a review.
+It supports only the parts of HTTP/1.1 that the server uses. An answer is an AdmissionReview for the uid that was sent,
+or the Status for a body without a review.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from functools import partial
 from time import perf_counter
 
 UID = b"@@@@@@@@-0000-4000-8000-000000000000"
-"""The placeholder for the uid in prepared bodies; it is as long as a uid."""
+"""The placeholder for the uid in prepared bodies, as long as a uid"""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, and its time."""
-
     code: int
     body: bytes
     elapsed_s: float
 
     def review(self, uid: bytes) -> dict | None:
-        """The response of the AdmissionReview for this uid; None if the answer is not an AdmissionReview."""
+        """None if the answer is not an AdmissionReview for the uid."""
         try:
             sent = json.loads(self.body)
             response = sent["response"]
@@ -39,8 +37,7 @@ class Answer:
         return response if right and self.code == 200 else None
 
     def is_refusal(self) -> bool:
-        """Whether this is a client error, or 503 because time ran out before a uid was known, with a Status that says
-        why."""
+        """A refusal is a client error, or 503 because time ran out before a uid was known, with the reason in a Status."""
         try:
             sent = json.loads(self.body)
             return (400 <= self.code < 500 or self.code == 503) and sent["kind"] == "Status" and bool(sent["message"])
@@ -49,7 +46,7 @@ class Answer:
 
 
 class Prepared:
-    """A POST with a body that is built once; only the uid changes."""
+    """A POST with a body that is built once. Only the uid changes."""
 
     def __init__(self, path: str, body: bytes, timeout: str) -> None:
         self._parts = body.split(UID)
@@ -64,7 +61,6 @@ class Prepared:
 
 
 def uid(number: int) -> bytes:
-    """The uid of one request."""
     return b"%08x" % (number & 0xFFFFFFFF) + UID[8:]
 
 
@@ -75,19 +71,18 @@ GET_METRICS = GET_HEALTH.replace(b"healthz", b"metrics")
 
 _END = len(b"\r\n\r\n")
 _AT_ONCE = 64 * 1024
-"""The bytes that fit into the buffers of both sides, so that sending them does not block."""
+"""The bytes that fit into the buffers of both sides. Sending them does not block."""
 
 
 class Connection:
-    """A connection that is opened on demand, and again after it broke; plain HTTP without an authority."""
+    """A connection that is opened on demand, and again after it broke. Without an authority, it is plain HTTP."""
 
     def __init__(self, port: int, trust: ssl.SSLContext | None, timeout_s: float) -> None:
         self._port, self._trust, self._timeout_s = port, trust, timeout_s
         self._socket: socket.socket | None = None
 
     def ask(self, request: bytes) -> Answer:
-        """Send and read the whole answer; an answer that arrives before everything is sent ends the sending and the
-        connection, as with Go's client.
+        """Send and read the whole answer. As with Go's client, an early answer ends the sending and the connection.
 
         Raises:
             OSError: no answer; the connection is closed.
@@ -105,7 +100,7 @@ class Connection:
         return Answer(code, body, perf_counter() - started)
 
     def close_if_ended(self) -> None:
-        """Whether the server closed this idle connection. Go's client always checks this."""
+        """Go's client always checks whether the server closed an idle connection."""
         if self._socket is None:
             return
         self._socket.setblocking(False)
@@ -147,7 +142,7 @@ class Connection:
 
 
 def _send(connected: socket.socket, request: bytes, timeout_s: float) -> tuple[bytes, bool]:
-    """Send until an answer begins; return the received bytes, and whether everything was sent.
+    """Send until an answer begins. Return the received bytes, and whether everything was sent.
 
     A client that first sends a whole large body would read an early answer late.
     """
@@ -177,7 +172,7 @@ def _more(connected: socket.socket) -> bytes:
 
 
 def _chunks(connected: socket.socket, heard: bytes) -> bytes:
-    """The body of a partly received answer; Go's servers send more than 2 KB in chunks."""
+    """Go's servers send more than 2 KB in chunks."""
     body = b""
     while True:
         while b"\r\n" not in heard:

@@ -1,6 +1,7 @@
-"""Texts of users that the server compiles: selectors and patterns. Each body follows from a number, which chooses
-letters, classes, counts and operators, so that the server sees no text twice. All bodies need the same amount of
-work.
+"""Texts of users that the server compiles: selectors and patterns.
+
+A number chooses letters, classes, counts and operators of a body, so the server sees no text twice. All bodies need the
+same amount of work.
 """
 
 from __future__ import annotations

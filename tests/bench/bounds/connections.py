@@ -1,7 +1,7 @@
 """Attacks below the review: connections that are slow, silent, endless, too many, or speak no TLS.
 
-Each behaviour runs in four processes at the same time as the victims. The results of its connections are counted, not
-judged: a server may cut or refuse them. Only the victims, the probes and the memory are judged.
+Each behaviour runs in four processes at the same time as the victims. Its connections are only counted, because a
+server may cut or refuse them. Victims, probes and memory are judged.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def unread(address: Address, _index: int, end: float) -> Counter[str]:
 
 
 def held_bodies(address: Address, index: int, end: float) -> Counter[str]:
-    """Bodies of 20 MB without their last byte; the connection is opened again after a cut."""
+    """Bodies of 20 MB without their last byte. After a cut, the connection is opened again."""
     counts: Counter[str] = Counter()
     start = HEAD + b"Content-Length: %d\r\n\r\n" % HELD_BYTES
     body, trust = b'{"a":"' + b"x" * (HELD_BYTES - 7), address.trust()
@@ -179,8 +179,6 @@ BEHAVIOURS = (
 
 
 class Running:
-    """Four processes with this behaviour."""
-
     def __init__(self, address: Address, behaviour: Behaviour) -> None:
         self._running = []
         for index in range(ATTACKERS):
@@ -190,7 +188,6 @@ class Running:
             self._running.append((process, ours))
 
     def counts(self) -> Counter[str]:
-        """Wait for the end."""
         found: Counter[str] = Counter()
         for process, pipe in self._running:
             found += pipe.recv()

@@ -1,4 +1,4 @@
-"""The objects in the cluster of the measurement, without policies: objects that hostile workloads refer to."""
+"""The objects of the cluster that hostile workloads refer to, without policies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def _slice() -> JSON:
 
 
 def write(folder: Path) -> list[Path]:
-    """The folders for --context."""
     folder.mkdir(parents=True, exist_ok=True)
     selector = {"cel": {"expression": 'device.driver == "gpu.nvidia.com"'}}
     objects = [_object("DeviceClass", "gpu.nvidia.com", spec={"selectors": [selector]}), _slice()]

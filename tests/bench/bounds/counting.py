@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from tests.bench.bounds.server import Address
 
 Many = Callable[[Address, int, float], Counter[str]]
-"""The work of one process, from the server's address, its own number and the end time; returns counts."""
+"""The work of one process, from the server's address, its number and the end time. Returns counts."""
 
 
 @contextlib.contextmanager

@@ -23,7 +23,6 @@ ABOUT = (
 
 
 def measure(server: Server, sampler: Sampler, only: str, report: Report) -> None:
-    """A row for each crowd."""
     report.section("crowds", *ABOUT, HEADER)
     warm(server, questions())
     for behaviour in crowds.CROWDS:
@@ -50,7 +49,7 @@ def _row(server: Server, behaviour: Behaviour, sampler: Sampler, report: Report)
     if behaviour.run is crowds.refusals:
         written = (server.log.stat().st_size - logged) / lasted_s
         text += f"; log {written / 1000:.0f} KB/s"
-        # each review of the victims is a line too, together some 100 KB/s
+        # each review of the victims is also a line, together some 100 KB/s
         allowed = LOG_BYTES_PER_S + 1000 * seen.answered / lasted_s
         missed += [f"log grew by {written / 1000:.0f} KB/s"] if written > allowed else []
     missed += settle(server, questions(), sampler)
@@ -68,10 +67,10 @@ def _slowest_ms(seen: Seen) -> float:
 
 
 def _growth(name: str, sampler: Sampler) -> list[str]:
-    """The missed target if the server's first process still grew in the last third of a row with only new texts.
+    """Return the missed target if the server's first process still grew in the last third of a row with only new texts.
 
-    Workers do not count, because --worker-memory bounds them and their number varies. The tables of texts grow to a
-    bound in bytes, and then drop half of their entries.
+    Workers do not count: --worker-memory bounds them, and their number varies. The tables of texts grow to a bound in
+    bytes, and then drop half of their entries.
     """
     samples = [sample.main_rss / MB for doing, sample in sampler.samples if doing == name]
     third = len(samples) // 3

@@ -28,13 +28,13 @@ from tests.bench.bounds.victims import Question, allowed
 
 ACCOUNTS, SELECTORS_S = 500, 90.0
 CLAIMS = 500
-"""Claims of each attacker. A claim has one to ten selectors, so four attackers send 10,000 selectors or more."""
+"""Claims of each attacker. A claim has one to ten selectors, so four attackers send at least 10,000 selectors."""
 LARGE = 200_000
 HELLOS = 900
 
 
 def _threads(count: int, work: Callable[[random.Random, Counter[str]], None]) -> Counter[str]:
-    """Run a function in this number of threads, each with its own random numbers."""
+    """Each thread has its own random numbers."""
     counts: Counter[str] = Counter()
     chances = [random.Random(f"{time.time_ns()} {number}") for number in range(count)]
     running = [threading.Thread(target=work, args=(chance, counts)) for chance in chances]

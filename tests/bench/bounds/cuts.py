@@ -1,7 +1,7 @@
-"""The time after which a server cuts a client that stops, as the client sees it: the end of its TCP connection.
+"""The time after which a server cuts a client that stops.
 
-A TLS goodbye is not the end: a server that waits for the close of the client keeps the connection and its buffers. So
-this reads bytes below TLS until the end of the TCP connection.
+The client reads bytes below TLS until the end of the TCP connection. A TLS goodbye is not the end: a server that waits
+for the close of the client keeps the connection and its buffers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 @dataclass
 class Slow:
-    """One client: the bytes that it sends at once, the bytes that it sends each second, and how long it may stay; None
-    means to the end of the measurement."""
+    """One client: the bytes that it sends at once and each second, and how long it may stay. None means to the end."""
 
     name: str
     bound_s: float | None
@@ -36,7 +35,6 @@ class Slow:
     cut_s: float | None = None
 
     def run(self, address: Address) -> None:
-        """Behave like this client, and note when the connection ended."""
         made = socket.create_connection(("127.0.0.1", address.port), CAP_S)
         if self.speaks_tls:
             made.close()
@@ -74,7 +72,6 @@ class Slow:
 
 
 def measure(address: Address, report: Report) -> None:
-    """Run all clients at once."""
     report.section("cut times", "seconds until the TCP connection of a client that does not go on has ended")
     clients = [
         Slow("no TLS handshake", 10, speaks_tls=False),

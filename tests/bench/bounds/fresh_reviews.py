@@ -1,10 +1,9 @@
-"""Reviews in which no name is repeated: of objects, namespaces, users, labels, annotations, images, arguments,
-resources, queues.
+"""Reviews in which no name is repeated, from objects and users to arguments and queues.
 
-The objects are those of the shipped policies' suites and of every list that a user can lengthen, so that each kind and
-each rule always gets new texts. In half of them, all names get the same new end, so that references by name still work;
-in the others, any text may get a new value, so that there are many findings. Bodies are made once and filled in for
-each review: a client must cost less than the server.
+The objects are those of the shipped policies' suites and of every list that a user can lengthen, so each kind and each
+rule gets new texts. In half of them, all names get the same new end, and references by name still work. In the others,
+any text may get a new value, which gives many findings. A client must cost less than the server, so bodies are made
+once and filled in for each review.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ from webhook.apimachinery.attributes import JSON
 
 ROOT = Path(__file__).parents[3]
 TOKEN, DIGITS, PADDING = "qzjqzjqz", "70707070", "paddingpadding"
-"""Placeholders for unique values of each review: eight hexadecimal digits, eight decimal digits, and a text of any
-length.
-"""
+"""Placeholders for unique values: eight hexadecimal digits, eight decimal digits, and a text of any length."""
 _FIXED = frozenset({"apiVersion", "kind", "operator", "effect", "restartPolicy", "matchAttribute", "apiGroup", "op"})
 _NAMES = frozenset(
     ["name", "namespace", "image", "key", "value", "claimName", "queue", "queueName", "path", "nodeName"]
@@ -36,15 +33,13 @@ _ORDINARY = (traffic.pod, traffic.gpu_pod, traffic.claim_pod, traffic.OBJECTS["V
 
 
 class FreshReviews:
-    """Makes the body of the review with a number; two numbers share no name."""
+    """Makes the body of the review with a number. Two numbers share no name."""
 
     def __init__(self, inputs: Iterable[tuple[JSON, JSON]], every: int) -> None:
-        """Make the bodies.
-
-        Args:
-            inputs: pairs of an object and, for an update, the old object.
-            every: one in this many reviews is about these inputs; the others are about ordinary objects, and ten times
-                as fast.
+        """Args:
+        inputs: pairs of an object and, for an update, the old object.
+        every: one in this many reviews is about these inputs. The others are about ordinary objects, and ten times as
+            fast.
         """
         chance, self._every = random.Random(7), every
         made = [_request(new, old, names_only, chance) for new, old in inputs for names_only in (True, False)]
@@ -58,7 +53,7 @@ class FreshReviews:
         return len(self._bodies) * self._every
 
     def body(self, number: int) -> bytes:
-        """Return the body, in which the uid is still to be filled in."""
+        """The uid is still to be filled in."""
         chance = random.Random(number)
         length = _LARGE if number % _LARGE_EVERY == 0 else int(chance.random() ** 4 * _PADDED)
         turn, rest = divmod(number, self._every)
@@ -70,12 +65,10 @@ class FreshReviews:
 
 
 def lists() -> Iterator[tuple[JSON, JSON]]:
-    """Yield an object with three of each thing that a user can lengthen."""
     yield from ((make(3), None) for make in LISTS.values())
 
 
 def cases() -> Iterator[tuple[JSON, JSON]]:
-    """Yield the inputs of the suites of the shipped policies."""
     for file in sorted((ROOT / "policies").glob("*/suite.yaml")):
         for case in yaml.load(file.read_text(), yaml.CSafeLoader)["cases"]:
             if isinstance(found := case.get("input"), dict) and found.get("kind") and found.get("apiVersion"):
@@ -116,7 +109,7 @@ def _kind(obj: JSON) -> JSON:
 
 
 def _renewed(value: JSON, key: str, names_only: bool, chance: random.Random) -> JSON:
-    """The same object with a new end of its names, or of any text and some keys and numbers."""
+    """Change the end of all names, or any text and some keys and numbers."""
     if isinstance(value, dict):
         return {
             _renewed_key(each, names_only, chance): _renewed(inner, each, names_only, chance)

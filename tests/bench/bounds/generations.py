@@ -1,7 +1,8 @@
-"""Policies and objects with a number, to check that every answer comes from one complete set. Each generation is
-written next to the previous generation and activated by moving one link, as a kubelet does with a ConfigMap. Two
-policies report the number of their files, and two bindings the number of their param. In one answer all numbers must be
-equal.
+"""Numbered policies and objects, to check that every answer comes from one complete set.
+
+Each generation is written beside the previous one, and activated by moving one link, as a kubelet does with a
+ConfigMap. Two policies report the number of their files, and two bindings the number of their param. All numbers of an
+answer must be equal.
 """
 
 from __future__ import annotations
@@ -48,7 +49,6 @@ class Generations:
         return self.folder / "context"
 
     def write(self) -> None:
-        """Write and activate the next generation as a whole."""
         self.number += 1
         self._move(
             "policies",

@@ -1,7 +1,7 @@
 """How the time of an answer grows with each list that a user can lengthen: n items against 4 n, up to 3 MB.
 
-One caller sends to a server without other load. The deadline is far away, so no review is stopped. A list that is
-already slow at n is measured at a smaller n, so that a quadratic server is found within seconds.
+The server has one caller, and no review reaches its deadline. A list that is already slow at n is measured at a smaller
+n, so a quadratic server is found within seconds.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tests.bench.bounds.workloads import WORKLOAD_LISTS
 MB = bodies.MB
 QUICK_S, FIRST_S, LAST_S, LONG_S, AGAIN_S, LEAST, STEPS = 0.01, 0.3, 2.0, 0.3, 8.0, 30, 64
 """Limits for the time of 4 n. Below QUICK_S the ratio is not judged, and above LONG_S there are fewer rounds. A bad
-ratio below AGAIN_S is measured again. The search for n begins with a part of 1/STEPS, at least LEAST items. The
-search ends at a time above FIRST_S that grows faster than the target allows, or at a time above LAST_S.
+ratio below AGAIN_S is measured again. The search for n begins with a part of 1/STEPS, at least LEAST items. It ends
+above LAST_S, or above FIRST_S if the time grows too fast.
 """
 PATHS = ("/mutate", "/validate")
 
 
 @dataclass(frozen=True)
 class Grown:
-    """A list that grows: the body for n, and the n for which 4 n is about 3 MB."""
+    """A list that grows. `largest` is the n for which 4 n is about 3 MB."""
 
     name: str
     body: Callable[[int], bytes]
@@ -64,7 +64,7 @@ def _updated(n: int) -> bytes:
 
 
 def everything() -> Iterator[Grown]:
-    """All lists, and texts and brackets. For texts and brackets n counts bytes, not items."""
+    """For texts and brackets, n counts bytes instead of items."""
     for name, maker in {**POD_LISTS, **DEVICE_LISTS, **WORKLOAD_LISTS}.items():
         yield _of_list(name, maker)
     yield _of_list("containers x as many claims / 100", lambda n: containers_by_claims(max(1, n // 10), 10))
@@ -117,13 +117,11 @@ def _ratio(times: tuple[float, float]) -> float:
 
 
 class _Asking:
-    """The only client."""
-
     def __init__(self, address: Address) -> None:
         self._to = Connection(address.port, address.trust(), 25)
 
     def once(self, body: bytes) -> float:
-        """Seconds of one round over both paths.
+        """Return the seconds of one round over both paths.
 
         Raises:
             OSError: no answer, or an answer that is not an AdmissionReview.
@@ -137,7 +135,7 @@ class _Asking:
         return elapsed_s
 
     def largest(self, grown: Grown) -> int:
-        """The first n: as large as possible, but not so large that time grows faster than n."""
+        """The first n is as large as possible, but the time must not grow faster than n."""
         n = max(LEAST, grown.start // STEPS)
         self.once(grown.body(n))  # the first time also includes the connection and the first use of policies
         few_s = self.once(grown.body(n))
@@ -152,7 +150,7 @@ class _Asking:
         return n
 
     def both(self, grown: Grown, n: int) -> tuple[float, float]:
-        """Medians for n and 4 n, measured alternately."""
+        """Return the medians for n and 4 n, measured alternately."""
         times = [self._round(grown, n)]
         if times[0][1] < LONG_S * 4:
             times += [self._round(grown, n) for _ in range(2 if times[0][1] > LONG_S else 4)]

@@ -1,8 +1,8 @@
 """Live views that one user fills: very many Namespaces, objects of one namespace, and objects nested very deeply.
 
-The API server has them before the server starts, and keeps changing some. The victims are ordinary Pods, a Pod of
-another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace. Whatever one
-user stores, each review must be answered in time, and without "not evaluated".
+The API server has the objects before the server starts, and keeps changing some. The victims are ordinary Pods, a Pod of
+another namespace that names a claim of the filled kinds, and a small Deployment of the filled namespace. Each review
+must be answered in time, and without "not evaluated".
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def claim(name: str, namespace: str, version: int = 1, config: JSON = None) -> J
 
 
 def deep_claim(number: int, version: int = 1) -> AsText:
-    """A claim with opaque parameters nested so deeply that Python can hardly write them as JSON, but the API server
-    stores them.
-    """
+    """Python can hardly write the nested parameters as JSON, but the API server stores them."""
     config = [{"opaque": {"driver": "gpu.nvidia.com", "parameters": "@"}}]
     made, depth = claim(f"deep-{number}", NAMESPACE, version, config), DEPTHS[number % len(DEPTHS)]
     return AsText(made, json.dumps(made).replace('"@"', '{"a":' * depth + "1" + "}" * depth).encode())
@@ -108,7 +106,7 @@ def change_deep_objects(server: ApiServer, chance: random.Random, version: int) 
 
 
 def stored_policy(number: int, version: int = 1) -> JSON:
-    """A policy of the largest size that an API server stores; the server never compiles it."""
+    """A policy of the largest size that an API server stores. The server never compiles it."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     expression = f"object.metadata.name != '{'x' * POLICY_BYTES}{version}'"
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
@@ -117,7 +115,7 @@ def stored_policy(number: int, version: int = 1) -> JSON:
 
 
 def add_stored_policies(server: ApiServer) -> None:
-    server.refuses_writes = True  # writes of status, which this API server does not have
+    server.refuses_writes = True  # of status, which this API server does not have
     server.objects[POLICIES_PATH] += [stored_policy(number) for number in range(POLICIES)]
 
 
@@ -144,13 +142,11 @@ class View:
     flags: tuple[str, ...] = ()
 
     def prepare(self, server: ApiServer) -> None:
-        """Add the objects, and one claim of another namespace."""
         server.objects[CLAIMS_PATH].append(claim("shared", HONEST))
         for add in self.adds:
             add(server)
 
     def change(self, server: ApiServer, chance: random.Random, stop: threading.Event) -> None:
-        """Change objects until the end of the section."""
         version = 1_000
         while not stop.wait(1 / CHANGES_PER_S):
             version += 1
@@ -185,7 +181,6 @@ def pod_with_claim(name: str) -> bytes:
 
 
 def asked_by_victims() -> list[Question]:
-    """Ordinary Pods, a Pod with a claim in another namespace, and a small Deployment in the filled namespace."""
     ports, probe = [{"containerPort": 8000}], {"httpGet": {"port": 8000}}
     vllm = {
         **container("vllm", ports=ports, readinessProbe=probe, resources=gpus(1)),
@@ -211,7 +206,7 @@ def asked_by_victims() -> list[Question]:
 
 
 def wait_until_ready(server: Server) -> list[str]:
-    """Wait until the lists have arrived; return an error if they do not arrive."""
+    """Return an error if the lists do not arrive."""
     end, body = time.monotonic() + READY_S, b""
     while time.monotonic() < end:
         to = Connection(server.address.health_port, server.address.health_trust(), 10)

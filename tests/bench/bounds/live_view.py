@@ -1,8 +1,7 @@
 """A user who fills the live view with their objects, and reviews that look them up.
 
-A test API server in a separate process has the objects of two namespaces and sends the objects that the user creates:
-runtimes of TrainJobs of 0.1 MB, and one of 1 MB that is changed again and again. Each run draws new sizes, names and
-fields.
+A test API server in a separate process sends what the user creates: runtimes of TrainJobs of 0.1 MB, and one of 1 MB
+that is changed again and again. Each run draws new sizes, names and fields.
 """
 
 from __future__ import annotations
@@ -61,7 +60,6 @@ CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 
 
 def runtime(chance: random.Random, name: str, size: int, version: int) -> JSON:
-    """A runtime of this size: a job with many variables in its container."""
     count = size // 70
     env = [{"name": f"V{chance.randrange(10**9)}", "value": f"{chance.randrange(10**12)}"} for _ in range(count)]
     pods = {"spec": {"containers": [container("node", env=env, resources=gpus(8))]}}
@@ -111,7 +109,6 @@ def change_a_large_one(server: ApiServer, chance: random.Random, stop: threading
 
 
 def fill_with_claims(server: ApiServer, chance: random.Random, stop: threading.Event) -> None:
-    """Create claims."""
     for number in range(FILLED * 4):
         if stop.wait(1 / FILL_PER_S):
             return
@@ -128,7 +125,7 @@ FILLS: dict[str, Fill] = {
 
 
 def _serve(pipe: Pipe, folder: Path, row: str) -> None:
-    """Serve the objects of a row, and fill the view in the way that the pipe names."""
+    """Serve the objects of a row, and fill the view as the pipe says."""
     server, stop, filling = ApiServer(), threading.Event(), None
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)
@@ -151,19 +148,16 @@ def _serve(pipe: Pipe, folder: Path, row: str) -> None:
 
 @dataclass
 class Cluster:
-    """The API server."""
-
     pipe: Pipe
     kubeconfig: Path
 
     def fill(self, name: str) -> None:
-        """Begin to fill the view in this way; "" ends it."""
+        """Begin to fill the view in this way. "" ends it."""
         self.pipe.send(name)
 
 
 @contextmanager
 def cluster(folder: Path, row: str) -> Iterator[Cluster]:
-    """An API server for as long as a row needs it."""
     folder.mkdir(parents=True, exist_ok=True)
     ours, theirs = FORK.Pipe()
     process = FORK.Process(target=_serve, args=(theirs, folder, row), daemon=True)
@@ -177,7 +171,6 @@ def cluster(folder: Path, row: str) -> Iterator[Cluster]:
 
 
 def flags_of_row(name: str) -> tuple[str, ...]:
-    """Flags that the server needs for a row, in addition to the flags of all rows."""
     return large_view.VIEWS[name].flags if name in large_view.VIEWS else ()
 
 
@@ -220,13 +213,11 @@ def ask(address: Address, index: int, end: float) -> Counter[str]:
 
 
 def begin(only: str, report: Report) -> list[str]:
-    """Begin the section, and return the names of its rows."""
     report.section("live", "as above, on a live view that a user fills; the view is bounded", rows.HEADER)
     return [name for name in FILLS if re.search(only, name)]
 
 
 def measure(server: Server, held: Cluster, name: str, sampler: Sampler, report: Report) -> None:
-    """One row, on a new server and a new API server."""
     is_large = name in large_view.VIEWS
     missed = large_view.wait_until_ready(server) if is_large else []
     asked = large_view.asked_by_victims() if is_large else questions()

@@ -1,13 +1,12 @@
-"""Finds what holds the event loop: `python -m tests.bench.bounds.loop_recorder LOOP FILE serve …` serves, and records
-each long callback.
+"""Finds what holds the event loop: `python -m tests.bench.bounds.loop_recorder LOOP FILE serve …` serves and records.
 
-FILE gets a line for each callback of the loop that used the processor for LONG_S or more: its milliseconds of processor
-time and of the clock, its owner, and its stack. A thread samples the stack while the callback runs. For each long round
-of the loop, a line has the number and time of each kind of callback. A round is all callbacks between two polls of the
-sockets. Time in which the loop's thread waited for a processor counts only on the wall clock.
+FILE gets a line for each callback that used the processor for LONG_S or more: milliseconds of processor time and of the
+clock, the owner, and the stack. A thread samples the stack while the callback runs. For each long round of the loop, a
+line has the number and time of each kind of callback. A round is all callbacks between two polls of the sockets. Only
+the wall clock includes time in which the loop's thread waited for a processor.
 
-LOOP is `asyncio`, or `uvloop` as in production. uvloop does not report its callbacks, so a timer of one
-millisecond marks the end of a round, and a long round is recorded with a sampled stack.
+LOOP is `asyncio`, or `uvloop` as in production. uvloop does not report its callbacks, so a timer of one millisecond
+marks the end of a round, and a long round has a sampled stack.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ _FRAMES, _KINDS = 7, 5
 
 
 class Recorder:
-    """Measures every callback of the loop of this thread."""
-
     beating: asyncio.Task[None] | None = None
 
     def __init__(self, lines: IO[str]) -> None:
@@ -40,7 +37,7 @@ class Recorder:
         self._kinds: dict[str, list[float]] = {}
 
     def install(self) -> None:
-        """Measure the loop of this process from now on; its children run no loop."""
+        """Measure the loop of this process from now on. Its children run no loop."""
         inner = asyncio.Handle._run
         asyncio.Handle._run = lambda handle: self._timed(handle, inner)  # type: ignore[method-assign]
         around = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
@@ -57,7 +54,7 @@ class Recorder:
             self._lines.write(f"{used * 1000:.1f} ms, a round: {shown}\n")
 
     async def beat(self) -> None:
-        """Write each long time between two runs of a timer. The loop runs the timer once a round. Never ends."""
+        """Write each long time between two runs of a timer, which the loop runs once a round. Never ends."""
         begun = thread_time()
         while True:
             self._seen.clear()
@@ -109,7 +106,6 @@ def _kind(callback: object) -> str:
 
 
 def _record_uvloop(recorder: Recorder) -> None:
-    """Begin to record when the server starts."""
     from webhook.server.listener import Listener
 
     inner = Listener.startup
@@ -123,7 +119,6 @@ def _record_uvloop(recorder: Recorder) -> None:
 
 
 def main() -> None:
-    """Serve and record."""
     loop, file = sys.argv.pop(1), sys.argv.pop(1)
     recorder = Recorder(Path(file).open("a", buffering=1))  # noqa: SIM115 - as long as the process
     if loop == "uvloop":

@@ -1,7 +1,7 @@
-"""The memory of the server's process and of all its descendants, as the kernel counts it.
+"""The memory of the server's process and of all its descendants, as the kernel counts it in /proc.
 
-If forked processes share a page, RSS counts the page once for each process, and PSS splits the page among them. The
-sum of PSS is the memory of a container. Both are read from /proc, and only for the server's processes.
+RSS counts a page of forked processes once for each process, and PSS splits it. The sum of PSS is the memory of a
+container.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ _LOOKS = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """The memory at one moment."""
-
     at: float
     main_rss: int
     rss: int
@@ -31,7 +29,6 @@ class Sample:
 
 
 def family(pid: int) -> list[int]:
-    """The process and its descendants that still run."""
     found, waiting = [], [pid]
     while waiting:
         one = waiting.pop()
@@ -43,8 +40,8 @@ def family(pid: int) -> list[int]:
 
 
 def look(pid: int) -> Sample:
-    """Memory right now. If a process starts or ends during the measurement, its pages count twice or not at all, so the
-    measurement is repeated. After several repetitions the last value counts.
+    """If a process starts or ends meanwhile, its pages count twice or not at all, so the measurement is repeated. After
+    several repetitions, the last value counts.
     """
     for _ in range(_LOOKS):
         pids = family(pid)
@@ -72,7 +69,7 @@ def _pss(pid: int) -> int:
 
 @dataclass
 class Sampler:
-    """Measures again and again in a separate thread, and keeps every sample with the current step."""
+    """Measures repeatedly in a separate thread, and keeps every sample with the current step."""
 
     pid: int
     period_s: float = 0.25

@@ -1,7 +1,7 @@
 """Random objects just below a size bound of the event loop, as an attacker would draw them.
 
-A body above 64 KB goes to a worker at once, and one up to 16 KB starts on the loop, so most bodies here are a little
-smaller than one of these bounds. The numbers choose sizes, letters, users, namespaces and which fields are filled.
+A body above 64 KB goes to a worker at once, and one up to 16 KB starts on the loop. Most bodies here are a little
+smaller than one of these bounds. The number chooses sizes, letters, users, namespaces and fields.
 """
 
 from __future__ import annotations
@@ -270,7 +270,6 @@ def near(name: str, number: int) -> bytes:
 
 
 def all_of_them(number: int) -> bytes:
-    """Any of the objects."""
     return near(Chance(number).choice(tuple(MAKERS)), number)
 
 

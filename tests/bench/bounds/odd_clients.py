@@ -23,7 +23,7 @@ THREADS = 12
 
 
 def _endless(step: Step, threads: int = THREADS, timeout_s: float = 3.0) -> Many:
-    """Connections that repeat one action; each is opened again after the server ends it."""
+    """Each connection is opened again after the server ends it."""
 
     def run(address: Address, index: int, end: float) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def _pipelined(tls: ssl.SSLSocket, chance: random.Random, number: int) -> None:
 
 
 def key_updates(address: Address, _index: int, end: float) -> Counter[str]:
-    """TLS keys that the client changes again and again, each time asking the server to change its keys too."""
+    """The client changes its TLS keys again and again, and asks the server to do the same."""
     counts: Counter[str] = Counter()
     command = ["openssl", "s_client", "-tls1_3", "-connect", f"127.0.0.1:{address.port}", "-CAfile", address.ca]
     while time.monotonic() < end:

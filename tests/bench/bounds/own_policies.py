@@ -25,7 +25,6 @@ def document(kind: str, name: str, spec: JSON) -> JSON:
 
 
 def validating(name: str, constraints: JSON, validations: list[JSON], *, failure: str = "Fail") -> list[JSON]:
-    """A policy and its binding."""
     spec = {
         "matchConstraints": constraints,
         "failurePolicy": failure,
@@ -86,13 +85,11 @@ def _mutating(name: str, mutation: JSON) -> list[JSON]:
 
 
 def mutated(name: str, n: int) -> JSON:
-    """The Pod for which a mutation is slow."""
     made = MUTATED[name](n)
     return {**made, "metadata": {**made["metadata"], "labels": {LABEL: name.replace(" ", "-")}}}
 
 
 def write(folder: Path) -> Path:
-    """All these policies as one folder for --only."""
     folder.mkdir(parents=True, exist_ok=True)
     documents = [one for own in OWN for one in _documents(own)]
     documents += [one for name, mutation in MUTATING.items() for one in _mutating(name, mutation)]

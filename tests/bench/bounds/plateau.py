@@ -1,8 +1,8 @@
-"""An hour of reviews with new names only, at a bounded share of a processor: memory must reach a plateau.
+"""An hour of reviews with only new names, at a bounded share of a processor. Memory must reach a plateau.
 
 Most are small reviews of all kinds over TLS, in both phases. Some are large reviews for a worker, bodies that are not
-reviews, unknown kinds, pages, or new connections. An API server creates and deletes namespaces and runtimes meanwhile.
-To find the cause of growth, the samples are written as lines of JSON, together with the server's tables.
+reviews, unknown kinds, pages, or new connections. Meanwhile, an API server creates and deletes namespaces and runtimes.
+The samples are written as lines of JSON with the server's tables, to find the cause of growth.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ from tests.cluster.server import ApiServer, event, resources
 from webhook.apimachinery.attributes import JSON
 
 SHARE, CONNECTIONS, EVERY = 0.4, 3, 32
-"""The share of one processor that the server, its workers, the API server and the client use together."""
+"""The share of one processor for the server, its workers, the API server and the client together"""
 LOOK_S, SAMPLE_S, ROW_S, THROTTLE_EVERY = 7.5, 30.0, 300.0, 40
 CALLS_OF_A_CONNECTION, ODD_EVERY, TIMEOUT_S = 200, 400, 10.0
 MORE_MB, MORE_SHARE = 3.0, 0.03
-"""The allowed increase of the median from the second to the last quarter. In the first quarter, caches fill. The
-smaller bound is for the server's own pages. The sum of both bounds is for all processes, because the number of
-running workers is random.
+"""The allowed increase of the median from the second to the last quarter. Caches fill in the first quarter. The smaller
+bound is for the server's own pages. The sum of both is for all processes, because the number of workers is random.
 """
 NAMESPACES_PER_S, NAMESPACES_KEPT, RUNTIME_SIZE, WATCH_S = 2, 200, 4_000, 25
 
@@ -66,7 +65,7 @@ class Sample:
 
 
 def run(minutes: float, samples: Path, folder: Path, report: Report) -> None:
-    """Run the test: print a row every five minutes, and the verdict."""
+    """Print a row every five minutes, and the verdict."""
     context = folder / "context"
     context.mkdir()
     (context / "cluster.yaml").write_text(yaml.safe_dump_all(list(traffic.context())))
@@ -86,7 +85,7 @@ def run(minutes: float, samples: Path, folder: Path, report: Report) -> None:
 
 
 class _Sender:
-    """Threads that each send one review after the other, and rest as soon as their share of the processor is used up."""
+    """Threads that send one review after another, and rest when their share of the processor is used up."""
 
     def __init__(self, server: Server, seconds: float) -> None:
         self.reviews, self.counts = 0, Counter[str]()
@@ -98,7 +97,6 @@ class _Sender:
             thread.start()
 
     def join(self) -> None:
-        """Wait until the last answer has arrived."""
         for thread in self._threads:
             thread.join()
 
@@ -131,7 +129,6 @@ class _Sender:
         self.counts[f"HTTP {answer.code}" if found is None else "allowed" if found["allowed"] else "denied"] += 1
 
     def _send_oddly(self, to: Connection, number: int) -> None:
-        """Unusual reviews, also with new texts only."""
         text = f"{number:08x}"
         foreign = {**pod(metadata={"name": text}), "apiVersion": f"{text}.example/v1", "kind": f"K{text}"}
         of_unknown_kind = review({**pod(metadata={"name": text})}, namespace=text).replace(
@@ -153,7 +150,7 @@ class _Sender:
 
 
 def _processor_s() -> float:
-    """Processor seconds of this process and all its descendants, including ended ones."""
+    """Includes all descendants, also ended ones."""
     ticks = 0
     for pid in family(os.getpid()):
         try:
@@ -218,7 +215,7 @@ def _verdict(taken: list[Sample], counts: Counter[str], server: Server, report: 
 
 
 def _serve_cluster(pipe: Pipe, folder: Path) -> None:
-    """An API server that creates and deletes namespaces, each with a runtime."""
+    """The API server creates and deletes namespaces, each with a runtime."""
     server, chance, number = ApiServer(), random.Random(1), 0
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)

@@ -11,8 +11,7 @@ from tests.bench.bounds.waiting import Took
 
 VICTIMS_P99_MS, HEALTH_MS, FRESH_MS, MEMORY_MB, GROWTH = 50, 200, 1000, 300, 5.0
 DIRECT_P99_MS = 150
-"""The target for victims while attackers connect to the port directly, without the API server (docs/scheduling.md).
-"""
+"""The target for victims while attackers connect directly, without the API server (docs/scheduling.md)."""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -31,8 +30,7 @@ class Missed(str):
     """A missed target.
 
     Attributes:
-        is_waiting: without the wait for a processor the target would have been met, so measure again on a quiet
-            machine.
+        is_waiting: only the wait for a processor caused the miss, so measure again on a quiet machine.
     """
 
     __slots__ = ("is_waiting",)
@@ -44,7 +42,7 @@ class Missed(str):
 
 
 def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list[str]:
-    """The missed target if a percentile is above it, with the value without waiting for a processor."""
+    """The missed target names the value without waiting for a processor."""
     took_ms = percentile([took.answer_s for took in times], share) * 1000
     work_ms = percentile([took.work_s for took in times], share) * 1000
     if took_ms < most_ms:
@@ -56,8 +54,6 @@ def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list
 
 @dataclass
 class Report:
-    """Prints each row at once, and keeps the missed targets."""
-
     failures: list[tuple[str, str, str]] = field(default_factory=list)
     targets: int = 0
     title: str = ""
@@ -70,13 +66,12 @@ class Report:
         print(text, flush=True)
 
     def row(self, name: str, text: str, missed: Sequence[str]) -> None:
-        """Print one row of a table, with its verdict and the missed targets."""
         self.targets += 1
         self.failures += [(self.title, name, one) for one in missed]
         print(f"{name:<46.46} {text} {'FAIL ' + '; '.join(missed) if missed else 'PASS'}", flush=True)
 
     def summary(self) -> int:
-        """Print the missed targets, waiting and faults separately; return the exit code."""
+        """Waiting and faults are separate. Return the exit code."""
         waited = [one for one in self.failures if getattr(one[2], "is_waiting", False)]
         faults = [one for one in self.failures if one not in waited]
         print(f"\n== summary\n{self.targets} rows, {len(self.failures)} targets missed", end="")

@@ -1,7 +1,4 @@
-"""AdmissionReviews as bytes: the envelope of the API server around any object, of any size.
-
-Does not know which objects are hostile.
-"""
+"""AdmissionReviews as bytes: the envelope of the API server around any object of any size."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ RESOURCES = {
 
 
 def review(sent: JSON, *, namespace: str = NAMESPACE, old: JSON = None, **request: Any) -> bytes:
-    """The creation of an object, or the change from `old` to it, as compact as an API server writes it."""
+    """The creation of an object, or the change from `old` to it. The JSON is compact, as from an API server."""
     group, _, version = sent["apiVersion"].rpartition("/")
     resource = {"group": group, "version": version, "resource": RESOURCES[sent["kind"]]}
     kind = {"group": group, "version": version, "kind": sent["kind"]}
@@ -64,7 +61,6 @@ def review(sent: JSON, *, namespace: str = NAMESPACE, old: JSON = None, **reques
 
 
 def count_for(make: Maker, size: int) -> int:
-    """How many items make an object of about this size."""
     few, more = (len(json.dumps(make(n), separators=(",", ":"))) for n in (100, 300))
     return max(10, int((size - few) / ((more - few) / 200)) + 100)
 

@@ -39,7 +39,7 @@ WARM_S, QUICK_S, QUICK_ANSWERS = 20.0, 0.01, 200
 
 
 def victims_missed(seen: Seen, p99_ms: float = VICTIMS_P99_MS) -> list[str]:
-    """The targets that victims and probes missed, each with its value without waiting."""
+    """Each target has its value without waiting."""
     missed = [
         *late("victims' p99", seen.times, 0.99, p99_ms),
         *late("/healthz", seen.health, 1, HEALTH_MS),
@@ -49,7 +49,6 @@ def victims_missed(seen: Seen, p99_ms: float = VICTIMS_P99_MS) -> list[str]:
 
 
 def victims_text(seen: Seen) -> str:
-    """The victims' part of a row."""
     times = [took.seconds for took in seen.times]
     p50, p99, most = (percentile(times, share) * 1000 for share in (0.5, 0.99, 1))
     health, fresh = (max((took.seconds for took in of), default=0) * 1000 for of in (seen.health, seen.fresh))
@@ -72,7 +71,6 @@ def measure(
     seconds: float,
     report: Report,
 ) -> None:
-    """One row."""
     sampler.doing = name
     server.mark(name)
     victims = Victims(server.address, asked)
@@ -102,7 +100,6 @@ def measure_connections(
 
 
 def quiet(server: Server, asked: list[Question], seconds: float, report: Report) -> None:
-    """A row without attackers, to measure only the machine and the server."""
     victims = Victims(server.address, asked)
     time.sleep(seconds)
     seen = victims.seen()
@@ -110,7 +107,7 @@ def quiet(server: Server, asked: list[Question], seconds: float, report: Report)
 
 
 def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]:
-    """Before the next row, wait until the server is fast again; kill and restart a stuck server."""
+    """Wait until the server is fast again. Kill and restart a stuck server."""
     end = time.monotonic() + SETTLE_S
     while server.is_alive and time.monotonic() < end:
         to = Connection(server.address.health_port, server.address.health_trust(), 1.0)
@@ -129,7 +126,7 @@ def settle(server: Server, asked: list[Question], sampler: Sampler) -> list[str]
 
 
 def lanes(server: Server) -> str:
-    """The server's own counts of inline reviews, workers and cut connections since its start, if it has them."""
+    """The server's counts of inline reviews, workers and cut connections, if any."""
     to = Connection(server.address.health_port, server.address.health_trust(), 5)
     try:
         lines = to.ask(GET_METRICS).body.decode().splitlines()
@@ -140,7 +137,7 @@ def lanes(server: Server) -> str:
 
 
 def check_small(address: Address, attack: Attack) -> str:
-    """The errors of the row itself: its policy does not give the expected result for a small Pod."""
+    """Return an error if the row's policy does not give the expected result for a small Pod."""
     if attack.small is None:
         return ""
     to, sent = Connection(address.port, address.trust(), 10), uid(1)
@@ -153,7 +150,7 @@ def check_small(address: Address, attack: Attack) -> str:
 
 
 def warm(server: Server, asked: list[Question]) -> None:
-    """Send requests until the answers are quick: a server that has just started still prepares its policies."""
+    """A server that has just started still prepares its policies, so wait until answers are quick."""
     end, quick, to = time.monotonic() + WARM_S, 0, Connection(server.address.port, server.address.trust(), WARM_S)
     for number in range(10**6):
         sent = asked[number % len(asked)].prepared().with_uid(uid(number))

@@ -1,7 +1,4 @@
-"""The server under measurement: `claimgate serve` in a separate process, with certificates, policies and a context.
-
-Knows the flags, the first log line, the address and the process id of the server, and nothing else.
-"""
+"""The server under measurement: `claimgate serve` in a separate process, with certificates, policies and a context."""
 
 from __future__ import annotations
 
@@ -31,8 +28,7 @@ _PROBE_PORT = re.compile(r"--(?:probe|probes|health|metrics|management)[a-z-]*po
 
 @dataclass(frozen=True)
 class Address:
-    """The addresses for reviews and probes, the process, and the trusted authority; small, so that processes can share
-    it."""
+    """The addresses for reviews and probes, the process, and the trusted authority. Processes share this."""
 
     port: int
     health_port: int
@@ -48,7 +44,7 @@ class Address:
 
 
 class Server:
-    """One `claimgate serve`, which can be started again if an attack leaves it stuck."""
+    """One `claimgate serve`. It can be started again if an attack leaves it stuck."""
 
     def __init__(
         self,
@@ -81,7 +77,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Start, and wait until the log says where it listens."""
+        """Start, and wait for the address in the log."""
         self.starts += 1
         log = self._folder / f"server-{self.starts}.log"
         with log.open("wb") as stream:
@@ -104,7 +100,6 @@ class Server:
         raise RuntimeError(f"the server did not start:\n{log.read_text()[-4000:]}")
 
     def mark(self, row: str) -> None:
-        """Say in the file of long callbacks which row begins."""
         if self._stalls:
             with self._stalls.open("a") as lines:
                 lines.write(f"== {row}\n")
@@ -118,12 +113,11 @@ class Server:
         return self._process.poll() is None
 
     def restart(self) -> None:
-        """Kill a server that is stuck, and start another."""
         self.stop(patience_s=0)
         self.start()
 
     def stop(self, patience_s: float = 8) -> None:
-        """End the process: with SIGTERM, then with SIGKILL."""
+        """Send SIGTERM, then SIGKILL."""
         if patience_s and self.is_alive:
             self._process.terminate()
             try:
@@ -145,7 +139,6 @@ def serving(
     stalls: Path | None = None,
     tables: Path | None = None,
 ) -> Iterator[Server]:
-    """A server of a checkout for as long as a section needs it."""
     folder.mkdir(parents=True, exist_ok=True)
     server = Server(folder, policies, context, *flags, tree=tree, stalls=stalls, tables=tables)
     try:
@@ -156,7 +149,7 @@ def serving(
 
 
 def _program(tree: Path) -> list[str]:
-    """The command that runs a checkout: in its own environment, or in the environment of the caller."""
+    """A checkout runs in its own environment, or in the environment of the caller."""
     installed = tree / ".venv" / "bin" / "claimgate"
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "webhook"]
 

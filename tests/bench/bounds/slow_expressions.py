@@ -1,7 +1,7 @@
-"""Expressions that are slow on long input. Each is the only one of a policy about Pods with the policy's label.
+"""Expressions that are slow on long input. Each has its own policy about Pods with the policy's label.
 
-The validation of each is false if it is evaluated to its end. So two answers are wrong: a Pod that is allowed under
-failurePolicy Fail, and a Pod that an error denies under Ignore.
+Each validation is false at its end. So two answers are wrong: an allowed Pod under failurePolicy Fail, and a Pod that an
+error denies under Ignore.
 """
 
 from __future__ import annotations

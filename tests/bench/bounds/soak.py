@@ -1,7 +1,7 @@
 """Ten minutes of everything at once: `python -m tests.bench.bounds.soak --minutes 10`.
 
-Ordinary reviews, hostile reviews in a random order, hostile connections alternately, new policies and objects every 5
-s, and a worker process of the server killed every 10 s. No request of the victims may be lost. No answer may mix two
+The server gets ordinary reviews, hostile reviews in a random order, and hostile connections. New policies and objects
+come every 5 s, and a worker process is killed every 10 s. No request of the victims may be lost. No answer may mix two
 generations. The memory at the end must equal the memory at the beginning.
 """
 
@@ -105,7 +105,6 @@ def _start(what: object, address: Address, seconds: float, index: int) -> tuple[
 
 
 def soak(server: Server, written: generations.Generations, seconds: float, report: Report) -> None:
-    """Run everything, and print a row every half minute."""
     asked = [*questions(), generations.question()]
     rows.warm(server, asked[:-1])
     hostile = [_start(_hostile, server.address, seconds, index + 1) for index in range(HOSTILE)]
@@ -150,8 +149,7 @@ def _totals(parts: list[Seen], heard: Heard, counts: Counter, disturbance: Distu
 
 
 def _memory(samples: list[Sample], report: Report) -> None:
-    """Compare the last third with the first, without the first tenth, in which everything is used for the first
-    time."""
+    """Compare the last third with the first. The first tenth does not count: everything is used for the first time."""
     used = samples[len(samples) // 10 :]
     third = max(1, len(used) // 3)
     first, last = (sum(one.pss for one in part) / len(part) / MB for part in (used[:third], used[-third:]))
@@ -162,7 +160,7 @@ def _memory(samples: list[Sample], report: Report) -> None:
 
 
 def _generations(parts: list[Seen], written: generations.Generations, report: Report) -> None:
-    """The delay until a new generation was seen. Each answer was already checked to be of one generation."""
+    """The delay until a new generation was seen. Victims already checked that each answer has one generation."""
     for of in ("policy", "params"):
         steps = sorted(step for part in parts for step in part.generations.get(of, []))
         lags = []
@@ -183,7 +181,6 @@ def _generations(parts: list[Seen], written: generations.Generations, report: Re
 
 
 def main() -> int:
-    """Soak and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bounds.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument(

@@ -1,10 +1,8 @@
-"""Records the tables of a server: `python -m tests.bench.bounds.table_recorder FILE serve …` serves, and writes them
-every half minute.
+"""Records the tables of a server: `python -m tests.bench.bounds.table_recorder FILE serve …` serves and records.
 
-A line of JSON for each sample: the sums of all caches of user input, entries of each table of the process
-(tests/census.py), objects that the garbage collector follows, and what the allocator has. With
-CLAIMGATE_BENCH_TRACE=FRAMES each fifth sample also names the lines that allocated most of the memory since the first
-sample.
+Each half minute, a line of JSON has the sums of all caches of user input, the entries of each table (tests/census.py),
+the objects of the garbage collector, and the state of the allocator. With CLAIMGATE_BENCH_TRACE=FRAMES, each fifth
+sample also names the lines that allocated most memory since the first sample.
 """
 
 from __future__ import annotations
@@ -54,20 +52,17 @@ _ASK.restype = _Allocated
 
 
 def allocated() -> dict[str, int]:
-    """The state of glibc's allocator: bytes of its heap, of separate blocks, in use, free, free at the end."""
     found = _ASK()
     return {name: getattr(found, name) for name in ("arena", "hblkhd", "uordblks", "fordblks", "keepcost")}
 
 
 class Recorder:
-    """Measures again and again in a separate thread."""
-
     def __init__(self, lines: IO[str]) -> None:
         self._lines = lines
         self._first: tracemalloc.Snapshot | None = None
 
     def run(self) -> None:
-        """Write a line each half minute; never ends."""
+        """Write a line each half minute. Never ends."""
         number = 0
         while True:
             time.sleep(EVERY_S)
@@ -98,7 +93,7 @@ class Recorder:
         return found
 
     def _walk_in_child(self) -> None:
-        """Write the tables' entries from a forked process, because the walk itself needs megabytes."""
+        """The walk itself needs megabytes, so a forked process does it."""
         starts = list(census.roots(("tests",)))  # a child has no frames of other threads
         if (child := os.fork()) == 0:
             walked = census.take(starts)
@@ -118,7 +113,6 @@ class Recorder:
 
 
 def main() -> None:
-    """Serve and record."""
     file = sys.argv.pop(1)
     if frames := os.environ.get("CLAIMGATE_BENCH_TRACE"):
         tracemalloc.start(int(frames))

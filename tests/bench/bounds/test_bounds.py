@@ -1,5 +1,4 @@
-"""The benchmark of bounds measures correctly: its bodies can be read, its policies compile and report, its checks are
-strict."""
+"""The benchmark of bounds measures correctly: bodies can be read, policies compile and report, checks are strict."""
 
 from __future__ import annotations
 
@@ -210,7 +209,6 @@ def test_a_closed_idle_connection_is_opened_again():
 
 
 def _answer_two_and_end(listening, ended):
-    """Answer two requests of each of two connections, each with a different code."""
     for _ in range(2):
         client, _ = listening.accept()
         with client:
@@ -221,7 +219,6 @@ def _answer_two_and_end(listening, ended):
 
 
 def _answer_early(listening, end):
-    """Answer the first bytes of two connections, and read no more of either."""
     held = []
     for _ in range(2):
         client, _ = listening.accept()

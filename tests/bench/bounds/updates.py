@@ -1,6 +1,6 @@
-"""A user who changes a param of 100 KB hundreds of times: its parsed values must not stay.
+"""A user changes a param of 100 KB hundreds of times. Its parsed values must not stay.
 
-The objects are in a folder that the server polls often, as a replacement for a watch of a cluster.
+The server polls a folder of objects often, in place of a watch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARAM = "dra-claims"
 
 
 def param(number: int) -> JSON:
-    """A ConfigMap of 100 KB, different each time: lists of rules, and assumptions about the cluster."""
+    """100 KB, different each time: lists of rules, and assumptions about the cluster."""
     chosen = random.Random(number)
     ids = chosen.choices(IDS, k=SIZE // 60)
     names = {f"resource.team-{chosen.randrange(10**9)}": "example.com/gpu" for _ in range(SIZE // 200)}
@@ -39,7 +39,6 @@ def param(number: int) -> JSON:
 
 
 def write(folder: Path, number: int) -> None:
-    """Replace the param as a whole."""
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / ".new"
     new.write_text(yaml.dump(param(number), Dumper=yaml.CSafeDumper))
@@ -47,7 +46,6 @@ def write(folder: Path, number: int) -> None:
 
 
 def measure(server: Server, folder: Path, report: Report) -> None:
-    """Update, send reviews, and compare the memory at the beginning with that at the end."""
     to, bodies = Connection(server.address.port, server.address.trust(), 10), questions()
     settled, slowest = 0.0, 0.0
     for number in range(UPDATES):

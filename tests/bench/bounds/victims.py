@@ -1,9 +1,8 @@
 """Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
 
-Each runs in a separate process: with several threads in one process, the wait for Python's lock could not be measured.
-Each answer has the time that client and server waited for a processor, which the machine adds. A victim that waits
-sends fewer reviews: the reviews that it would have sent count too, each with the rest of the wait. Otherwise a stall of
-seconds would be one sample among thousands.
+Each victim is a separate process, because threads would also wait for Python's lock. Each answer has the time that
+client and server waited for a processor. A victim that waits sends fewer reviews. The reviews that it would have sent
+also count, each with the rest of the wait. Otherwise a stall of seconds would be one sample among thousands.
 """
 
 from __future__ import annotations
@@ -30,18 +29,16 @@ from tests.bench.bounds.waiting import Stopwatch, Took
 CONNECTIONS, PER_SECOND = 4, 200
 TIMEOUT_S = 5.0
 ADDRESS = "127.0.0.2"
-"""Attackers have another address: addresses distinguish handshakes."""
+"""Attackers have another address, because handshakes are counted by address."""
 HEALTH_EVERY_S, FRESH_EVERY_S = 0.1, 1.0
 GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
 Stop = Callable[[float], bool]
-"""Waits at most this number of seconds, and returns whether a victim must stop."""
+"""Waits at most this number of seconds. Returns whether a victim must stop."""
 FORK = multiprocessing.get_context("fork")
 
 
 @dataclass
 class Seen:
-    """The answers that victims saw while one row was sent."""
-
     times: list[Took] = field(default_factory=list)
     answered: int = 0
     lost: Counter[str] = field(default_factory=Counter)
@@ -50,7 +47,6 @@ class Seen:
     generations: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
 
     def add(self, other: Seen) -> None:
-        """Add the answers that another victim saw at the same time."""
         self.times += other.times
         self.answered += other.answered
         self.lost += other.lost
@@ -62,7 +58,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Question:
-    """One small review, and the error in an answer to it; "" if the answer is right."""
+    """One small review, and the error in an answer to it, or ""."""
 
     name: str
     path: str
@@ -78,7 +74,7 @@ def allowed(response: dict) -> str:
 
 
 def mixed_generations(text: str) -> str:
-    """Two policies, or two objects, of different generations in one answer."""
+    """Return an error if one answer has different generations."""
     found: dict[str, set[str]] = {}
     for of, number in GENERATION.findall(text):
         found.setdefault(of, set()).add(number)
@@ -96,7 +92,7 @@ def questions() -> list[Question]:
 
 
 class Victims:
-    """The processes of the victims: prepared, then running until their answers are collected."""
+    """The processes of the victims."""
 
     def __init__(self, address: Address, asked: list[Question], per_second: int = PER_SECOND) -> None:
         period_s = CONNECTIONS / per_second
@@ -177,7 +173,7 @@ def _probe(address: Address, seen: Seen, stop: Stop) -> None:
 
 
 def _probe_anew(address: Address, seen: Seen, stop: Stop) -> None:
-    """Probe as a kubelet does: a new connection each time."""
+    """A kubelet opens a new connection for each probe."""
     watch = Stopwatch(address.pid)
     while not stop(FRESH_EVERY_S):
         to = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
@@ -186,7 +182,7 @@ def _probe_anew(address: Address, seen: Seen, stop: Stop) -> None:
 
 
 def _health(to: Connection, watch: Stopwatch) -> Took:
-    """How long the answer took; TIMEOUT_S if there was none."""
+    """TIMEOUT_S means no answer."""
     answer = None
     with watch.timing() as took, suppress(OSError):
         answer = to.ask(GET_HEALTH)

@@ -1,10 +1,8 @@
-"""Measures how long a thread waited for a processor and how long it ran, as Linux counts both. So a measurement can
-exclude the influence of a busy machine.
+"""Measures how long a thread waited for a processor and how long it ran, as Linux counts both.
 
-The second number of /proc/PID/schedstat is the time for which the first thread of a process waited for a processor, and
-the first number is the time for which it ran (Documentation/scheduler/sched-stats.rst). In the server that thread is
-the event loop. On a busy machine, the run time until an answer is the best measure: it excludes all waiting, also the
-wait of the loop for Python's lock while the holder of the lock has no processor.
+/proc/PID/schedstat has the run time and the waiting time of the first thread of a process
+(Documentation/scheduler/sched-stats.rst). In the server, this thread is the event loop. On a busy machine, the run time
+until an answer is the best measure: it excludes all waiting, also that for Python's lock.
 """
 
 from __future__ import annotations
@@ -35,22 +33,22 @@ class Took:
 
     @property
     def answer_s(self) -> float:
-        """Without the time that the client itself waited, which is not a fault of the server."""
+        """The client's own wait is not a fault of the server."""
         return max(0.0, self.seconds - self.client_s)
 
     @property
     def work_s(self) -> float:
-        """The time without any waiting: the server's own work and the order of its work."""
+        """The server's own work, without any waiting."""
         return max(0.0, self.seconds - self.client_s - self.server_s)
 
     def less(self, seconds: float) -> Took:
-        """The same for a later arrival; the waiting is assumed to be spread evenly."""
+        """The same for a later arrival. The waiting is assumed to be spread evenly."""
         share = (self.seconds - seconds) / self.seconds
         return Took(self.seconds - seconds, self.client_s * share, self.server_s * share, self.loop_s * share)
 
 
 class Stopwatch:
-    """Measures the times of answers of one server. Each thread of a client must create its own."""
+    """Measures the times of one server's answers. Each thread of a client needs its own."""
 
     def __init__(self, pid: int) -> None:
         self._own = _opened("/proc/thread-self/schedstat")
@@ -58,7 +56,7 @@ class Stopwatch:
 
     @contextmanager
     def timing(self) -> Iterator[Took]:
-        """Values that are filled in when the block ends, also by an error."""
+        """The values are filled in at the end of the block, also after an error."""
         took, (_, own), (ran, server), started = (
             Took(),
             _ran_and_waited_s(self._own),

@@ -1,9 +1,9 @@
-"""claimgate compared with Gatekeeper and Kyverno: `python -m tests.bench.peers` prints one table of one run.
+"""Compares claimgate with Gatekeeper and Kyverno: `python -m tests.bench.peers` prints one table of one run.
 
-Sixteen equal CEL policies each (policies.py), the same AdmissionReviews over TLS, one controller at a time, on the cores
-of this machine. First the table measures reviews for each second of a processor's time, with different ordinary Pods of
-6 KB. Then victims send small reviews at a bounded rate during each of the attacks below. Needs Go to build the other
-two, and the API server's binaries of the e2e tests.
+Each controller has sixteen equal CEL policies (policies.py), and gets the same AdmissionReviews over TLS. One controller
+runs at a time. First, the table measures reviews for each second of a processor, with different ordinary Pods of 6 KB.
+Then victims send small reviews during each attack. Needs Go to build the other two, and the API server's binaries of
+the e2e tests.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ ATTACKS = ("9,000 claims", "1,000 containers x 400 claims", "190 levels, 3 MB", 
 
 @dataclass
 class Result:
-    """The measurements of one controller."""
-
     name: str
     per_core_second: float = 0.0
     p99_ms: float = 0.0
@@ -63,7 +61,7 @@ def _pods(number: int) -> bytes:
 
 
 def ordinary(engine: Engine, result: Result) -> None:
-    """Reviews for each second of a processor's time, and their 99th percentile over eight connections."""
+    """The p99 is over eight connections."""
     made = traffic.reviews("plain Pod", range(WARM + MEASURED))
     calls = [connections.request(engine.path, body) for body in made]
     _send(engine, calls[:WARM])
@@ -92,7 +90,6 @@ def _send(engine: Engine, calls: list[bytes]) -> list[float]:
 
 
 def attacked(engine: Engine, seconds: float, result: Result) -> None:
-    """A row for each attack, and a row without an attack."""
     asked = [replace(one, path=engine.path) for one in questions() if one.path == "/validate"]
     with Sampler(engine.address.pid) as sampler:
         for attack in (None, *chosen_attacks()):
@@ -116,7 +113,6 @@ def _quiet(engine: Engine) -> Attack:
 
 
 def show(results: list[Result]) -> None:
-    """One table."""
     print("\nordinary Pods of 6 KB, 16 policies, 8 connections")
     print(f"{'':<12} {'reviews/s and core':>20} {'p99 ms':>8}")
     for result in results:
@@ -135,7 +131,6 @@ def show(results: list[Result]) -> None:
 
 
 def main() -> int:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
     parser.add_argument("--engine", action="append", choices=tuple(engines.ENGINES), help="only this one; repeatable")
     parser.add_argument("--row-seconds", type=float, default=4.0, metavar="S", help="how long attackers of a row send")

@@ -1,8 +1,8 @@
-"""Gatekeeper and Kyverno as programs of this machine: built with Go from their published modules, once.
+"""Builds Gatekeeper and Kyverno for this machine with Go, from their published modules, once.
 
-Sources and programs live in a cache folder outside of the checkout (CLAIMGATE_PEERS, or `claimgate-peers` in
+Sources and programs are in a cache folder outside of the checkout (CLAIMGATE_PEERS, or `claimgate-peers` in
 $XDG_CACHE_HOME). Go verifies each module against its checksum database. `go install` cannot install a module that
-replaces others. So the module is copied out of Go's module cache, and built with the versions of its go.mod.
+replaces others, so the module is copied out of Go's module cache, and built with the versions of its go.mod.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Module:
-    """One program: its Go module, and which package of it is the admission controller."""
-
     name: str
     path: str
     version: str
@@ -31,26 +29,25 @@ KYVERNO = Module("Kyverno", "github.com/kyverno/kyverno", "v1.19.1", "./cmd/kyve
 
 @dataclass(frozen=True)
 class Built:
-    """A program, and the folder of its sources, which has its CustomResourceDefinitions."""
+    """A program, and the folder of its sources with its CustomResourceDefinitions."""
 
     program: Path
     sources: Path
 
 
 def cache() -> Path:
-    """The target folder."""
     if chosen := os.environ.get("CLAIMGATE_PEERS"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "claimgate-peers"
 
 
 def missing() -> str:
-    """The reason why nothing can be built here, or ""."""
+    """Return why nothing can be built here, or ""."""
     return "" if shutil.which("go") else "no go on the PATH: install Go 1.26 or newer to build Gatekeeper and Kyverno"
 
 
 def built(module: Module) -> Built:
-    """The program, built on demand: a few minutes on two cores.
+    """Build the program if needed: a few minutes on two cores.
 
     Raises:
         SystemExit: Go could not build it.

@@ -1,7 +1,7 @@
-"""Three admission controllers on this machine, each with the same sixteen policies, ready for requests over TLS.
+"""Three admission controllers on this machine, each with the same sixteen policies, over TLS.
 
 Gatekeeper and Kyverno keep their policies in a real API server (tests/e2e/apiserver.py). They run outside of the
-cluster with their flags for development; all other settings are their defaults. claimgate reads files.
+cluster with their flags for development, and otherwise with defaults. claimgate reads files.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ class Named(Address):
 
 @dataclass(frozen=True)
 class Engine:
-    """A running controller."""
-
     name: str
     address: Address
     path: str
@@ -61,7 +59,6 @@ def claimgate(folder: Path, _server: ApiServer) -> Iterator[Engine]:
 
 @contextmanager
 def gatekeeper(folder: Path, server: ApiServer) -> Iterator[Engine]:
-    """Gatekeeper's webhook, with its CEL engine."""
     made = build.built(build.GATEKEEPER)
     issue(Folder(folder), ["localhost", "127.0.0.1"], now=datetime.now(UTC), days=Days())
     for ours, its in ((SERVING, "tls.crt"), (SERVING_KEY, "tls.key")):
@@ -92,7 +89,6 @@ def gatekeeper(folder: Path, server: ApiServer) -> Iterator[Engine]:
 
 @contextmanager
 def kyverno(folder: Path, server: ApiServer) -> Iterator[Engine]:
-    """Kyverno's admission controller, with ValidatingPolicies."""
     made = build.built(build.KYVERNO)
     folder.mkdir()
     server.apply(*(_namespace(name) for name in ("kyverno", *policies.NAMESPACES)))
@@ -163,13 +159,12 @@ def _define(server: ApiServer, files: list[Path]) -> None:
 
 
 def _made_kinds(server: ApiServer) -> int:
-    """How many kinds of constraints Gatekeeper has created from its templates and the API server serves."""
     listed = server.kubectl("api-resources", "--api-group=constraints.gatekeeper.sh", "-o", "name", code=None)
     return len(listed.stdout.split())
 
 
 def _webhook_path(server: ApiServer) -> str:
-    """The path under which Kyverno registered its webhook for Pods; "" if it has not yet registered the webhook."""
+    """Return "" until Kyverno has registered its webhook for Pods."""
     listed = server.kubectl("get", "validatingwebhookconfigurations", "-o", "json", code=None)
     for configuration in json.loads(listed.stdout or '{"items":[]}')["items"]:
         for webhook in configuration.get("webhooks", []):
@@ -180,7 +175,7 @@ def _webhook_path(server: ApiServer) -> str:
 
 
 def _denies(engine: Engine) -> bool:
-    """Whether the last policy denies a bad Pod, and no policy denies a good Pod."""
+    """The last policy must deny a bad Pod, and no policy may deny a good Pod."""
     good = review("plain Pod", 0)
     sent = json.loads(good)
     sent["request"]["object"]["metadata"]["labels"][f"forbidden-{policies.COUNT - 1}"] = "x"

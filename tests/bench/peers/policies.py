@@ -1,7 +1,7 @@
-"""The same policies for three engines: the sixteen policies of `make bench`, with three CEL validations each.
+"""The same sixteen policies of `make bench` for three engines, with three CEL validations each.
 
-The expressions are those of tests/bench/bench_policies.py. Each engine wraps them in its own form:
-ValidatingAdmissionPolicy, ConstraintTemplate with Gatekeeper's CEL engine, Kyverno's ValidatingPolicy.
+The expressions are those of tests/bench/bench_policies.py, in the form of each engine: ValidatingAdmissionPolicy,
+ConstraintTemplate with Gatekeeper's CEL engine, Kyverno's ValidatingPolicy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.bench import bench_policies, traffic
 
 COUNT = 16
 NAMESPACES = ("attackers", *(f"attackers-{i}" for i in range(5)), *map(traffic.namespace, range(traffic.NAMESPACES)))
-"""The namespace of the reviews: Gatekeeper looks it up, and denies an object without one."""
+"""The namespaces of the reviews. Gatekeeper looks them up, and denies an object in an unknown one."""
 _RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
 
 
@@ -22,7 +22,6 @@ def _validations(number: int) -> list[dict[str, str]]:
 
 
 def claimgate() -> list[Any]:
-    """Policies and bindings."""
     return [document.value for document in bench_policies.manifests(COUNT)]
 
 
