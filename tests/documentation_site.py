@@ -1,7 +1,7 @@
 """Builds the documentation as a site: `python -m tests.documentation_site`, or `make site`.
 
-The pages of docs/ link to other pages of the repository. These are added under `repository/`, and a link to a file that
-is not a page becomes the name of the file, so that the strict build finds every broken link.
+The pages of docs/ link to other pages of the repository, which are added under `repository/`. A link to a file that is
+not a page becomes the name of the file. So the strict build finds every broken link.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*
 
 
 def main() -> int:
-    """Stage every page, and build."""
     stage()
     command = [
         shutil.which("zensical", path=str(Path(sys.executable).parent)) or "zensical",
@@ -31,7 +30,6 @@ def main() -> int:
 
 
 def stage() -> None:
-    """Write the pages that the site is built from."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES)
     pending, staged = sorted(DOCS.rglob("*.md")), set()
@@ -45,14 +43,13 @@ def stage() -> None:
 
 
 def _place(page: Path) -> Path:
-    """The place of a page of the repository in the site."""
     if page.is_relative_to(DOCS):
         return PAGES / page.relative_to(DOCS)
     return PAGES / "repository" / page.relative_to(ROOT)
 
 
 def _written(page: Path, place: Path) -> list[Path]:
-    """Write a page with links of the site; return the pages outside of docs/ that it links to."""
+    """Return the pages outside of docs/ that the page links to."""
     others: list[Path] = []
 
     def linked(match: re.Match[str]) -> str:
@@ -70,7 +67,6 @@ def _written(page: Path, place: Path) -> list[Path]:
 
 
 def _title(page: Path) -> str:
-    """The heading of a page."""
     return page.read_text().split("\n", 1)[0].lstrip("# ")
 
 

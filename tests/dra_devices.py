@@ -13,19 +13,17 @@ DRIVER = "gpu.example.com"
 
 
 def exact(name: str = "main", **more: JSON) -> JSON:
-    """A request for one device of one class, as v1 writes it; None leaves a field out."""
+    """A request for one device of one class. None leaves a field out."""
     asked = {"deviceClassName": CLASS, **more}
     return {"name": name, "exactly": {key: value for key, value in asked.items() if value is not ...}}
 
 
 def choice(name: str = "first", **more: JSON) -> JSON:
-    """One alternative of a request."""
     asked = {"name": name, "deviceClassName": CLASS, **more}
     return {key: value for key, value in asked.items() if value is not ...}
 
 
 def opaque(parameters: JSON = ..., driver: JSON = DRIVER, **more: JSON) -> JSON:
-    """A configuration for a driver."""
     held = {"driver": driver, "parameters": {"a": 1} if parameters is ... else parameters}
     return {"opaque": {key: value for key, value in held.items() if value != "leave out"}, **more}
 
@@ -35,7 +33,6 @@ def cel(expression: JSON) -> JSON:
 
 
 def devices() -> Iterator[tuple[str, JSON]]:
-    """`spec.devices` of claims, in the form of v1."""
     yield "nothing", {}
     yield "null lists", {"requests": None, "constraints": None, "config": None}
     yield "one request", {"requests": [exact()]}

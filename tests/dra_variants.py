@@ -1,6 +1,6 @@
-"""Valid and invalid claims, templates, classes and taint rules, each with a description, for the API server to check.
+"""Valid and invalid claims, templates, classes and taint rules, each with a description.
 
-`tests/e2e/dra_verdicts.py` asks a real kube-apiserver and writes its answers to tests/data/dra/verdicts.tsv;
+`tests/e2e/dra_verdicts.py` writes the answers of a real kube-apiserver to tests/data/dra/verdicts.tsv.
 tests/policies/test_dra_verdicts.py compares the shipped policies with them.
 """
 
@@ -17,14 +17,13 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 def flat(request: JSON) -> JSON:
-    """A request in the form of v1beta1: its fields are beside its name, without `exactly`."""
+    """In v1beta1, the fields of `exactly` are beside the name."""
     if not isinstance(request, dict) or not isinstance(request.get("exactly"), dict):
         return request
     return {key: value for key, value in request.items() if key != "exactly"} | request["exactly"]
 
 
 def in_version(held: JSON, version: str) -> JSON:
-    """`spec.devices` in the form of another version."""
     if version != "v1beta1" or not isinstance(held.get("requests"), list):
         return held
     return held | {"requests": [flat(request) for request in held["requests"]]}

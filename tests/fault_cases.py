@@ -1,5 +1,4 @@
-"""Manifests with faults, and traps, which only look faulty: each is audited with advice and simulated in this
-process."""
+"""Manifests with faults, and traps, which only look faulty. Each is audited with advice and simulated here."""
 
 from __future__ import annotations
 
@@ -36,19 +35,17 @@ _OPEN: Final = frozenset(("can start", "unknown"))
 
 
 class Judged(NamedTuple):
-    """The results of claimgate for some files: the texts of its findings, and the answers of `simulate`."""
+    """The texts of the findings, and the answers of `simulate`."""
 
     texts: Sequence[str]
     answers: frozenset[str]
 
 
 def read_cases(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of cases."""
     return [json.loads(line) for line in path.read_text().splitlines() if line]
 
 
 def judge(files: Mapping[str, str], context: Mapping[str, str], *, is_whole: bool = False) -> Judged:
-    """The findings about all objects of some files."""
     own = [each for text in files.values() for each in _documents(text)]
     others = (each for text in context.values() for each in _documents(text))
     cluster = ClusterWithAssumedNamespaces(FilesCluster([*own, *others], is_whole=is_whole))
@@ -63,7 +60,7 @@ def judge(files: Mapping[str, str], context: Mapping[str, str], *, is_whole: boo
 
 
 def _documents(text: str) -> Iterator[yamlfile.Document]:
-    """The objects of a text, with their file: an object of a file has no status that counts."""
+    """An object of a file has no status that counts."""
     for document in yamlfile.load(text, "app.yaml"):
         if isinstance(document.value, dict):
             yield document
@@ -80,12 +77,12 @@ def _findings(obj: JSON, cluster: Cluster, options: ReviewOptions) -> Iterable[F
 
 
 def findings_of_one_object(obj: JSON) -> Iterable[Finding]:
-    """The findings about one object that policies show, without any other object."""
+    """Policies see no other object."""
     return _findings(obj, ClusterWithAssumedNamespaces(FilesCluster([obj])), _SIMULATED)
 
 
 def findings_among(obj: JSON, others: Iterable[JSON]) -> Sequence[str]:
-    """The rules that one object breaks in a cluster that has nothing but some other objects."""
+    """The cluster has nothing but some other objects."""
     documents = [yamlfile.dump(each) for each in (obj, *others)]
     known = [document for text in documents for document in _documents(text)]
     cluster = ClusterWithAssumedNamespaces(FilesCluster(known, is_whole=True))
@@ -97,7 +94,7 @@ def _place(_: object, _words: object = ()) -> Place:
 
 
 def _answer(obj: JSON, cluster: Cluster) -> str:
-    """The answer of `simulate`, in the terms of the cases."""
+    """The answer of `simulate`, in the words of the cases."""
     attributes = attributes_of_object(obj, TABLE.row)
     policies, view = shipped_policies(), RecordingCluster(cluster)
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=view, options=_SIMULATED))
@@ -120,12 +117,11 @@ def _answer(obj: JSON, cluster: Cluster) -> str:
 
 
 def holds_words(texts: Iterable[str], words: Sequence[str]) -> bool:
-    """Whether one of the texts has all words."""
     return any(all(word in text for word in words) for text in texts)
 
 
 class Verdict(NamedTuple):
-    """One case: whether its fault is found, its errors, and whether the answer of `simulate` is right."""
+    """Whether the fault is found, the errors, and whether the answer of `simulate` is right."""
 
     told: bool
     wrong: str
@@ -133,7 +129,6 @@ class Verdict(NamedTuple):
 
 
 def judge_case(case: Mapping[str, Any]) -> Verdict:
-    """Judge one case."""
     said = judge(case["files"], case["context"] or {}, is_whole=case["whole"])
     spoken = [word for word in case["never"] if any(word in text for text in (*said.texts, *said.answers))]
     if spoken:
@@ -148,7 +143,7 @@ def judge_case(case: Mapping[str, Any]) -> Verdict:
 
 
 def _wrong_answer(right: str, given: frozenset[str]) -> str:
-    """The wrong answers; "" if there are none, or they are not known."""
+    """Unknown answers are not wrong."""
     wanted = set(right.split("|")) - {""}
     if not wanted or wanted & given or ("nothing found" in given and wanted & _OPEN):
         return ""
@@ -156,7 +151,7 @@ def _wrong_answer(right: str, given: frozenset[str]) -> str:
 
 
 def table(cases: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> str:
-    """A line for each kind of fault: the numbers of cases, of found faults, of wrong findings, and of wrong answers."""
+    """Each line has the numbers of cases, found faults, wrong findings, and wrong answers."""
     columns = ("cases", "told", "wrong", "wrong answer")
     counts: dict[str, Counter[str]] = {}
     for case, verdict in zip(cases, verdicts, strict=True):

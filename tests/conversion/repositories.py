@@ -3,8 +3,8 @@
     python -m tests.conversion.repositories --kyverno POLICIES_DIR TESTS_DIR --gatekeeper LIBRARY_DIR
 
 The repositories are checkouts of kyverno/policies, of `test` in kyverno/kyverno, and of
-open-policy-agent/gatekeeper-library; they are not part of this repository. Exits with 1 if a case differs, or if
-fewer cases pass than at the commits b9c4317c, 111e07b and 5c441fb of these repositories.
+open-policy-agent/gatekeeper-library. Exits with 1 if a case differs, or if fewer cases pass than at the commits
+b9c4317c, 111e07b and 5c441fb.
 """
 
 import argparse
@@ -25,11 +25,10 @@ HOW = Options(table=table.load_table())
 LEAST = {"ValidatingPolicy": 1300, "ClusterPolicy in CEL": 1500, "MutatingPolicy": 60, "gator": 131}
 """The least number of cases that pass."""
 KNOWN = {"missing-policy", "test-fail"}
-"""Folders of suites that are written to fail."""
+"""The words in the names of folders with suites that are written to fail"""
 
 
 def kinds_of_suite(suite):
-    """The kind of each policy of a suite of Kyverno, by its name."""
     kinds = {}
     for document in yamlfile.read(suite.input):
         for name in get(document.value, ("policies",)) or ():
@@ -44,7 +43,6 @@ def kinds_of_suite(suite):
 
 
 def count_cases(folder):
-    """Counts of results by kind, counts of skipped cases by reason, and the cases that differ."""
     results, reasons, differ = Counter(), Counter(), []
     for suite in find.find_suites([folder]):
         if KNOWN & set(suite.file.parts):
@@ -62,7 +60,6 @@ def count_cases(folder):
 
 
 def count_policies(folder):
-    """Counts of policies by kind and by whether they are converted."""
     counts = Counter()
     for file in sorted(folder.rglob("*.yaml")):
         if any(part.startswith(".") for part in file.relative_to(folder).parts):

@@ -1,4 +1,4 @@
-"""Calls helm and kubectl for tests. If a tool is missing, the skipped test says how to get it."""
+"""Calls helm and kubectl for tests. Without a tool, the skipped test says how to get it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ _HOW = {
 
 
 def tool(name: str) -> str:
-    """The path of a tool. Without the tool, skip the test and say how to get it."""
     places = (os.environ.get(name.upper(), ""), str(assets() / name), name)
     found = next((path for place in places if place and (path := shutil.which(place))), "")
     if not found:
@@ -34,26 +33,23 @@ def tool(name: str) -> str:
 
 
 def helm(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run helm; it reaches no network."""
     done = subprocess.run([tool("helm"), *arguments], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
 
 def template(values: Sequence[str] = (), code: int = 0, namespace: str = NAMESPACE) -> subprocess.CompletedProcess[str]:
-    """`helm template` with `--set` of each value, without the Pod of `helm test`."""
+    """Render the chart without the Pod of `helm test`. Each value is for `--set`."""
     given = [word for value in values for word in ("--set", value)]
     place = ["--namespace", namespace, "--kube-version", "1.36.2", "--skip-tests"]
     return helm("template", "claimgate", str(CHART), *place, *given, code=code)
 
 
 def rendered(*values: str, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
-    """The output of the chart for values."""
     return [found for found in yaml.safe_load_all(template(values, namespace=namespace).stdout) if found]
 
 
 @cache
 def kustomized(folder: str) -> list[dict[str, Any]]:
-    """The output of kubectl for a folder of deploy/."""
     done = subprocess.run([tool("kubectl"), "kustomize", DEPLOY / folder], capture_output=True, check=True)
     return [found for found in yaml.safe_load_all(done.stdout) if found]

@@ -1,9 +1,8 @@
 """Executes the steps of a Dockerfile in clean roots, without a builder and a registry.
 
-The base images are simulated: each root has the machine's own `/usr` and the interpreter that runs the tests,
-read-only, and a `/etc` of a few files; processes see nothing else of the machine. So this tests the steps and their
-result, but not the version and the content of the base image. Needs root and Linux's mount namespaces; mounts end with
-the process that made them.
+The base images are simulated. Each root has the machine's own `/usr` and the interpreter of the tests, read-only, and a
+small `/etc`. So the steps and their result are tested, and not the base image. Needs root and Linux's mount namespaces.
+Mounts end with the process that made them.
 """
 
 from __future__ import annotations
@@ -21,17 +20,15 @@ from functools import partial
 from pathlib import Path
 
 OF_BASE = ("usr", "bin", "sbin", "lib", "lib32", "lib64")
-"""The parts of the machine in a root, if the machine has them."""
+"""The parts of the machine in a root, if they exist"""
 OF_ETC = ("passwd", "group", "hosts", "resolv.conf", "nsswitch.conf", "ld.so.cache", "pip.conf", "ssl")
 PYTHON = Path(sys.base_prefix)
-"""The path of the interpreter. It is the same in the roots, because the interpreter finds its libraries by this path.
-"""
+"""The path of the interpreter, also in the roots. The interpreter finds its libraries by this path."""
 _REACHES = re.compile(r"PIP_(?!FIND_LINKS)|SSL_CERT_FILE|(HTTPS?|NO)_PROXY", re.IGNORECASE)
 """Variables of this machine by which pip finds packages."""
 
 
 def missing() -> str:
-    """Why the steps cannot be executed here, or ""."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "needs root on Linux, to give a process its own root"
     if not (PYTHON / "bin" / "python").exists():
@@ -53,13 +50,12 @@ class Stage:
     arguments: tuple[str, ...] = ()
 
     def inside(self, path: str) -> Path:
-        """The path, on the machine, of a file in the root."""
         return self.root / str(Path("/", self.workdir, path)).lstrip("/")
 
     def command(
         self, arguments: Sequence[str], *, read_only: bool = False, mounts: Mapping[Path, str] | None = None
     ) -> list[str]:
-        """A command that runs in the root as the image's user; `mounts` are read-only, as those of Secrets."""
+        """The command runs as the image's user. `mounts` are read-only, as those of Secrets."""
         root = shlex.quote(str(self.root))
         lines = ["set -e", f"mount --bind {root} {root}"]
         for name in OF_BASE:
@@ -89,7 +85,7 @@ class Stage:
 
 
 def build(dockerfile: Path, folder: Path, arguments: Mapping[str, str] | None = None) -> Stage:
-    """Execute every step, each stage in a root below `folder`, and return the last stage.
+    """Execute every step, each stage in a root below `folder`. Return the last stage.
 
     Raises:
         ValueError: an unknown instruction.
@@ -114,7 +110,7 @@ def build(dockerfile: Path, folder: Path, arguments: Mapping[str, str] | None = 
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """The instructions of a Dockerfile with their arguments; continued lines are joined."""
+    """Continued lines are joined."""
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for line in re.sub(r"\\\n\s*", "", lines).splitlines():
         if line.strip():
@@ -155,8 +151,7 @@ def _step(
 
 
 def _copy(words: list[str], stage: Stage, stages: Mapping[str, Stage], context: Path) -> None:
-    """COPY: the contents of folders, and files; from the context without the files that .dockerignore names, or from a
-    stage."""
+    """Copy from a stage, or from the context without the files of .dockerignore."""
     if words[0].startswith("--from="):
         source = stages[words.pop(0).removeprefix("--from=")].root
         ignored: list[str] = []
@@ -178,12 +173,11 @@ def _copy(words: list[str], stage: Stage, stages: Mapping[str, Stage], context: 
 
 
 def patterns(text: str) -> list[str]:
-    """The patterns of a .dockerignore."""
     return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def is_left_out(path: str, ignored: Sequence[str]) -> bool:
-    """Whether a path is not sent to the builder: the last pattern that matches it or a folder above it decides."""
+    """The last pattern that matches a path, or a folder above it, decides."""
     parts = path.split("/")
     above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     result = False
@@ -203,7 +197,7 @@ def _left_out(source: Path, ignored: Sequence[str], folder: str, names: list[str
 
 
 def _root(root: Path) -> Path:
-    """A root with the mount points of the base image, and nothing else of the machine."""
+    """The root has only the mount points of the base image."""
     for name in (*OF_BASE, "dev", "proc", "tmp", "etc", str(PYTHON).lstrip("/")):
         if Path(f"/{name}").is_symlink():
             root.mkdir(parents=True, exist_ok=True)

@@ -24,13 +24,13 @@ PROGRAM = "promtool"
 
 @dataclass(frozen=True)
 class Alert:
-    """The input of an alert: a sample a minute of each series, in the notation of promtool."""
+    """A sample a minute of each series, in the notation of promtool."""
 
     at: str
     """The times at which the alert must fire, after the first sample."""
     fires: Mapping[str, str]
     silent: Mapping[str, str]
-    """A situation that looks like the fault but is not."""
+    """A similar situation without the fault"""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the alert that fires, in addition to its severity."""
 
@@ -218,7 +218,7 @@ def test_the_healthy_cluster_has_the_metrics_of_every_alert() -> None:
 
 
 def promtool(folder: Path, *arguments: str) -> str:
-    """Run promtool, which must succeed. Without it, the test is skipped."""
+    """promtool must succeed. Without it, the test is skipped."""
     program = shutil.which(PROGRAM, path=os.environ.get("CLAIMGATE_VALIDATORS")) or shutil.which(PROGRAM)
     if program is None:
         pytest.skip(f"no {PROGRAM}: neither on the PATH nor in the folder that CLAIMGATE_VALIDATORS names")

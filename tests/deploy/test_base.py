@@ -23,7 +23,6 @@ OVERLAYS = ROOT / "deploy" / "overlays"
 
 
 def manifests(*names: str) -> list[dict[str, Any]]:
-    """The objects of files of the base, or of all that its kustomization names."""
     kustomization = document(BASE / "kustomization.yaml")
     files = names or kustomization["resources"]
     return [found for file in files for found in documents(BASE / file)]

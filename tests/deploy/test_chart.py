@@ -81,7 +81,7 @@ REFUSED = {
 
 
 def compared(found: dict[str, Any]) -> JSON:
-    """An object without the fields that only helm or only kubectl adds."""
+    """Fields that only helm or only kubectl adds are removed."""
     metadata = dict(found["metadata"])
     own = ("app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart")
     metadata["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in own}
@@ -277,7 +277,7 @@ SAID = {
     "annotations of the monitor": (f"{MONITOR} metadata annotations monitor", "a"),
     "the Service of metrics": ("Service claimgate-metrics spec ports 0 port", 9081),
 }
-"""A place in the output of the chart for SITE, and its value."""
+"""Each place in the output of the chart for SITE, with its value"""
 
 
 def test_every_value_of_the_chart_reaches_its_field(tmp_path: Path) -> None:
@@ -352,7 +352,6 @@ def test_policies_of_the_site_are_mounted_into_the_server_and_the_registration()
 
 
 def hooks(*values: str) -> list[dict[str, Any]]:
-    """The objects of `helm test`, for some values."""
     given = [word for value in values for word in ("--set", value)]
     place = ("--namespace", "gates", "--kube-version", "1.36.2")
     found = yaml.safe_load_all(helm("template", "claimgate", str(CHART), *place, *given).stdout)
@@ -377,7 +376,7 @@ def test_helm_test_calls_the_service_without_any_rights() -> None:
 
 
 def test_the_command_of_helm_test_trusts_only_the_stored_authority(tmp_path: Path) -> None:
-    """The command runs with the address of a local server, which has a separate port for probes as in the cluster."""
+    """As in the cluster, the server has a separate port for probes."""
     (container,) = hooks()[0]["spec"]["containers"]
     command = [sys.executable, *container["command"][1:]]
     (tmp_path / "served").mkdir()
@@ -408,7 +407,7 @@ def test_the_chart_is_this_version() -> None:
 
 
 def test_no_upgrade_meets_a_field_that_cannot_be_changed() -> None:
-    """The image of a Job and the data of an immutable ConfigMap cannot change, so an installation must have neither."""
+    """The image of a Job and the data of an immutable ConfigMap cannot change, so neither may be installed."""
     values = ["livePolicies=true", "authorizer=true", "clusterAudit.enabled=true", "autoscaling.enabled=true"]
     found = rendered(*values)
     assert "Job" not in {one["kind"] for one in found}

@@ -1,4 +1,4 @@
-"""deploy/generate.py writes the files that depend on the policies and on deploy/base. They are not edited by hand."""
+"""deploy/generate.py writes files that depend on policies and deploy/base. They are not edited by hand."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def test_the_chart_has_no_other_files() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "chart/templates/NOTES.txt"])
 def test_the_command_that_deletes_the_kinds_names_each_kind(page: str) -> None:
-    """Helm keeps the definitions at an uninstall. A kind that the command of the notes omits would stay, with its
-    objects."""
+    """Helm keeps the definitions at an uninstall. The command of the notes must delete each of them."""
     definitions = yaml.safe_load_all((DEPLOY / "overlays" / "live-policies" / "definitions.yaml").read_text())
     names = {each["metadata"]["name"] for each in definitions}
     (command,) = re.findall(r"kubectl delete crd ([a-z. ]+)", (DEPLOY / page).read_text())

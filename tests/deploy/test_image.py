@@ -1,6 +1,5 @@
-"""The Dockerfile makes an image that serves: its steps are executed, and the result is started as in a cluster.
-
-It runs as an unprivileged user, with a read-only root, and without packages of the build.
+"""The Dockerfile makes an image that serves. Its steps are executed, and the result is started as in a cluster: with an
+unprivileged user, a read-only root, and no packages of the build.
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ def test_the_last_stage_is_unprivileged_and_named() -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    """The last stage of the image."""
     if reason := image.missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("image")
@@ -82,7 +80,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 
 def ran(built: Stage, *arguments: str, code: int = 0) -> str:
-    """The output of a command in the image, as in a cluster."""
     command = built.command(arguments, read_only=True)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
@@ -106,9 +103,7 @@ def test_the_image_has_the_command_line_and_no_build_tools(built: Stage) -> None
 
 @pytest.mark.nightly
 def test_every_module_is_compiled(built: Stage) -> None:
-    """The image must have compiled modules. Its root is read-only, so each start would compile the other modules
-    again.
-    """
+    """The root is read-only, so each start would compile other modules again."""
     packages = next(built.inside("/opt/claimgate/lib").glob("python*")) / "site-packages"
     modules = [path for name in ("webhook", "certs") for path in (packages / name).rglob("*.py")]
     assert len(modules) > 500
@@ -117,8 +112,7 @@ def test_every_module_is_compiled(built: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def served(built: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], Pki]]:
-    """The log of the image when it is ready. It starts with the arguments of the Deployment, without those for the
-    cluster."""
+    """The log of the ready image. The arguments are those of the Deployment, without those for the cluster."""
     pki = Pki(tmp_path_factory.mktemp("tls"))
     pki.folder.chmod(0o755)
     for file in pki.folder.iterdir():

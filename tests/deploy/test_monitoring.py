@@ -1,4 +1,4 @@
-"""Alerts and dashboard use only metrics that the server exports, with the labels of these metrics."""
+"""Alerts and dashboard use only metrics that the server exports, with their labels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUERIES = list(queries())
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """The name and the labels of each sample, from a server that has denied and mutated something."""
+    """The name and the labels of each sample of a server that has denied and mutated something."""
     folder = tmp_path_factory.mktemp("served")
     policies = folder / "policies"
     policies.mkdir()
@@ -105,7 +105,6 @@ def test_every_alert_says_what_to_do() -> None:
 
 
 def test_the_page_lists_every_alert() -> None:
-    """docs/monitoring.md has a row for each alert, with the words of its annotations."""
     (group,) = document(MONITORING / "alerts.yaml")["spec"]["groups"]
     page = (MONITORING.parents[2] / "docs" / "monitoring.md").read_text().split("## Alerts")[1]
     expected = [tuple(map(_words, _row_of_alert(rule))) for rule in group["rules"]]
@@ -119,8 +118,7 @@ def _row_of_alert(rule: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text. A label in a template of Prometheus becomes its name, and the label `name` becomes `the
-    webhook`."""
+    """Templates of Prometheus become words: a label its name, and the label `name` `the webhook`."""
     named = re.sub(r"\{\{ \$labels\.name \}\}", "the webhook", text)
     return re.findall(r"\w+", re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"\1", named))
 

@@ -1,5 +1,4 @@
-"""The table of docs/chart-values.md has each value of three other charts, and names only existing values of claimgate's
-chart."""
+"""docs/chart-values.md has each value of three other charts, and names only existing values of claimgate's chart."""
 
 from __future__ import annotations
 
@@ -17,14 +16,13 @@ _QUOTED = re.compile(r"`([^`]+)`")
 
 
 def _named(column: int) -> list[str]:
-    """The values in a column of the table."""
     lines = (ROOT / "docs" / "chart-values.md").read_text().splitlines()
     rows = [line.split("|") for line in lines if line.startswith("| ")]
     return [name for row in rows for name in _QUOTED.findall(row[column])]
 
 
 def _is_named(value: str, names: list[str]) -> bool:
-    """Whether the table has the value, its last part, or its beginning or end with `…`."""
+    """The table may name only the last part of a value, or its beginning or end with `…`."""
     last = value.rpartition(".")[2]
     return any(
         name in (value, last)
@@ -42,7 +40,7 @@ def test_every_value_of_another_chart_is_in_the_table(column: int, chart: str) -
 
 
 def test_every_value_that_the_table_names_exists() -> None:
-    """Each name in claimgate's column is a value, a flag in a value, or in the list below."""
+    """A name in claimgate's column is a value, a flag in a value, or in the list below."""
     values = document(ROOT / "deploy" / "chart" / "values.yaml")
     named = {name.partition(":")[0] for name in _named(5)}
     other = {name for name in named if not _has_value(values, name)}

@@ -1,4 +1,4 @@
-"""Overlays fit the base: their flags exist, their mounts exist, and kubectl renders them."""
+"""Overlays fit the base: flags and mounts exist, and kubectl renders them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A real API server on this machine: etcd, kube-apiserver and kubectl, as envtest starts them.
 
-The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin; without them no server starts, and
-`missing()` returns one line about this. All programs listen on the loopback address, and write into one folder. By
-hand: `python -m tests.e2e.apiserver [FLAG…]` prints the kubeconfig to use and runs until interrupted.
+The binaries come from KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin. Without them, `missing()` returns the reason.
+All programs listen on the loopback address, and write into one folder. `python -m tests.e2e.apiserver [FLAG…]` prints a
+kubeconfig, and runs until interrupted.
 """
 
 from __future__ import annotations
@@ -30,17 +30,14 @@ from certs.issue import Pair, authority, serving
 
 BINARIES = ("etcd", "kube-apiserver", "kubectl")
 PATIENCE_S = 240
-"""How long a test waits for something that is quick on an idle machine. A busy machine is ten times slower.
-"""
+"""Seconds that a test waits for something. A busy machine is ten times slower than an idle one."""
 
 
 def assets() -> Path:
-    """The folder of the binaries."""
     return Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
 
 
 def missing() -> str:
-    """The reason why no API server can start here, or ""."""
     absent = [name for name in BINARIES if not os.access(assets() / name, os.X_OK)]
     if absent:
         return f"no {', '.join(absent)} in {assets()}: set KUBEBUILDER_ASSETS to run the e2e tests"
@@ -48,7 +45,6 @@ def missing() -> str:
 
 
 def without_controllers() -> str:
-    """The reason why no controllers can start here, or ""."""
     if reason := missing():
         return reason
     if not os.access(assets() / "kube-controller-manager", os.X_OK):
@@ -58,7 +54,7 @@ def without_controllers() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """A running API server, with the access of a cluster administrator; `etcd` is the URL of its store."""
+    """A running API server, with the access of a cluster administrator. `etcd` is the URL of its store."""
 
     url: str
     folder: Path
@@ -69,7 +65,7 @@ class ApiServer:
         return self.folder / "kubeconfig"
 
     def kubectl(self, *arguments: str, given: str = "", code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run kubectl; `code` is the expected exit code, None for any."""
+        """`code` is the expected exit code. None means any."""
         command = [assets() / "kubectl", "--kubeconfig", self.kubeconfig, *arguments]
         environment = {**os.environ, "HOME": str(self.folder)}
         done = subprocess.run(
@@ -79,11 +75,9 @@ class ApiServer:
         return done
 
     def apply(self, *objects: Any, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Create objects with kubectl."""
         return self.kubectl("create", "-f", "-", given=yaml.safe_dump_all(objects), code=code)
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Any:
-        """A stored object."""
         return yaml.safe_load(self.kubectl("get", kind, name, "-n", namespace, "-o", "yaml").stdout)
 
 
@@ -92,9 +86,9 @@ def running(folder: Path, *flags: str, has_only_ipv6: bool = False) -> Iterator[
     """An API server for as long as a test needs it.
 
     Args:
-        folder: the folder for all files; empty, and short enough.
+        folder: the folder for all files. It must be empty, and its path short.
         flags: more flags of kube-apiserver, such as `--runtime-config=api/all=true`.
-        has_only_ipv6: whether it listens on `::1` alone, and Services have IPv6 addresses.
+        has_only_ipv6: whether the server listens on `::1` alone, and Services have IPv6 addresses.
     """
     etcd_port, peer_port, port = free_ports(3)
     flags = (*_IPV6, *flags) if has_only_ipv6 else flags
@@ -112,9 +106,7 @@ def running(folder: Path, *flags: str, has_only_ipv6: bool = False) -> Iterator[
 
 @contextmanager
 def controllers(server: ApiServer, names: str = "namespace-controller,garbage-collector-controller") -> Iterator[None]:
-    """Run the controllers that delete the objects of a deleted namespace, and the objects that a deleted object
-    owned.
-    """
+    """Run the controllers that delete the objects of deleted namespaces and of deleted owners."""
     command = [
         str(assets() / "kube-controller-manager"),
         f"--kubeconfig={server.kubeconfig}",
@@ -191,7 +183,7 @@ def _write_credentials(server: ApiServer, token: str) -> None:
 
 
 def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the server is ready and has created the default namespace."""
+    """Wait for readiness and the default namespace."""
     end = time.monotonic() + PATIENCE_S
     headers = {"authorization": f"Bearer {token}"}
     with httpx.Client(verify=trust(server), headers=headers, base_url=server.url) as client:
@@ -205,7 +197,7 @@ def _wait(server: ApiServer, token: str, process: subprocess.Popen[bytes]) -> No
 
 
 def trust(server: ApiServer) -> Any:
-    """The TLS context of a client that trusts only this server."""
+    """The client trusts only this server."""
     import ssl
 
     return ssl.create_default_context(cafile=str(server.folder / "ca.crt"))
@@ -215,7 +207,7 @@ def trust(server: ApiServer) -> Any:
 def running_program(
     log: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that runs until the block ends, and writes to a log; `environment` is added to this process's own."""
+    """A program that runs until the block ends, and writes to a log. `environment` is added to that of this process."""
     # a proxy of this machine must not get the calls for Services of the cluster
     inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     with (
@@ -233,7 +225,6 @@ def running_program(
 
 
 def free_ports(count: int) -> list[int]:
-    """This number of free ports of the loopback address."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:
@@ -242,7 +233,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def main() -> None:
-    """Start a server by hand: print how to reach it, keep it until it is interrupted or terminated."""
+    """Print how to reach a server, and keep it until a signal."""
     if reason := missing():
         raise SystemExit(reason)
     stopped = threading.Event()

@@ -1,4 +1,4 @@
-"""Copies of the chart with a port of the loopback as its Service: of today's version, and of a previous version."""
+"""Copies of the chart with a port of the loopback as its Service: today's version, and a previous version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.yamldata import documents
 
 PREVIOUS = "0.0.9"
 ADDED_WEBHOOKS = ("podtemplates.validate.claimgate.dev", "podtemplates.mutate.claimgate.dev")
-"""The webhooks that the previous version does not have."""
 _REMOVED_OBJECTS = """
 apiVersion: batch/v1
 kind: Job
@@ -30,11 +29,9 @@ metadata: {name: claimgate-installed, namespace: {{ .Release.Namespace }}}
 immutable: true
 data: {version: {{ .Chart.AppVersion | quote }}}
 """
-"""Objects that only the previous version has, because their important fields are immutable."""
 
 
 def chart(folder: Path, port: int) -> Path:
-    """Today's chart."""
     shutil.copytree(CHART, folder)
     _rewrite(folder / "files" / "service.yaml", port)
     _rewrite(folder / "files" / "webhooks.yaml", port)
@@ -42,7 +39,7 @@ def chart(folder: Path, port: int) -> Path:
 
 
 def previous_chart(folder: Path, port: int, without: tuple[str, ...] = ADDED_WEBHOOKS) -> Path:
-    """A version with another image, without some webhooks, and with two objects that can only be deleted."""
+    """The previous version has another image, fewer webhooks, and two objects that can only be deleted."""
     chart(folder, port)
     about = folder / "Chart.yaml"
     about.write_text(re.sub(r"(?m)^(version|appVersion): .*", rf"\1: {PREVIOUS}", about.read_text()))

@@ -25,21 +25,18 @@ NAMESPACE = "claimgate-system"
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An API server, the webhook that it calls, and the log of the webhook."""
-
     server: ApiServer
     port: int
     certificates: Path
     log: Path
 
     def lines(self, message: str) -> list[dict[str, Any]]:
-        """The webhook's log lines with a message."""
         found = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in found if line["message"] == message]
 
     def asked_until(self, name: str) -> set[tuple[str, str]]:
-        """Wait until the review of an object is logged, which may be after the answer. Return the namespaces and
-        names of all reviews.
+        """Wait for the review of an object in the log, which may come after the answer. Return the namespaces and names
+        of all reviews.
         """
         for _ in range(100):
             asked = {(line["namespace"], line["name"]) for line in self.lines("review")}
@@ -51,7 +48,7 @@ class Cluster:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster as a newcomer sets it up: CRDs, certificate, serve, Service, webhook-config, caBundle."""
+    """A newcomer's cluster: CRDs, certificate, serve, Service, webhook-config, caBundle."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("cluster")
@@ -66,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @contextmanager
 def registered_webhook(server: ApiServer, folder: Path, *policies: str) -> Iterator[Cluster]:
-    """The webhook, running and registered; `policies` are flags of serve and webhook-config about policies."""
+    """`policies` are flags of serve and webhook-config."""
     server.kubectl("create", "namespace", NAMESPACE)
     certificates, log = folder / "webhook", folder / "webhook.log"
     claimgate("certs", "issue", "--dir", str(certificates), "--service", f"{NAMESPACE}/claimgate")
@@ -82,7 +79,6 @@ def registered_webhook(server: ApiServer, folder: Path, *policies: str) -> Itera
 
 
 def claimgate(*arguments: str, code: int = 0) -> str:
-    """Run the command line in a separate process."""
     command = [sys.executable, "-m", "webhook", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == code, done.stdout + done.stderr
@@ -108,8 +104,8 @@ def _port(process: subprocess.Popen[bytes], log: Path) -> int:
 
 @pytest.fixture
 def audit_and_create(cluster, tmp_path, capsys):
-    """A function that returns whether `audit` has findings of a rule in an object, and kubectl's answer when it creates
-    the object without storing it.
+    """Returns a function. Its result is whether `audit` finds a rule in an object, and what kubectl answers to a dry run
+    of the creation.
     """
 
     def audit_and_create(obj: dict[str, Any], rule: str) -> tuple[bool, subprocess.CompletedProcess[str]]:
@@ -123,7 +119,7 @@ def audit_and_create(cluster, tmp_path, capsys):
 
 
 def _register(cluster: Cluster, policies: tuple[str, ...]) -> None:
-    """The exact output of webhook-config. The Service is of type ExternalName, because a loopback URL would use
+    """Apply the output of webhook-config. The Service has the type ExternalName, because a loopback URL would use
     HTTP/2."""
     service = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": cluster.port}]}
     metadata = {"name": "claimgate", "namespace": NAMESPACE}
@@ -136,9 +132,7 @@ def _register(cluster: Cluster, policies: tuple[str, ...]) -> None:
 
 
 def _wait_until_called(cluster: Cluster) -> None:
-    """A new configuration is active a tenth of a second after it is stored; mutating webhooks are called only for
-    devices.
-    """
+    """A configuration is active a tenth of a second after it is stored. Mutating webhooks need devices."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,4 +1,4 @@
-"""Objects that are created without a pause while the cluster changes, and the outcome of each."""
+"""Objects that are created without a pause while the cluster changes, with their outcomes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TEMPLATES = "/api/v1/namespaces/default/podtemplates"
 
 
 def _pod_template(name: str) -> dict[str, Any]:
-    """A PodTemplate: its kind has separate webhooks, and no controller changes it."""
+    """The kind has separate webhooks, and no controller changes its objects."""
     template = {"spec": pod("x", {"nvidia.com/gpu": "1"})["spec"]}
     return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
 
@@ -54,19 +54,18 @@ WITH_TEMPLATES = {**SORTS, "template": (TEMPLATES, _pod_template)}
 class Creations:
     """The number of each outcome, by the phases of request and answer, and by sort of object.
 
-    Outcomes are `created`, `created as nvidia.com/gpu`, or the message of the refusal. A phase that
-    ends does not count requests in flight, because it is not known to which phase they belong.
+    Outcomes are `created`, `created as nvidia.com/gpu`, or the message of the refusal. At the end of a phase, requests
+    in flight are not counted, because their phase is not known.
     """
 
     phase: str = "start"
     seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def outcomes(self, sort: str, *phases: str) -> set[str]:
-        """The outcomes of one sort of object, in some phases or in all."""
+        """The outcomes of one sort, in some phases or in all."""
         return {outcome for phase, each, outcome in self.seen if each == sort and (not phases or phase in phases)}
 
     def count(self, *phases: str) -> int:
-        """The number of requested objects."""
         return sum(count for (phase, _, _), count in self.seen.items() if not phases or phase in phases)
 
 

@@ -1,6 +1,6 @@
-"""Ask a real kube-apiserver about the variants of tests/dra_variants.py, and record its verdicts.
+"""Records the verdicts of a real kube-apiserver on the variants of tests/dra_variants.py.
 
-`python -m tests.e2e.dra_verdicts` starts an API server, creates each object with a server-side dry run, and writes
+`python -m tests.e2e.dra_verdicts` creates each object with a server-side dry run, and writes
 tests/data/dra/verdicts.tsv: description, fingerprint of the object, HTTP code, unknown fields, first error.
 """
 
@@ -31,12 +31,10 @@ _ENOUGH = 140
 
 
 def fingerprint(obj: Any) -> str:
-    """The key of an object in the table."""
     return hashlib.sha256(json.dumps(obj, sort_keys=True).encode()).hexdigest()[:10]
 
 
 def asked(server: ApiServer) -> Iterator[tuple[str, str, int, int, str]]:
-    """A row for each variant."""
     config = yaml.safe_load(server.kubeconfig.read_text())
     headers = {"authorization": f"Bearer {config['users'][0]['user']['token']}"}
     with httpx.Client(
@@ -64,7 +62,6 @@ def _complaint(answer: httpx.Response) -> str:
 
 
 def main() -> None:
-    """Write the table."""
     with tempfile.TemporaryDirectory(prefix="verdicts-") as folder, apiserver.running(Path(folder), *FLAGS) as server:
         rows = ["\t".join(map(str, row)) for row in asked(server)]
     FILE.write_text("".join(f"{row}\n" for row in rows))

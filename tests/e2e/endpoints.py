@@ -1,4 +1,4 @@
-"""The endpoints of claimgate's replicas, as controllers would write them, for API servers without controllers."""
+"""The endpoints of claimgate's replicas, for API servers without controllers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.e2e.conftest import NAMESPACE
 
 
 def endpoints(*nodes: str, namespace: str = NAMESPACE) -> dict[str, Any]:
-    """Ready replicas on these nodes, at addresses without a listener."""
+    """No program listens at the addresses."""
     metadata = {"name": "claimgate", "namespace": namespace, "labels": {"kubernetes.io/service-name": "claimgate"}}
     endpoints = [
         {"addresses": [f"192.0.2.{number}"], "nodeName": node, "conditions": {"ready": True}}

@@ -1,4 +1,4 @@
-"""PolicyExceptions and their policy on a real API server: what tests with an owner of a namespace share."""
+"""PolicyExceptions and their policy on a real API server, for tests with an owner of a namespace."""
 
 from __future__ import annotations
 

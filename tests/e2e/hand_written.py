@@ -1,6 +1,6 @@
-"""Objects as people write them: random variants of full valid objects with nulls, absent and empty fields, by a seed.
+"""Objects as people write them: random variants with nulls, absent and empty fields, by a seed.
 
-A required field mostly stays. A full object is one of `webhook/suites/valid_objects.yaml`.
+The full objects are in `webhook/suites/valid_objects.yaml`. A required field mostly stays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EMPTY: Final = {str: "", bool: False, int: 0, list: [], dict: {}}
 
 
 def url_of_kind(kind: GroupVersionKind) -> str:
-    """The path at which objects of a kind are created, in the namespace default."""
+    """The path for creations in the namespace default."""
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else "/api/v1"
     where = "" if is_cluster_scoped(kind) else "/namespaces/default"
     return f"{root}{where}/{plural_of_kind(kind.kind)}"
@@ -42,15 +42,13 @@ def hand_written_objects(seed: int) -> Iterator[tuple[GroupVersionKind, JSON]]:
 
 
 class _Writer(Struct):
-    """Writes variants of one object. `rate` is the share of its fields that are changed."""
-
     random: Random
     objects: ValidObjects
     rate: float
     required: frozenset[str] = frozenset()
 
     def object_of_type(self, of: Type | None) -> JSON:
-        """Return a variant of the full object, or of the smallest object, with its names."""
+        """Return a variant of the full object or of the smallest object, with its names."""
         written = self.random.choice((self.objects.full, self.objects.full, self.objects.full, self.objects.smallest))
         self.required = frozenset((*paths_of_fields(self.objects.smallest), "metadata", "metadata.name"))
         made = self._written(written, of or "any", "")
@@ -84,7 +82,6 @@ class _Writer(Struct):
             made[name] = None if choice == "null" else _EMPTY[type(value)]
 
     def _unquoted(self, amount: Any) -> Any:
-        """Return an amount as a number if YAML would read a number."""
         if isinstance(amount, str) and amount.isdecimal() and self.random.random() < 0.5:
             return int(amount)
         return amount

@@ -1,4 +1,4 @@
-"""What a test observes of an installation while objects are created without a pause."""
+"""Observes an installation while objects are created without a pause."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIGURATIONS = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
 
 @contextmanager
 def cluster_with_sandboxes(folder: Path) -> Iterator[ApiServer]:
-    """Run a cluster with controllers and the kind BatchSandbox; skip the test if no cluster can run here."""
+    """Run a cluster with controllers and the kind BatchSandbox. Skip the test if no cluster can run."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     with apiserver.running(folder) as running, apiserver.controllers(running):
@@ -34,20 +34,18 @@ def cluster_with_sandboxes(folder: Path) -> Iterator[ApiServer]:
 
 
 def go_on_in(made: Creations, phase: str, count: int = 40) -> None:
-    """Wait until this number of new objects was requested in this phase."""
+    """Wait for this number of new requests in this phase."""
     made.phase = phase
     before = made.count(phase)
     until(lambda: made.count(phase) > before + count, f"objects are created in {phase}")
 
 
 def webhooks(server: ApiServer) -> list[Any]:
-    """All webhooks of both configurations."""
     found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
     return [one for each in found for one in each["webhooks"]]
 
 
 def has_bundles(server: ApiServer) -> bool:
-    """Whether both configurations exist and every webhook has a bundle."""
     found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
     return len(found) == COUNT and all(
         one["clientConfig"].get("caBundle") for each in found for one in each["webhooks"]
@@ -55,26 +53,24 @@ def has_bundles(server: ApiServer) -> bool:
 
 
 def failure_policies(server: ApiServer) -> set[str]:
-    """The failure policies of the webhooks, without the webhook for stored policies; `{"Fail"}` means enforce."""
+    """`{"Fail"}` means enforce. The webhook for stored policies is left out."""
     return {one["failurePolicy"] for one in webhooks(server) if one["name"] != STORED_POLICIES}
 
 
 def note_replicas_on_two_nodes(server: ApiServer, namespace: str = NAMESPACE) -> None:
-    """Nodes and endpoints, as the controllers of a cluster would write them."""
     for node in ("a", "b"):
         server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
     server.apply(endpoints("a", "b", namespace=namespace))
 
 
 def must_be_allowed_to_enforce(server: ApiServer) -> None:
-    """Wait for the bundle, and run the check that an administrator runs before enforcing."""
     until(lambda: has_bundles(server), "all webhooks have the bundle")
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig))
     assert told.startswith("nothing is missing in what was read ")
 
 
 def left(server: ApiServer) -> list[str]:
-    """Everything in the cluster with claimgate in its name, except events."""
+    """Everything with claimgate in its name, except events."""
     kinds = server.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
     kinds = [one for one in kinds if not one.startswith(("events", "componentstatuses"))]
     listed = server.kubectl("get", ",".join(kinds), "-A", "-o", "name", code=None).stdout

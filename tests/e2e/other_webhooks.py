@@ -1,6 +1,6 @@
-"""Mutating webhooks of other projects: a small HTTPS server that changes objects, and records its calls.
+"""Mutating webhooks of other projects, simulated by a small HTTPS server that changes objects and records calls.
 
-The API server calls it like the webhooks of Istio, Kueue and Volcano: by its own configuration, in the order of names.
+As for Istio, Kueue and Volcano, each has its own configuration, and names give the order of calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Patch = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 
 def sidecar(resource: str, count: str = "1") -> Patch:
-    """Add a container that requests devices, once, as an injector does."""
+    """Like an injector, add a container with devices once."""
     added = {"name": "sidecar", "image": "i", "resources": {"limits": {resource: count}}}
 
     def patch(pod: dict[str, Any]) -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def sidecar(resource: str, count: str = "1") -> Patch:
 
 
 def suspend_in_queue(queue: str) -> Patch:
-    """Suspend a job and give it a queue, as Kueue does with a default LocalQueue."""
+    """Kueue does this with a default LocalQueue."""
 
     def patch(job: dict[str, Any]) -> list[dict[str, Any]]:
         labels = {**job["metadata"].get("labels", {}), "kueue.x-k8s.io/queue-name": queue}
@@ -52,14 +52,12 @@ def suspend_in_queue(queue: str) -> Patch:
 
 
 def schedule_by(name: str) -> Patch:
-    """Name another scheduler, as Volcano does."""
+    """Volcano does this."""
     return lambda _: [{"op": "add", "path": "/spec/schedulerName", "value": name}]
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """One configuration with one webhook."""
-
     name: str
     patch: Patch
     reinvocation: str = "Never"
@@ -69,7 +67,7 @@ class Other:
 
 @dataclass(slots=True)
 class OtherWebhooks:
-    """The server, with each received object by configuration, in the order of the calls, and the bytes of each call."""
+    """The server, with the received objects of each configuration in order, and the bytes of each call."""
 
     port: int
     bundle: str
@@ -78,13 +76,11 @@ class OtherWebhooks:
     bodies: list[bytes] = field(default_factory=list)
 
     def objects(self, configuration: str) -> list[dict[str, Any]]:
-        """The calls of a configuration's webhook."""
         return [value for name, value in self.seen if name == configuration]
 
 
 @contextmanager
 def other_webhooks(folder: Path) -> Iterator[OtherWebhooks]:
-    """Serve on the loopback."""
     now = datetime.now(UTC)
     ca = authority("others", now=now)
     pair = serving(ca, ["localhost"], now=now)
@@ -128,7 +124,6 @@ def other_webhooks(folder: Path) -> Iterator[OtherWebhooks]:
 
 @contextmanager
 def registered(server: ApiServer, others: OtherWebhooks, namespace: str, *configurations: Other) -> Iterator[None]:
-    """Register them for one namespace, until the block ends."""
     for one in configurations:
         others.patches[one.name] = one.patch
         server.apply(_configuration(one, others, namespace))

@@ -1,7 +1,7 @@
 """A Prometheus that reads the metrics of an API server and of replicas, and evaluates the alerts of the overlay.
 
-It reads and evaluates every second, and an alert fires two seconds after its condition begins to hold. The rest of
-each rule is as shipped.
+It reads and evaluates every second, and an alert fires two seconds after its condition begins to hold. Otherwise, rules
+are as shipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ FOR = "2s"
 
 
 def missing() -> str:
-    """The reason why no Prometheus can start here, or ""."""
     if _program():
         return ""
     return "no prometheus: neither on the PATH nor in the folder that CLAIMGATE_VALIDATORS names"
@@ -38,30 +37,25 @@ def _program() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """A running Prometheus."""
-
     url: str
     targets: Path
 
     def reads(self, replicas: Iterable[Replica]) -> None:
-        """Read these replicas from now on, each with its name as the label `pod`, as Prometheus Operator adds it."""
+        """As with Prometheus Operator, the label `pod` has the name of a replica."""
         listed = [{"targets": [f"127.0.0.1:{one.probes}"], "labels": {"pod": one.log.parent.name}} for one in replicas]
         written = self.targets.with_suffix(".new")
         written.write_text(json.dumps(listed))
         written.rename(self.targets)
 
     def value(self, query: str) -> float | None:
-        """The first value of a query, or None if it has no result."""
         answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, timeout=10).raise_for_status()
         results = answer.json()["data"]["result"]
         return float(results[0]["value"][1]) if results else None
 
     def firing(self) -> set[str]:
-        """The names of the alerts that fire."""
         return {one["labels"]["alertname"] for one in self._alerts() if one["state"] == "firing"}
 
     def summaries(self, name: str) -> set[str]:
-        """The summaries of an alert that fires."""
         found = (one for one in self._alerts() if one["labels"]["alertname"] == name and one["state"] == "firing")
         return {one["annotations"]["summary"] for one in found}
 
@@ -72,7 +66,6 @@ class Prometheus:
 
 @contextmanager
 def reading(server: ApiServer, folder: Path) -> Iterator[Prometheus]:
-    """A Prometheus that reads this API server, with the shipped alerts."""
     folder.mkdir()
     groups = document(RULES)["spec"]["groups"]
     for rule in (one for group in groups for one in group["rules"]):

@@ -1,4 +1,4 @@
-"""A proxy in front of an API server simulates faults of a network: away, closed, silent, slow."""
+"""A proxy in front of an API server that simulates faults of a network."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ SLOW_S = 0.3
 
 
 class FaultyProxy:
-    """Carries bytes by its `mode`.
+    """Passes bytes by its `mode`.
 
-    pass: at once. away: new connections end at once. silent: bytes are dropped. slow: each piece is late.
+    Attributes:
+        pass: at once.
+        away: new connections end at once.
+        silent: bytes are dropped.
+        slow: each piece is late.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -28,13 +32,12 @@ class FaultyProxy:
         self._threads[0].start()
 
     def cut(self) -> None:
-        """End all connections that are open."""
         for one in list(self._open):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
     def refuse(self) -> None:
-        """Refuse new connections for good, as a host without an API server does, and end all open connections."""
+        """Refuse new connections for good, as a host without an API server does. End all open connections."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._threads[0].join(5)
@@ -42,7 +45,6 @@ class FaultyProxy:
         self.cut()
 
     def close(self) -> None:
-        """End everything."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._threads[0].join(5)

@@ -1,7 +1,7 @@
 """Loads recorded clusters into an API server: objects with their owners, states, events and deletions.
 
-An API server gives each object another uid, so owner references and events are changed to the new ones. A kind that the
-server does not know gets a CustomResourceDefinition that accepts everything.
+Owner references and events get the new uids of the API server. An unknown kind gets a CustomResourceDefinition that
+accepts everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from webhook.apimachinery.attributes import plural_of_kind
 
 JSON = dict[str, Any]
 RECORDED_UNTIL: Final = datetime(2026, 11, 28, 3, 30, tzinfo=UTC)
-"""A moment after all events of the recorded clusters."""
+"""A moment after all events of the recorded clusters"""
 _SERVED: Final = frozenset(("", "apps", "batch", "resource.k8s.io", "storage.k8s.io"))
 _WRITTEN_BY_SERVER: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _THREADS: Final = 8
@@ -32,8 +32,6 @@ def objects_of_folder(folder: Path) -> list[JSON]:
 
 
 class Loader:
-    """Writes objects into an API server as its administrator."""
-
     def __init__(self, server: ApiServer) -> None:
         token = yaml.safe_load(server.kubeconfig.read_text())["users"][0]["user"]["token"]
         headers = {"authorization": f"Bearer {token}"}
@@ -49,14 +47,12 @@ class Loader:
         self._client.close()
 
     def define_kinds(self, objects: Iterable[JSON]) -> None:
-        """Create a CustomResourceDefinition for each kind that the API server does not serve."""
         kinds = {(*_group_and_version(each), each["kind"]): "namespace" in each["metadata"] for each in objects}
         crds = [_definition(*kind, is_namespaced) for kind, is_namespaced in kinds.items() if kind[0] not in _SERVED]
         self._server.apply(*crds)
         self._server.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE_S}s")
 
     def load(self, objects: Iterable[JSON]) -> None:
-        """Create the objects of one recorded cluster with their states."""
         uids: dict[str, str] = {}
         for recorded in objects:
             created = self._create(_with_new_uids(recorded, uids))
@@ -65,13 +61,12 @@ class Loader:
                 self._ask("DELETE", f"{_path(created)}/{created['metadata']['name']}")
 
     def load_pods(self, pods: Iterable[JSON]) -> None:
-        """Create many pods with their states, several at a time."""
         with ThreadPoolExecutor(_THREADS) as threads:
             for _ in threads.map(self._create, pods):
                 pass
 
     def _create(self, obj: JSON) -> JSON:
-        """Create an object, then write its status, because the server ignores the status of a new object."""
+        """The server ignores the status of a new object, so write it separately."""
         sent = {key: value for key, value in obj.items() if key != "status"}
         created: JSON = self._ask("POST", _path(obj), sent)
         if "status" in obj:
@@ -86,7 +81,6 @@ class Loader:
 
 
 def filling_pods(namespace: str, count: int) -> Iterator[JSON]:
-    """Yield running pods of other workloads of the namespace."""
     for number in range(count):
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"other-{number // 50}", "controller": True}
         labels = {"app": f"other-{number // 50}", "pod-template-hash": "5d9f8c7b6d"}
@@ -114,7 +108,7 @@ def filling_pods(namespace: str, count: int) -> Iterator[JSON]:
 
 
 def _with_new_uids(recorded: JSON, uids: dict[str, str]) -> JSON:
-    """An object with the uids that the server gave, and events in the last hours."""
+    """Events get times in the last hours."""
     metadata = {key: value for key, value in recorded["metadata"].items() if key not in _WRITTEN_BY_SERVER}
     if "ownerReferences" in metadata:
         metadata["ownerReferences"] = [{**each, "uid": uids[each["uid"]]} for each in metadata["ownerReferences"]]
@@ -130,7 +124,7 @@ def _with_new_uids(recorded: JSON, uids: dict[str, str]) -> JSON:
 
 
 def _labels_by_controller(owner: JSON) -> dict[str, str]:
-    """The labels that the controllers of Kubernetes, KubeRay and Volcano give to their pods."""
+    """The labels that Kubernetes, KubeRay and Volcano give to pods."""
     match owner["apiVersion"].partition("/")[0], owner["kind"]:
         case "batch", "Job":
             return {"batch.kubernetes.io/controller-uid": owner["uid"], "batch.kubernetes.io/job-name": owner["name"]}

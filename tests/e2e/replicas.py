@@ -1,9 +1,9 @@
-"""Simulates the kubelet and the proxy of a node, for a Deployment and its Service on API servers without Pods.
+"""Simulates the kubelet and the proxy of a node, for API servers without Pods.
 
-A replica is a process with the arguments of the stored Deployment, the stored Secret as its files and a token of its
-ServiceAccount, so that it has the installed rights. A rollout starts a replica, waits until it is ready, and ends
-an old one. A Service sends each new connection to a ready replica. Images, memory limits and read-only file systems are
-not simulated.
+A replica is a process with the arguments of the stored Deployment, the files of the stored Secret, and a token of its
+ServiceAccount, so it has the installed rights. A rollout starts a replica, waits until it is ready, and ends an old
+one. A Service sends each new connection to a ready replica. Images, memory limits and read-only file systems are not
+simulated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COUNT = 2
 
 @dataclass(eq=False, slots=True)
 class Replica:
-    """One process, and its ports once it reports them; probes call `host`; `is_ending` removes it from the Service."""
+    """One process, and its ports once it reports them. Probes call `host`. `is_ending` removes it from the Service."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -46,7 +46,6 @@ class Replica:
     is_ending: bool = False
 
     def listens(self) -> bool:
-        """Whether it has bound its ports."""
         for line in self.log.read_text().splitlines() if not self.port else ():
             if any(f'"message": "{told}' in line for told in ("ready", "not ready", "listening")):  # old versions too
                 found = json.loads(line)
@@ -54,7 +53,7 @@ class Replica:
         return self.port > 0
 
     def unready(self) -> str:
-        """The text of /readyz?verbose, or "" if the replica is ready, as a kubelet asks."""
+        """The text of /readyz?verbose, or "" if the replica is ready."""
         if self.is_ending or self.process.poll() is not None or not self.listens():
             return "no answer"
         with suppress(httpx.TransportError):
@@ -65,11 +64,15 @@ class Replica:
 
 @dataclass(slots=True)
 class Replicas:
-    """The replicas of the Deployment claimgate, and the Service before them.
+    """The replicas of the Deployment claimgate, and their Service.
 
-    Started replicas call the API server at `address` if it is given, trust `trusted` (PEM) instead of its authority,
-    and log to `stderr`, a descriptor. `namespace` is where claimgate is installed. `code` is the tree of another
-    version that they run. With `has_only_ipv6` they listen where the Deployment says, and probes call `::1`.
+    Attributes:
+        address: replicas call the API server there, if given.
+        trusted: PEM of the authority that replicas trust instead of the API server's.
+        stderr: the descriptor for the logs.
+        namespace: where claimgate is installed.
+        code: the tree of another version to run.
+        has_only_ipv6: replicas listen where the Deployment says, and probes call `::1`.
     """
 
     server: ApiServer
@@ -85,9 +88,7 @@ class Replicas:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
-        """Replace all replicas, one after the other. Each new replica starts before the old one ends, so that the
-        number of replicas never falls.
-        """
+        """Each new replica starts before the old one ends, so the number of replicas never falls."""
         old = list(self.running)
         for index in range(COUNT):
             self.until_ready(self.start())
@@ -95,7 +96,6 @@ class Replicas:
                 self.end(one)
 
     def start(self) -> Replica:
-        """Start one more replica from the objects that are stored now."""
         name = f"replica-{next(self._numbers)}"
         folder = self.folder / name
         folder.mkdir()
@@ -119,7 +119,7 @@ class Replicas:
             (folder / key).write_bytes(base64.b64decode(data[key]))
 
     def mount_anew(self) -> None:
-        """Give each replica the certificates that are stored now, as a kubelet does within a minute."""
+        """A kubelet does this within a minute."""
         for one in list(self.running):
             self._mount(one.log.parent)
 
@@ -128,9 +128,7 @@ class Replicas:
         return [ssl.get_server_certificate(("127.0.0.1", one.port)).strip() for one in self.running]
 
     def kill(self) -> None:
-        """Kill a replica in the middle of its work. It leaves the Service when its end is detected, and another replica
-        starts.
-        """
+        """Kill a working replica. It leaves the Service when its end is detected, and another replica starts."""
         killed = self.running[0]
         killed.process.kill()
         killed.process.wait(10)
@@ -138,7 +136,7 @@ class Replicas:
         self.until_ready(self.start())
 
     def end(self, replica: Replica, number: int = signal.SIGTERM) -> None:
-        """Remove a replica from the Service, as the removal of its endpoint does, and stop the replica."""
+        """Remove a replica from the Service, and stop it."""
         replica.is_ending = True
         self.running.remove(replica)
         replica.process.send_signal(number)
@@ -169,14 +167,14 @@ class Replicas:
             time.sleep(0.1)
 
     def ready(self) -> Iterator[Replica]:
-        """The replicas to which the Service sends connections, the next one first."""
+        """The next replica comes first."""
         return (one for one in (*self.running[1:], *self.running[:1]) if not one.unready())
 
 
 @contextmanager
 def service(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[Replicas]:
-    """A Service on a port of the loopback. It refuses connections until a replica is ready. Without a ready replica,
-    later connections end at once.
+    """A Service on a port of the loopback. It refuses connections until the first replica is ready. Later, connections
+    without a ready replica end at once.
     """
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -207,7 +205,6 @@ def _forward(listening: socket.socket, replicas: Replicas, stopped: threading.Ev
 
 
 def _connect(client: socket.socket, replicas: Replicas) -> None:
-    """Carry one connection to a ready replica; without one, the connection ends at once."""
     with client, suppress(OSError):
         replica = next(replicas.ready(), None)
         if replica is None:
@@ -228,8 +225,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def service_account(server: ApiServer, name: str, folder: Path, address: str = "", namespace: str = NAMESPACE) -> Path:
-    """A kubeconfig with a token of a ServiceAccount of claimgate's namespace; claimgate calls `address` in place of the
-    server."""
+    """A kubeconfig with a token of a ServiceAccount. claimgate calls `address` in place of the server."""
     token = server.kubectl("create", "token", name, "--namespace", namespace).stdout.strip()
     config: dict[str, Any] = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
@@ -240,9 +236,9 @@ def service_account(server: ApiServer, name: str, folder: Path, address: str = "
 
 
 def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
-    """The objects of `kubectl apply -k`, with the Service of the loopback instead of the cluster's own.
+    """The objects of `kubectl apply -k`, with the Service of the loopback.
 
-    `overlay` is a folder of deploy/, or the path of another overlay.
+    `overlay` is a folder of deploy/, or a path.
     """
     folder = Path(__file__).parents[2] / "deploy" / overlay
     objects = [one for one in yaml.safe_load_all(server.kubectl("kustomize", str(folder)).stdout) if one]
@@ -257,7 +253,7 @@ def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
 
 @contextmanager
 def certificates(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
-    """The process of the Deployment claimgate-certificates, with its own rights, and with a shorter interval."""
+    """The process of the Deployment claimgate-certificates, with its own rights and a shorter interval."""
     deployment = server.get("deployment", "claimgate-certificates", namespace)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]
@@ -271,12 +267,10 @@ def certificates(server: ApiServer, folder: Path, namespace: str = NAMESPACE) ->
 
 
 def apply(server: ApiServer, objects: Sequence[Any]) -> None:
-    """Apply objects as a person does."""
     server.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
 
 
 def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
-    """Wait until the cluster meets a condition."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, f"not after {seconds} seconds: {what}"
@@ -285,7 +279,6 @@ def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -
 
 @contextmanager
 def registration(server: ApiServer, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
-    """The process of the Deployment claimgate-registration, with its own rights."""
     deployment = server.get("deployment", "claimgate-registration", namespace)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     account = f"--kubeconfig={service_account(server, 'claimgate-registration', folder, namespace=namespace)}"
@@ -298,7 +291,7 @@ def registration(server: ApiServer, folder: Path, namespace: str = NAMESPACE) ->
 
 
 def with_mounted_configuration(one: dict[str, Any]) -> dict[str, Any]:
-    """The Deployment of an operator who gives the server a configuration file."""
+    """An operator's Deployment, with a configuration file for the server."""
     if (one["kind"], one["metadata"]["name"]) != ("Deployment", "claimgate"):
         return one
     spec = one["spec"]["template"]["spec"]

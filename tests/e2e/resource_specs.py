@@ -1,7 +1,7 @@
 """Pod specs with unusual resources: names, amounts, limits and requests, huge pages, the whole pod, overhead.
 
-tests/data/policies/resources.jsonl has the answer of kube-apiserver 1.36.1 to each spec, as a Pod, in a Deployment and
-in a PodTemplate; tests/policies/test_resources.py compares gpu-limits with it.
+tests/data/policies/resources.jsonl has the answers of kube-apiserver 1.36.1 to each spec, as a Pod, in a Deployment and
+in a PodTemplate. tests/policies/test_resources.py compares gpu-limits with them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ PAIRS: tuple[tuple[Any, Any], ...] = (
     *(("-1", "-1"), ("-1", "1"), ("1", "-1"), ("500m", "500m"), ("500m", "0.5"), ("9e15", "9000000000000001")),
     *(("null", "1"), ("1", "null"), ("null", "null"), ("0", "null"), ("2Mi", "2Mi"), ("2Mi", "4Mi"), ("4Mi", "2Mi")),
 )
-"""Limit and request of one resource; None if it is not set, "null" for null."""
+"""Limit and request of one resource. None means unset, and "null" means null."""
 SIDED = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "kubernetes.io/gpu", "hugepages-2Mi")
 PAGED: tuple[Any, ...] = (
     *("0", "1", "1Mi", "2Mi", "3Mi", "4Mi", "1Gi", "2097152", "2097151.5", "2097153", "-2Mi", "2M", "2Mib", None, "1m"),
@@ -69,7 +69,6 @@ def container(resources: Any = None, name: str = "main", **more: Any) -> dict[st
 
 
 def asking(**resources: Any) -> dict[str, Any]:
-    """A pod of one container with these resources."""
     return {"containers": [container(resources)]}
 
 
@@ -79,7 +78,6 @@ def sides(name: str, limit: Any, request: Any) -> dict[str, Any]:
 
 
 def names() -> Iterator[dict[str, Any]]:
-    """Every name as a limit, and some names in other places."""
     for name in (*NAMES, *PAGES):
         yield asking(limits={name: "1"}, requests={"cpu": "1"})
     for name in ("gpu", "nvidia.com/gpu/x", "requests.a.b/c", "kubernetes.io/gpu", "hugepages-x", "hugepages-2Mi"):
@@ -90,7 +88,6 @@ def names() -> Iterator[dict[str, Any]]:
 
 
 def amounts() -> Iterator[dict[str, Any]]:
-    """Every amount of each sort of resource."""
     for name, amount in (
         *product(("nvidia.com/gpu", "cpu"), AMOUNTS),
         *product(("kubernetes.io/gpu", "hugepages-1"), SOME),
@@ -113,7 +110,6 @@ def pairs() -> Iterator[dict[str, Any]]:
 
 
 def pages() -> Iterator[dict[str, Any]]:
-    """Sizes of huge pages, and huge pages without the CPU or memory that they need."""
     for amount in PAGED:
         yield asking(limits={"hugepages-2Mi": amount, "memory": "1Gi"})
     page = {"hugepages-2Mi": "2Mi"}
@@ -130,7 +126,6 @@ def pages() -> Iterator[dict[str, Any]]:
 
 
 def pod_level() -> Iterator[dict[str, Any]]:
-    """Resources at the level of the pod."""
     plain = [container()]
     for name in ("cpu", "memory", "hugepages-2Mi", *NAMES[2:12], "gpu", "nvidia.com/gpu", "kubernetes.io/gpu", *PAGES):
         yield {"containers": plain, "resources": {"limits": {name: "2Mi", "memory": "1Gi"}}}
@@ -150,7 +145,6 @@ def pod_level() -> Iterator[dict[str, Any]]:
 
 
 def shares() -> Iterator[dict[str, Any]]:
-    """The requests of containers, compared with the limits at the level of the pod."""
     for name, side, whole in product(("cpu", "memory", "hugepages-2Mi"), ("limits", "requests"), ("2Mi", "4Mi", "6Mi")):
         pod = {side: {name: whole, **({"cpu": "1"} if name.startswith("huge") else {})}}
         for inner in ("limits", "requests"):
@@ -179,7 +173,7 @@ def shares() -> Iterator[dict[str, Any]]:
 
 
 def overhead() -> Iterator[dict[str, Any]]:
-    """Overhead, which must equal the overhead of a runtime class of the cluster."""
+    """Overhead must equal that of a runtime class of the cluster."""
     plain = [container()]
     for runtime, found in product(
         (None, "plain", "heavy"),
@@ -201,7 +195,6 @@ def overhead() -> Iterator[dict[str, Any]]:
 
 
 def shapes() -> Iterator[dict[str, Any]]:
-    """Values of the wrong type around resources."""
     for wrong in ("text", 1, {}, [1], ["a"], [None], [[]]):
         yield {"containers": wrong}
         yield {"containers": [container()], "initContainers": wrong}
@@ -212,7 +205,6 @@ def all_specs() -> Iterator[dict[str, Any]]:
 
 
 def embedded(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """An object of a kind with this pod spec."""
     metadata = {"name": "x", "namespace": "default"}
     template = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
     if kind == "Pod":

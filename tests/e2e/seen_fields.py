@@ -128,15 +128,11 @@ _OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "DeviceClass": ("has(object.spec.selectors)", "object.spec.config.size() == 1"),
 }
-"""By kind, expressions of policies of a site; some read fields that an object may lack."""
+"""Expressions of a site's policies by kind. Some read fields that an object may lack."""
 
 
 def printing_expressions(shape: JSON) -> list[str]:
-    """Expressions that print the fields of an object, each some of the fields, so that the text fits a message.
-
-    Args:
-        shape: an object with all fields.
-    """
+    """Each expression prints some fields, so the text fits a message. `shape` is an object with all fields."""
     parts = [_printed("object", {name: value}) for name, value in shape.items() if name not in ("apiVersion", "spec")]
     first, *texts = [f"[{', '.join(parts)}].join('|')"]
     for path, spec in _parts_of_spec(shape):
@@ -145,7 +141,7 @@ def printing_expressions(shape: JSON) -> list[str]:
 
 
 def _parts_of_spec(shape: JSON) -> Iterator[tuple[tuple[str, ...], JSON]]:
-    """Yield parts of the spec of an object: lists of a pod template, and all the rest."""
+    """Yield the lists of a pod template, and the rest of the spec."""
     path: tuple[str, ...] = ("spec",)
     spec = shape.get("spec") or {}
     while isinstance(spec, dict) and spec:
@@ -160,14 +156,12 @@ def _parts_of_spec(shape: JSON) -> Iterator[tuple[tuple[str, ...], JSON]]:
 
 
 def _printed_below(base: str, path: tuple[str, ...], value: JSON) -> str:
-    """Print fields of the object at a path."""
     steps = "".join(f"[?'{step}']" for step in path)
     fields = value.get("", value)
     return f"{base}{steps}.optMap(top, {_printed('top', fields)}).orValue({ABSENT})"
 
 
 def _printed(base: str, fields: JSON, depth: int = 0) -> str:
-    """An expression for the fields of the variable `base`."""
     texts = [_field(f"dyn({base})[?'{name}']", value, depth) for name, value in fields.items() if name not in OF_SERVER]
     return f"[{', '.join(texts) or ABSENT}].join('|')"
 
@@ -186,7 +180,6 @@ def _field(optional: str, value: JSON, depth: int) -> str:
 
 
 def merged_shapes(*values: JSON) -> JSON:
-    """An object with the fields of all given objects."""
     return _merged([*values])
 
 
@@ -202,14 +195,13 @@ def _merged(values: list[JSON]) -> JSON:
 
 
 def judging_expressions(kind: str) -> list[str]:
-    """Validations of a kind."""
     template = _POD_KINDS.get(kind)
     of_pods = [each.replace("pod.", f"{template}.") for each in _OF_PODS] if template else []
     return [*_OF_KINDS.get(kind, ()), *of_pods]
 
 
 def policy_of_kind(kind: GroupVersionKind, name: str, validations: list[JSON], *actions: str) -> list[dict[str, Any]]:
-    """A policy with its binding, about the objects of a kind that have the name of the policy."""
+    """The policy is about objects with its own name."""
     rule = {
         "apiGroups": [kind.group],
         "apiVersions": [kind.version],

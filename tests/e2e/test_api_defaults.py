@@ -1,7 +1,6 @@
 """Decoding, encoding and defaults change an object of a file in the same way as a real API server.
 
-Fields that an API server adds later are not compared: names, status, the selector of a Job, and additions of its
-admission plugins to Pods.
+What an API server adds later is not compared: names, status, the selector of a Job, and the work of its plugins.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ PLUGINS: Final = "ServiceAccount,DefaultTolerationSeconds,Priority,RuntimeClass,
 
 
 def _before_storage(value: JSON) -> JSON:
-    """A value without the fields that an API server adds to a new object."""
     if isinstance(value, list):
         return [_before_storage(each) for each in value] or None
     if not isinstance(value, dict):
@@ -40,9 +38,7 @@ def _before_storage(value: JSON) -> JSON:
 
 
 def comparable(obj: JSON) -> JSON:
-    """An object without the additions of an API server, empty lists, and nulls among bytes: the storage encoding of an
-    API server drops the last two.
-    """
+    """Without the additions of an API server, empty lists, and nulls among bytes. Its storage drops the last two."""
     for name in ("data", "binaryData"):
         if obj["kind"] in ("ConfigMap", "Secret") and name in obj:
             obj = {**obj, name: {key: each or "" for key, each in obj[name].items()}}
@@ -52,7 +48,7 @@ def comparable(obj: JSON) -> JSON:
 
 
 def _accepted(template: JSON, *restart: str) -> JSON:
-    """A random template with the required fields, and with a restart policy that the kind allows."""
+    """The kind must allow the restart policy."""
     spec = dict(template["spec"])
     volumes = spec["volumes"] = [{"name": "v"}, *(spec.get("volumes") or [])[1:]]
     spec["tolerations"] = (spec.get("tolerations") or [])[:1] and [{"key": "a", "operator": "", "value": ""}]
@@ -82,7 +78,7 @@ def _accepted_volume(volume: JSON) -> JSON:
 
 
 def _objects(random: Random) -> Iterator[tuple[str, JSON]]:
-    """Objects of several kinds with a random template, and with absent, null or empty fields of their kind."""
+    """Objects have a random template, and absent, null or empty fields of their kind."""
     pick = random.choice
     written = random_template(random)
     template, job = _accepted(written, "", "Always"), _accepted(written, "Never", "OnFailure")
@@ -147,7 +143,6 @@ def _of(api_version: str, kind: str, spec: JSON, metadata: JSON = None) -> JSON:
 
 
 def differences(ours: Any, theirs: Any, at: str = "") -> Iterator[str]:
-    """The places at which two values differ."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **theirs}:
             if name not in ours or name not in theirs:

@@ -1,4 +1,4 @@
-"""Policies that ask `authorizer`: claimgate asks the API server, and answers as the API server's own policy does."""
+"""Policies that ask `authorizer`: claimgate asks the API server, and answers as its own policies do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EXPRESSIONS = {
 
 
 def policy(name: str, expressions: list[str], of: str = "guarded") -> list[dict[str, Any]]:
-    """A policy for ConfigMaps with names that begin with this text, and its binding."""
+    """The policy is about ConfigMaps with names that begin with this text."""
     api = {"apiVersion": "admissionregistration.k8s.io/v1"}
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]
     spec = {
@@ -60,13 +60,11 @@ def policy(name: str, expressions: list[str], of: str = "guarded") -> list[dict[
 
 
 def questions() -> list[dict[str, Any]]:
-    """A policy for each expression."""
     return [each for name, text in EXPRESSIONS.items() for each in policy(f"asks-{name}", [text], f"asks-{name}-by")]
 
 
 @pytest.fixture(scope="module")
 def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A server with the right to ask the cluster, and one policy that asks."""
     folder = tmp_path_factory.mktemp("authorizer")
     (folder / "policy.yaml").write_text(yaml.safe_dump_all([*policy("glass", [BREAKS_GLASS]), *questions()]))
     files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
@@ -87,7 +85,7 @@ def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def roles(cluster: Cluster) -> None:
-    """Alice has the right that the policy asks for; Bob has every other right about ConfigMaps."""
+    """Alice has the right that the policy asks for. Bob has every other right about ConfigMaps."""
     kubectl = cluster.server.kubectl
     kubectl("create", "role", "glass", "--verb=breakglass", "--resource=pods", "--namespace=default")
     kubectl("create", "rolebinding", "glass", "--role=glass", "--user=alice", "--namespace=default")
@@ -104,7 +102,6 @@ def roles(cluster: Cluster) -> None:
 
 
 def asked(client: httpx.Client, user: str, data: dict[str, str] | None = None, name: str = "guarded") -> Any:
-    """The server's answer to a ConfigMap of this user."""
     resource = {"group": "", "version": "v1", "resource": "configmaps"}
     kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}

@@ -1,6 +1,6 @@
-"""claimgate together with the webhooks of Istio, Kueue and Volcano: the order of calls, repeated calls, and the object
-of each call. docs/beside-others.md documents these results for users. tests/e2e/other_webhooks.py simulates the other
-webhooks.
+"""claimgate beside the webhooks of Istio, Kueue and Volcano: the order of calls, repeated calls, and their objects.
+
+docs/beside-others.md has these results for users.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ def calls(cluster: Cluster, name: str) -> list[str]:
 
 
 def test_configurations_are_called_in_the_order_of_their_names(cluster: Cluster, others: OtherWebhooks) -> None:
-    """A webhook before `claimgate` sees `gpu`. Later webhooks, such as those of Kueue and Volcano, see its
-    replacement."""
+    """A webhook before `claimgate` sees `gpu`. Later webhooks, such as those of Kueue and Volcano, see the replacement."""
     volcano = Other(VOLCANO, schedule_by("volcano"))
     with registered(cluster.server, others, NAMESPACE, volcano, Other(EARLY, lambda _: [])):
         stored = created(cluster, pod("ordered", gpu="1"))
@@ -79,9 +78,7 @@ def test_gpu_that_an_earlier_webhook_adds_is_translated(cluster: Cluster, others
 
 
 def test_gpu_that_a_later_webhook_adds_is_translated_on_reinvocation(cluster: Cluster, others: OtherWebhooks) -> None:
-    """`reinvocationPolicy: IfNeeded` of claimgate: the API server calls it again for an object that changed after its
-    call.
-    """
+    """With `reinvocationPolicy: IfNeeded`, the API server calls claimgate again for an object that changed later."""
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         stored = created(cluster, pod("later", gpu="1"))
     assert limits(stored) == [NVIDIA, NVIDIA]
@@ -90,8 +87,7 @@ def test_gpu_that_a_later_webhook_adds_is_translated_on_reinvocation(cluster: Cl
 
 
 def test_gpu_that_a_later_webhook_adds_is_refused_without_a_first_call(cluster: Cluster, others: OtherWebhooks) -> None:
-    """An API server calls no webhook for the first time in the second round, so `gpu` reaches the API server's
-    validation."""
+    """In the second round, an API server calls no webhook for the first time, so its validation sees `gpu`."""
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
         assert "must be a standard resource type or fully qualified" in refusal(cluster, pod("too-late"))
     with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("nvidia.com/gpu"))):
@@ -113,8 +109,7 @@ def test_gpu_all_of_a_later_webhook_is_refused_like_a_submitted_one(cluster: Clu
 
 
 def test_a_policy_with_if_needed_runs_again_after_later_changes(cluster: Cluster, others: OtherWebhooks) -> None:
-    """The change of claimgate counts as a later change. After that, neither webhook changes the object, and no webhook
-    is called a third time."""
+    """The change of claimgate counts as a later change. Then no webhook changes the object, and none is called again."""
     early = Other(EARLY, sidecar("nvidia.com/gpu"), "IfNeeded")
     with registered(cluster.server, others, NAMESPACE, early, Other(ISTIO, lambda _: [], "IfNeeded")):
         stored = created(cluster, pod("again", gpu="1"))

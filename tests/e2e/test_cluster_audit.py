@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 
 DEFINITIONS = Path(__file__).parents[1] / "data" / "reports" / "crds"
 JOBS = 260
-"""More than one page."""
+"""More than one page"""
 APIS = {
     "openreports": ("reports.openreports.io", "clusterreports.openreports.io"),
     "policyreport": ("policyreports.wgpolicyk8s.io", "clusterpolicyreports.wgpolicyk8s.io"),
@@ -40,7 +40,6 @@ def job(name: str, **resources: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An API server with the kinds of reports, and objects that no webhook has seen."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("audited")) as server:
@@ -58,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def _are_served(server: ApiServer) -> bool:
-    """Whether all kinds of reports can be listed. The API server serves a new kind after a moment."""
+    """The API server serves a new kind after a moment."""
     names = [name for pair in APIS.values() for name in pair]
     return all(server.kubectl("get", name, "-A", code=None).returncode == 0 for name in names)
 

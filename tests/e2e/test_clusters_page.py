@@ -1,5 +1,5 @@
-"""The chart renders with the values of docs/clusters.md, and a real API server accepts the result. With the site's own
-authority, the API server calls the webhook."""
+"""A real API server accepts the chart with the values of docs/clusters.md. With the site's own authority, it calls the
+webhook."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _objects(section: str, folder: Path, namespace: str) -> list[dict[str, Any]]
 def test_an_api_server_accepts_the_chart_with_the_values_of_the_page(
     section: str, server: ApiServer, tmp_path: Path
 ) -> None:
-    """The Pods of the chart meet the Pod Security level that its notes name."""
+    """The Pods must meet the Pod Security level that the notes name."""
     namespace = section.lower().replace(" ", "-")
     objects = _objects(section, tmp_path, namespace)
     server.kubectl("create", "namespace", namespace)

@@ -1,7 +1,7 @@
 """The conditions of the registered webhooks on a real API server: which webhooks it calls, and that no condition fails.
 
-The webhooks fail closed, and no server answers: a request that calls a webhook is refused with the webhook's name, and
-other requests pass. A request with a failing condition would be refused as Forbidden, with the expression.
+The webhooks fail closed, and no server answers. A request that calls a webhook is refused with its name, and other
+requests pass. A failing condition would refuse a request as Forbidden, with the expression.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ WORKFLOWS = {
         ],
     },
 }
-"""As in Argo, the kind has no status subresource: its controller writes status with the object."""
+"""As in Argo, the kind has no status subresource. Its controller writes status with the object."""
 WORKFLOW = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"templates": [{"container": {}}]}}
 
 
 def stored() -> list[dict[str, Any]]:
-    """Objects that were stored before the server stopped: a Pod, a Job and a Workflow, each with a finalizer."""
+    """Each object was stored before the server stopped, and has a finalizer."""
     metadata = {"name": "stored", "finalizers": ["example.org/kept"]}
     template = {"spec": {**SPECS["a device"], "restartPolicy": "Never"}}
     given = [
@@ -144,8 +144,7 @@ def test_the_api_server_asks_the_authorizer_questions_of_our_engine(obj: dict[st
 
 
 def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> None:
-    """Changes of status and finalizers, and deletions, pass. Changes of a label or the spec call the webhook, and are
-    refused."""
+    """Changes of status and finalizers, and deletions, pass. Changes of a label or the spec call the webhook."""
     kinds = ("pods", "jobs.batch", "workflows.argoproj.io")
     refused = "failed calling webhook"
     for kind in kinds:
@@ -164,8 +163,7 @@ def test_controllers_continue_while_the_webhook_is_down(server: ApiServer) -> No
 
 
 def test_infrastructure_starts_while_the_webhook_is_down(server: ApiServer) -> None:
-    """Namespaces of infrastructure are exempt. In other namespaces, a variable in an argument does not count as a
-    launcher."""
+    """Namespaces of infrastructure are exempt. Elsewhere, a variable in an argument does not count as a launcher."""
     given = yaml.safe_dump(OBJECTS["Pod with a device"])
     for namespace in ("cert-manager", "gpu-operator"):
         server.kubectl("create", "namespace", namespace)
@@ -220,13 +218,13 @@ def created(obj: dict[str, Any], client: httpx.Client) -> httpx.Response:
 
 
 OF_EACH_PLACE = ("Pod", "Deployment", "CronJob", "PodTemplate")
-"""A kind for each place of pod templates: kinds with the same place have the same conditions."""
+"""A kind for each place of pod templates. Kinds with the same place have the same conditions."""
 INVALID = 422
 """The API server's own validation, which runs before the validating phase, refused the object."""
 
 
 def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec with `gpu`, for which the mutating phase is called before the API server's validation."""
+    """For `gpu`, the mutating phase is called before the API server's validation."""
     changed = deepcopy(spec)
     changed["containers"][-1]["resources"] = {"limits": {"gpu": "1"}}
     return changed

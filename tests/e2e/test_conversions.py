@@ -1,7 +1,4 @@
-"""claimgate converts claims, templates and slices between versions as a real API server does, in both directions.
-
-The API server gets an object in one version, and returns it in another.
-"""
+"""claimgate converts claims, templates and slices between versions as a real API server does, in both directions."""
 
 from __future__ import annotations
 
@@ -56,7 +53,6 @@ OBJECTS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """An API server that also serves the beta versions."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("versions"), "--runtime-config=api/all=true") as running:
@@ -77,7 +73,7 @@ def test_an_object_is_converted_as_the_api_server_converts_it(server: apiserver.
 
 
 def get(server: apiserver.ApiServer, plural: str, version: str, name: str) -> Any:
-    """An object in a version, without managedFields."""
+    """managedFields are left out."""
     where = "" if plural == "resourceslices" else "namespaces/default/"
     found = json.loads(server.kubectl("get", "--raw", f"/apis/{GROUP}/{version}/{where}{plural}/{name}").stdout)
     found["metadata"].pop("managedFields", None)

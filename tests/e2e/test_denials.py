@@ -1,7 +1,6 @@
 """The text of a denial with many problems in kubectl apply, in server-side apply, in events, and in a program.
 
-docs/denials.md shows the first of these texts; docs/decisions/0012-how-denials-read.md gives the reasons for their
-form.
+docs/denials.md shows the first text. docs/decisions/0012-how-denials-read.md has the reasons for the form.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ HEAD = (
 
 
 def without_gpu() -> dict[str, Any]:
-    """The same job with a number of GPUs, so that the validating phase denies, with reason Invalid."""
+    """With a number of GPUs, the validating phase denies, with reason Invalid."""
     job: dict[str, Any] = yaml.safe_load(JOB.read_text().replace("gpu: all", "gpu: 1"))
     return job
 
 
 def answered(cluster: Cluster) -> Any:
-    """The metav1.Status that the API server answers; client-go's error has its message as text."""
+    """The metav1.Status of the API server. The error of client-go has its message as text."""
     (user,) = yaml.safe_load(cluster.server.kubeconfig.read_text())["users"]
     headers = {"authorization": f"Bearer {user['user']['token']}"}
     with httpx.Client(verify=trust(cluster.server), headers=headers, base_url=cluster.server.url) as client:

@@ -1,6 +1,6 @@
 """The shipped rules with only the validating webhook registered, only the mutating webhook, or both.
 
-Each case has a namespace; the namespaceSelectors of the configurations say which webhooks it has.
+Each case has a namespace. namespaceSelectors decide which webhooks it has.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def doors(cluster: Cluster) -> Iterator[Cluster]:
-    """A namespace for each way to register; the original configurations are restored afterwards."""
+    """The original configurations are restored afterwards."""
     for namespace in EXPECTED:
         metadata = {"name": f"only-{namespace}", "labels": {LABEL: namespace}}
         cluster.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -83,8 +83,7 @@ def _select(cluster: Cluster, kind: str, configuration: dict[str, Any], *further
 
 
 def _wait(cluster: Cluster) -> None:
-    """Wait until the API server has applied the selectors: one namespace has no validation, and the other no
-    mutation."""
+    """Wait until the API server has applied the selectors."""
     for _ in range(100):
         made = cluster.server.apply(_sandbox("only-mutate", "probe", SENT["both sources"]), code=None)
         refused = cluster.server.apply(_sandbox("only-validate", "probe", SENT["gpu"]), code=None)

@@ -1,5 +1,5 @@
-"""Two owners, two exceptions and two replicas: exceptions do not undo each other, a status is written once, and
-server-side apply reports a conflict to two owners who change one object.
+"""Two owners, two exceptions and two replicas: nothing is undone, a status is written once, and server-side apply
+reports a conflict to two owners of one object.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ QUIET_S = 10
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with two namespaces."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("exception-fights")) as running:
@@ -145,13 +144,13 @@ def _two_owners_of_one_object_are_told(server: ApiServer) -> None:
 
 
 def _server_side(server: ApiServer, user: str, value: dict[str, Any], *flags: str) -> str:
-    """What kubectl says on stderr about an apply with the user as the field manager."""
+    """Return what kubectl says on stderr. The user is the field manager."""
     how = ("--server-side", f"--field-manager={user}", f"--as={user}", *flags)
     return server.kubectl("apply", *how, "-f", "-", given=yaml.safe_dump(value), code=None).stderr
 
 
 def _until(server: ApiServer, name: str, reason: str, namespace: str = "research") -> None:
-    """Wait until the status of the current spec gives this reason."""
+    """Wait for this reason in the status of the current spec."""
 
     def holds() -> bool:
         one = server.get(KIND, name, namespace)

@@ -1,6 +1,6 @@
-"""Faults around a running installation that enforces: objects are created without a pause, and no creation fails.
+"""Faults around a running installation that enforces. Objects are created without a pause, and no creation fails.
 
-Users can always reach the API server. Replicas call it through a proxy, and the proxy makes the faults.
+Users can always reach the API server. Replicas call it through a proxy that makes the faults.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_MB = 250
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster without a watch cache, so that watches end with 410 after their revision is compacted."""
+    """Without a watch cache, watches end with 410 after their revision is compacted."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(
@@ -110,7 +110,7 @@ def _the_api_server_is_slow_or_cut_off(replicas: Replicas, proxy: FaultyProxy, m
 
 
 def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
-    """Running replicas continue; a starting replica is not ready, and gets no review before it has seen the cluster."""
+    """Running replicas continue. A starting replica gets no review before it has seen the cluster."""
     proxy.mode = "away"
     proxy.cut()
     go_on_in(made, "away", 100)
@@ -126,8 +126,8 @@ def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creati
 
 
 def _the_past_is_compacted(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
-    """If the revision of a watch was compacted, the API server refuses the watch with 410. The replica then lists the
-    objects, and sees the change.
+    """The API server refuses a watch of a compacted revision with 410. The replica lists the objects, and sees the
+    change.
     """
     made.phase = "compacted"
     server = replicas.server
@@ -149,7 +149,6 @@ def _the_past_is_compacted(replicas: Replicas, proxy: FaultyProxy, made: Creatio
 
 
 def _compact(server: ApiServer) -> None:
-    """Compact the store up to the current revision."""
     with httpx.Client(base_url=server.etcd) as store:
         key = base64.b64encode(b"/").decode()
         revision = store.post("/v3/kv/range", json={"key": key}).json()["header"]["revision"]
@@ -157,7 +156,7 @@ def _compact(server: ApiServer) -> None:
 
 
 def _refused_watches(replica: Replica) -> list[dict[str, Any]]:
-    """A replica's log lines about watches that the API server refused because their revision is too old."""
+    """The lines are about revisions that are too old."""
     lines = [json.loads(line) for line in replica.log.read_text().splitlines()]
     return [line for line in lines if line["message"] == "watch too old"]
 
@@ -182,7 +181,6 @@ def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:
 
 
 def _fill(pipe: int) -> None:
-    """Fill the pipe until the next byte would block."""
     os.set_blocking(pipe, False)
     with suppress(BlockingIOError):
         while True:

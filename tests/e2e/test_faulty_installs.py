@@ -1,7 +1,6 @@
 """Broken installations: without enforce, requests pass. With enforce, each failure names its cause and fix.
 
-tests/e2e/replicas.py simulates the nodes. The test writes the status that a kubelet writes for a Pod that does not
-start.
+The test writes the status of a Pod that does not start, as a kubelet does.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ Fault = Callable[[ApiServer, Replicas], None]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("faulty")) as running:
@@ -124,7 +122,6 @@ def test_each_message_of_enforce_is_in_the_troubleshooting_page(message: str) ->
 
 
 def _pod_that_waits(server: ApiServer, reason: str) -> None:
-    """A Pod of the Deployment with the status that a kubelet writes if it cannot start the container."""
     template = server.get("deployment", "claimgate", NAMESPACE)["spec"]["template"]
     metadata = {"name": "claimgate-0", "namespace": NAMESPACE, "labels": template["metadata"]["labels"]}
     server.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
@@ -155,7 +152,7 @@ def _refusal(server: ApiServer, name: str) -> str:
 
 
 def _remove(server: ApiServer, objects: list[Any]) -> None:
-    """Delete everything except the namespace, which needs controllers to end."""
+    """The namespace stays, because it needs controllers to end."""
     kept = [one for one in objects if one["kind"] != "Namespace"]
     server.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--namespace", NAMESPACE)
     server.kubectl("delete", "--ignore-not-found", "-f", "-", given=yaml.safe_dump_all(kept))

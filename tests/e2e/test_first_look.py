@@ -1,7 +1,7 @@
 """The first message about a fault names its cause: in the log, in /readyz?verbose or from `webhook-config --check`.
 
-Each fault is provoked at a running replica, or at a starting replica; tests/e2e/test_faulty_installs.py has faults of
-installations. `CLAIMGATE_FIRST_LOOKS=DIR` keeps all output, so that a reader can try to name the fault from it alone.
+Each fault meets a running or a starting replica. tests/e2e/test_faulty_installs.py has faults of installations.
+`CLAIMGATE_FIRST_LOOKS=DIR` keeps all output, so a reader can try to name the fault from it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ KEPT = os.environ.get("CLAIMGATE_FIRST_LOOKS", "")
 
 @dataclass(slots=True)
 class Scene:
-    """A cluster with claimgate installed, and one replica that calls the API server through a proxy."""
-
     server: ApiServer
     replicas: Replicas
     proxy: FaultyProxy
@@ -48,40 +46,34 @@ class Scene:
     begun: int = 0
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log of the replica since the fault, without reviews."""
+        """The log since the fault, without reviews."""
         written = [json.loads(line) for line in self.text().splitlines() if line.startswith("{")]
         return [line for line in written if line["message"] != "review"]
 
     def starts_again(self) -> None:
-        """Continue with another replica, which starts with the fault."""
         self.replica = self.replicas.start()
         self.begun = 0
 
     def log(self) -> str:
-        """Lines above the level information."""
         return "\n".join(json.dumps(line) for line in self.lines() if line["level"] in ("warning", "error"))
 
     def first(self) -> str:
-        """The first of these lines."""
         return next(iter(self.log().splitlines()), "")
 
     def whole_log(self) -> str:
-        """All lines."""
         return "\n".join(json.dumps(line) for line in self.lines())
 
     def text(self) -> str:
-        """All output of the replica since the fault, including output that is not a log line."""
+        """All output since the fault, also what is not a log line."""
         return "\n".join(self.replica.log.read_text().splitlines()[self.begun :])
 
     def readyz(self) -> str:
-        """The page /readyz?verbose."""
         with suppress(httpx.TransportError):
             if self.replica.listens():
                 return httpx.get(f"http://127.0.0.1:{self.replica.probes}/readyz?verbose", timeout=5).text
         return ""
 
     def check(self) -> str:
-        """What `webhook-config --check` says about the cluster, with the endpoints that controllers would write."""
         ready = [one for one in self.replicas.running if not one.unready()]
         self.server.apply(endpoints(*("a", "b")[: len(ready)]))
         command = [sys.executable, "-m", "webhook", "webhook-config", "--check"]
@@ -110,7 +102,7 @@ def _no_role(scene: Scene) -> None:
 
 
 def _no_token(scene: Scene) -> None:
-    """The ServiceAccount is created again: tokens of the old ServiceAccount are refused with 401."""
+    """The ServiceAccount is created again. Tokens of the old one are refused with 401."""
     scene.server.kubectl("delete", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
     scene.server.kubectl("create", "serviceaccount", "claimgate", "--namespace", NAMESPACE)
     scene.proxy.cut()
@@ -124,7 +116,7 @@ def _wrong_authority(scene: Scene) -> None:
 
 
 def _serving_certificate(scene: Scene, now: datetime) -> None:
-    """Store a certificate with other dates, as a machine with a wrong clock would issue it."""
+    """A machine with a wrong clock would issue a certificate with these dates."""
     signer = authority("claimgate", now=now)
     pair = serving(signer, [f"claimgate.{NAMESPACE}.svc"], now=now)
     data = {"tls.crt": pair.certificate, "tls.key": pair.key}
@@ -151,7 +143,7 @@ def _definition_goes(scene: Scene) -> None:
 
 
 def _full_disk(scene: Scene) -> None:
-    """The file system of the log is full, so the log has no line about the fault."""
+    """The log is on the full file system, so it has no line about the fault."""
     scene.replicas.stderr = os.open("/dev/full", os.O_WRONLY)
     scene.starts_again()
     scene.replicas.stderr = None
@@ -209,7 +201,6 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], str, tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("first-look")) as running:
@@ -218,7 +209,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def scene(server: ApiServer, tmp_path: Path) -> Iterator[Scene]:
-    """An installation as `kubectl apply -k deploy/base` makes it, with two replicas that are ready."""
+    """`kubectl apply -k deploy/base`, with two ready replicas."""
     url = httpx.URL(server.url)
     proxy = FaultyProxy(url.host, int(url.port or 443))
     with service(server, tmp_path) as replicas:
@@ -253,7 +244,7 @@ def test_what_an_operator_sees_first_is_the_cause(fault: str, scene: Scene) -> N
 
 
 def _keep(scene: Scene, folder: Path) -> None:
-    """Write everything that an operator would look at, without the name of the fault."""
+    """Write what an operator would look at, without the name of the fault."""
     folder.mkdir(parents=True, exist_ok=True)
     until(lambda: scene.replica.process.poll() is not None or scene.replica.listens(), "it listens or has ended")
     for name in ("log", "readyz", "check"):

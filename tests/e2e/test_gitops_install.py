@@ -1,6 +1,5 @@
-"""An install by Argo CD or Flux, as docs/gitops.md describes it: a caBundle that is written after the install is not
-a difference, and it stays. kubectl applies the objects in both ways: client-side, as Argo CD does by default, and
-server-side, as Flux does.
+"""An install by Argo CD or Flux, as docs/gitops.md describes it. A caBundle that is written later is not a difference,
+and it stays. Argo CD applies client-side by default, and Flux server-side.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("gitops")) as running:
@@ -58,7 +56,6 @@ def test_the_ca_bundle_is_not_a_difference_and_stays(way: str, source: str, serv
 
 
 def test_a_chart_that_reads_no_cluster_fails_closed_at_once(server: ApiServer) -> None:
-    """The page says that the first sync is without `enforce`."""
     given = yaml.safe_dump_all(one for one in rendered_chart("enforce=true") if "webhooks" in one)
     server.kubectl("apply", "-f", "-", given=given)
     assert failure_policies(server) == {"Fail"}

@@ -1,7 +1,7 @@
 """A thousand objects as people write them, judged by the same policies in an API server and by `claimgate test`.
 
-Native ValidatingAdmissionPolicies print each field of an object, or check it like the policies of a site. Objects that
-the API server itself refuses are counted separately.
+The policies print each field of an object, or check it like those of a site. Objects that the API server itself refuses
+are counted separately.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ pytestmark = pytest.mark.e2e
 COUNT: Final = 1000
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _WARNED: Final = 9
-"""The most validations that one request may fail, because an API server cuts warnings at 4,096 characters."""
+"""The most failed validations of a request. An API server cuts warnings at 4,096 characters."""
 _OWN: Final = "Validation failed for ValidatingAdmissionPolicy"
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The answer to an object: the code and the text of a refusal, and the warnings of policies."""
+    """The code and the text of a refusal, and the warnings of policies."""
 
     code: int
     message: str = ""
@@ -57,7 +57,7 @@ class Said:
 
 
 def _shape(kind: GroupVersionKind) -> JSON:
-    """An object with the printed fields: all except those that the strategies of Jobs and DaemonSets write."""
+    """All fields except those that the strategies of Jobs and DaemonSets write."""
     objects = valid_objects()[kind]
     shape = merged_shapes(
         *(each for obj in (objects.full, objects.smallest) for each in (obj, with_api_defaults(obj, kind)))
@@ -82,7 +82,6 @@ def policies_of(kind: GroupVersionKind) -> Mapping[str, list[dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of an API server with all policies."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder: Path = tmp_path_factory.mktemp("hand-written")
@@ -107,7 +106,6 @@ def _all_policies() -> Iterator[dict[str, Any]]:
 
 
 def _wait_until_active(client: httpx.Client) -> None:
-    """Wait until the policy that was created last denies."""
     last = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "last"}}
     end = time.monotonic() + apiserver.PATIENCE_S
     while _asked(client, GroupVersionKind("", "v1", "ConfigMap"), last).code == httpx.codes.CREATED:
@@ -128,7 +126,7 @@ def _asked(client: httpx.Client, kind: GroupVersionKind, obj: JSON) -> Said:
 
 
 def _own(policies: PolicySet, obj: JSON) -> Said:
-    """The answer of `claimgate test` to a case with the object, written as an API server writes it."""
+    """The answer of `claimgate test` to a case with the object, in the form of an API server."""
     case = CaseModel.model_validate({"name": "case", "input": obj, "expect": {"allowed": True}}, by_alias=True)
     request = request_of_case(case, Suite(file=Path("suite.yaml"), root=Path()), lambda: policies, OPTIONS)
     door = LocalAnswerer(policies=policies, cluster=FilesCluster(()), options=ReviewOptions(api_server_text=True))
@@ -144,7 +142,7 @@ def _named(obj: JSON, name: str) -> JSON:
 
 @pytest.fixture(scope="module")
 def accepted(client: httpx.Client) -> list[tuple[GroupVersionKind, JSON]]:
-    """A thousand objects that the API server accepts, each equal to what `claimgate test` makes of it."""
+    """The API server accepts each object, and `claimgate test` makes the same of it."""
     made: list[tuple[GroupVersionKind, JSON]] = []
     refused, different = Counter[tuple[int, bool]](), []
     seed = 0

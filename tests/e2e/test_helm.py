@@ -1,6 +1,4 @@
-"""The chart on a real API server: installed, enforced, rolled back and removed. The Pods of the chart never run, as in
-test_install.py.
-"""
+"""The chart on a real API server: installed, enforced, rolled back and removed. Its Pods never run."""
 
 from __future__ import annotations
 
@@ -24,7 +22,6 @@ CLUSTER_WIDE = ("clusterroles", "clusterrolebindings", "priorityclasses", *CONFI
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     tool("helm")
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
@@ -53,7 +50,7 @@ def test_a_release_is_installed_enforced_rolled_back_and_removed(server: ApiServ
 
 
 def _keeps_applied_policies(server: ApiServer) -> None:
-    """The definitions stay in any state of the release, until an administrator deletes them as the notes say."""
+    """The definitions stay in any state of the release, until an administrator deletes them."""
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
     server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
     mine = policy("mine")
@@ -81,7 +78,6 @@ def _leaves_nothing(server: ApiServer) -> None:
 
 
 def _has_everything(server: ApiServer) -> None:
-    """Each object of the chart is stored; the API server reports a missing one."""
     for one in rendered():
         place = ["--namespace", NAMESPACE] if "namespace" in one["metadata"] else []
         server.kubectl("get", one["kind"], one["metadata"]["name"], *place)

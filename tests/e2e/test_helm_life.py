@@ -1,7 +1,4 @@
-"""The life of a Helm release under continuous creations: from a previous version to today's and back, in enforce.
-
-tests/e2e/replicas.py simulates the nodes; tests/e2e/charts.py makes the previous version.
-"""
+"""The life of a Helm release under continuous creations: from a previous version to today's and back, in enforce."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ OBJECTS_OF_THE_PREVIOUS = ("job/claimgate-first-certificate", "configmap/claimga
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     tool("helm")
     with cluster_with_sandboxes(tmp_path_factory.mktemp("helm-life")) as running:
         yield running
@@ -83,7 +79,7 @@ def test_nothing_fails_from_a_previous_release_to_this_one_and_back(server: ApiS
 
 
 def _upgrades(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """A new webhook fails open until it has a bundle; then the same command makes it fail closed."""
+    """A new webhook fails open until it has a bundle. Then the same command makes it fail closed."""
     made.phase = "upgrade"
     for one in OBJECTS_OF_THE_PREVIOUS:
         server.kubectl("get", one, "--namespace", NAMESPACE)

@@ -1,4 +1,4 @@
-"""`helm test` on a real API server: its Pod is created as the chart says, and this file acts as the kubelet.
+"""`helm test` on a real API server. This file acts as the kubelet of its Pod.
 
 The command of the Pod runs on this machine, with the stored Secret in place of the mount. A replaced
 socket.create_connection resolves the name of the Service.
@@ -45,7 +45,6 @@ socket.create_connection = resolve
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     tool("helm")
     if reason := apiserver.missing():
         pytest.skip(reason)
@@ -84,7 +83,7 @@ def _set_authority(server: ApiServer, content: str) -> None:
 
 
 def _tested(server: ApiServer, folder: Path, port: int, code: int = 0) -> str:
-    """Run `helm test`, which must exit with a code, and return the log of its Pod."""
+    """Return the log of the Pod."""
     folder.mkdir()
     with _kubelet(server, folder, port):
         _helm(server, "test", "claimgate", "--timeout=120s", code=code)
@@ -93,7 +92,6 @@ def _tested(server: ApiServer, folder: Path, port: int, code: int = 0) -> str:
 
 @contextmanager
 def _kubelet(server: ApiServer, folder: Path, port: int) -> Iterator[None]:
-    """Run the next Pod of `helm test`, and write its end into its status."""
     old = _uid(server)
 
     def run() -> None:

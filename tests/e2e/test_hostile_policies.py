@@ -1,7 +1,7 @@
 """Stored policies that refuse everything cannot lock a cluster, also with failurePolicy Fail and replicas that answer.
 
 A user who may write policies applies them. Requests of kube-system, of nodes, for leases, deletions, finalizers and
-status still pass. New objects are refused, which shows that the policies are in force.
+status still pass. New objects are refused, so the policies are in force.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ LATER = '{"metadata": {"finalizers": null}}'
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("hostile")) as running:
@@ -91,7 +90,7 @@ def _hostile(name: str) -> list[dict[str, Any]]:
 
 
 def _without_its_param() -> list[dict[str, Any]]:
-    """A policy with a param that does not exist, so that it denies."""
+    """The param does not exist, so the policy denies."""
     rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
     spec = {"matchConstraints": {"resourceRules": [rule]}, "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
     ref = {"name": "gpu-limits", "namespace": NAMESPACE, "parameterNotFoundAction": "Deny"}
@@ -100,7 +99,6 @@ def _without_its_param() -> list[dict[str, Any]]:
 
 
 def _that_fails_to_mutate() -> list[dict[str, Any]]:
-    """A policy with a mutation that always fails."""
     rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
     patch = {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'test', path: '/a', value: 1}]"}}
     spec = {"reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [rule]}, "mutations": [patch]}
@@ -144,7 +142,6 @@ def _lease(name: str, namespace: str) -> dict[str, Any]:
 
 
 def _stores_objects(server: ApiServer) -> None:
-    """Create the objects that are older than the policies."""
     server.kubectl("create", "namespace", "team")
     for one in (pod("running"), pod("ending"), pod("waiting"), _job("tracked")):
         one["metadata"]["finalizers"] = ["example.com/tracking"]

@@ -1,7 +1,7 @@
 """Installs, enforces, rolls back, upgrades and removes claimgate in a cluster.
 
-The API server runs no Pods: the server of this cluster never answers, as in a faulty installation. The certificates
-process runs with the arguments of its Pod.
+The API server runs no Pods, so the server never answers, as in a faulty installation. The certificates process runs with
+the arguments of its Pod.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ GPU = {"nvidia.com/gpu": "1"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     # the API server looks up the endpoints of the Service, which has none, and kube-proxy refuses at once
@@ -94,7 +93,7 @@ def _enforces_and_goes_back(server: ApiServer) -> None:
 
 
 def _upgrades(server: ApiServer) -> None:
-    """Upgrade every image: no applied field is immutable."""
+    """No applied field is immutable."""
     rendered = server.kubectl("kustomize", str(DEPLOY / "base")).stdout
     newer = rendered.replace("image: claimgate:", "image: registry.example/claimgate:9.")
     assert newer.count("registry.example") == 2
@@ -118,7 +117,7 @@ def _leaves_nothing_that_blocks(server: ApiServer) -> None:
 
 @contextmanager
 def _certificates(server: ApiServer) -> Iterator[None]:
-    """The process of the Deployment claimgate-certificates, as deployed, with a shorter interval."""
+    """The process of the Deployment claimgate-certificates, with a shorter interval."""
     (deployment,) = [one for one in documents(DEPLOY / "base" / "certificates.yaml") if one["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [one for one in container["args"] if not one.startswith("--every")]
@@ -148,7 +147,6 @@ def _secret(server: ApiServer) -> dict[str, str]:
 
 
 def refusal(server: ApiServer, name: str) -> str:
-    """The error for a user who creates a Pod, or "" if it is accepted."""
     done = server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(pod(name, GPU)), code=None)
     return done.stderr if done.returncode else ""
 

@@ -1,6 +1,4 @@
-"""A cluster with IPv6 only: the API server listens only on `::1`. The API server and the probes reach a replica over
-IPv6. The replica has the arguments of the Deployment.
-"""
+"""A cluster with IPv6 only. The API server and the probes reach a replica over IPv6, with the Deployment's arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +22,6 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster without IPv4 addresses."""
     if reason := apiserver.missing() or _without_ipv6():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("ipv6"), has_only_ipv6=True) as running:
@@ -62,7 +59,7 @@ def test_the_api_server_and_probes_reach_a_replica_over_ipv6(server: ApiServer, 
 
 
 def _that_calls(replica: Replica, authority: Path, configuration: dict[str, Any]) -> dict[str, Any]:
-    """A webhook configuration with the address of a replica instead of the Service, which no proxy serves here."""
+    """No proxy serves the Service here, so the configuration has the address of a replica."""
     bundle = base64.b64encode(authority.read_bytes()).decode()
     for one in configuration["webhooks"]:
         path = one["clientConfig"]["service"]["path"]

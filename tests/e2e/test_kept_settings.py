@@ -1,6 +1,4 @@
-"""Settings of an operator survive an upgrade, with kustomize and with Helm. Edits that would be lost are reported
-before the upgrade.
-"""
+"""Settings of an operator survive an upgrade with kustomize and Helm. Edits that would be lost are reported before."""
 
 from __future__ import annotations
 
@@ -28,12 +26,11 @@ SITE = {
     "kueue.deny": "kueue-never/exceeds-max-quota",
     "trainer.trainer": "2.2",
 }
-"""Each documented kind of setting: a resource, a vendor, a level of a rule, a list of taints, releases."""
+"""Each documented kind of setting: a resource, a vendor, a level of a rule, a list of taints, releases"""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("kept")) as running, apiserver.controllers(running):

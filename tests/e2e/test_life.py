@@ -1,7 +1,6 @@
-"""The whole life of an installation while objects are created: no creation fails, and with enforce no object is
-wrongly admitted.
+"""The whole life of an installation while objects are created: no creation fails, and enforce admits no wrong object.
 
-tests/e2e/replicas.py simulates the parts of a cluster that need nodes; its docstring lists them.
+tests/e2e/replicas.py simulates the parts of a cluster that need nodes.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ DISTURBED = ("enforce", "authority", "deleted", "renewed", "params", "restart", 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     with cluster_with_sandboxes(tmp_path_factory.mktemp("life")) as running:
         yield running
 
@@ -74,7 +72,7 @@ def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: 
 
 
 def test_nothing_fails_while_certificates_params_and_replicas_change(server: ApiServer, tmp_path: Path) -> None:
-    """In enforce, under continuous creations; if a replica is killed, only the review in flight may fail."""
+    """If a replica is killed, only the review in flight may fail."""
     with service(server, tmp_path) as replicas, creating(server) as made:
         objects = rendered(server, "overlays/enforce", replicas.port)
         apply(server, rendered(server, "base", replicas.port))
@@ -121,7 +119,7 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
 
 
 def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """A new authority is trusted first, and signs when it is an hour old. The test writes the new authority;
+    """A new authority is trusted first, and signs when it is an hour old. The test writes the new authority, and
     claimgate-certificates does the rest."""
     made.phase = "authority"
     store = Secret(NAMESPACE, "claimgate-certificates", core(str(server.kubeconfig)))
@@ -138,8 +136,7 @@ def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creation
 
 
 def certificates_are_deleted(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """A new authority signs at once, and replicas show the old certificate until a kubelet has given them the new
-    certificate."""
+    """A new authority signs at once. Replicas show the old certificate until a kubelet gives them the new one."""
     made.phase = "deleted"
     store = Secret(replicas.namespace, "claimgate-certificates", core(str(server.kubeconfig)))
     before, shown = store.read(), replicas.shown()
@@ -163,7 +160,7 @@ def _trusts(server: ApiServer, bundle: bytes) -> bool:
 
 
 def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
-    """Enforce, upgrade to a version with a wider registration, and go back to the older version."""
+    """Upgrade to a version with a wider registration, and go back."""
     base, enforced = rendered(server, "base", replicas.port), rendered(server, "overlays/enforce", replicas.port)
     apply(server, enforced)
     until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")
@@ -181,7 +178,7 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
 
 
 def _newer(objects: list[Any], port: int, failure_policy: str) -> list[Any]:
-    """Another image, another argument, and registrations about any Pod, as a version with more rules has."""
+    """Like a version with more rules: another image, another argument, and registrations about any Pod."""
     newer = [one for one in copy.deepcopy(objects) if "webhooks" not in one]
     for one in newer:
         for container in one["spec"]["template"]["spec"]["containers"] if one["kind"] == "Deployment" else ():

@@ -1,6 +1,6 @@
 """Policies by `kubectl apply` in an installation that enforces, under creations without a pause.
 
-Their webhooks also fail closed as soon as they have a bundle. tests/e2e/replicas.py simulates the nodes.
+The webhooks of these policies also fail closed when they have a bundle.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ ENFORCED = ("enforce", "policy", "again", "gone")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     tool("helm")
     if reason := apiserver.missing():
         pytest.skip(reason)
@@ -51,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def test_kinds_registered_by_stored_policies_fail_closed_too(server: ApiServer, tmp_path: Path) -> None:
-    """The chart, with `enforce` and `livePolicies` from the first command on."""
+    """The chart has `enforce` and `livePolicies` from the first command on."""
     with service(server, tmp_path) as replicas, creating(server) as made:
         release = ("claimgate", str(chart(tmp_path / "chart", replicas.port)))
         values = ("--set", "enforce=true", "--set", "livePolicies=true")
@@ -84,7 +83,7 @@ def test_kinds_registered_by_stored_policies_fail_closed_too(server: ApiServer, 
 
 
 def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Path) -> None:
-    """kustomize: `live-policies` names `enforce` instead of the base, as in deploy/README.md."""
+    """As in deploy/README.md, `live-policies` names `enforce` instead of the base."""
     shutil.copytree(DEPLOY, tmp_path / "deploy")
     both = tmp_path / "deploy" / "overlays" / "live-policies"
     text = (both / "kustomization.yaml").read_text()
@@ -106,9 +105,7 @@ def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Pa
 
 
 def _is_registered(server: ApiServer) -> None:
-    """Apply a policy about a kind that no shipped policy is about. Every webhook fails closed and has the bundle all
-    the time.
-    """
+    """No shipped policy is about the kind. Every webhook fails closed and has the bundle all the time."""
     maps = policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints={"resourceRules": [MAPS]})
     bound = binding("no-maps", "no-maps")
     apply(server, [{**one, "metadata": {"name": one["metadata"]["name"]}} for one in (maps, bound)])

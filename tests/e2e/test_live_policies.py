@@ -1,6 +1,4 @@
-"""Policies by `kubectl apply`: applied, broken, fixed, registered, refused and deleted, with the rights of the install.
-tests/e2e/replicas.py simulates the nodes.
-"""
+"""Policies by `kubectl apply`: applied, broken, fixed, registered, refused and deleted, with the installed rights."""
 
 from __future__ import annotations
 
@@ -39,7 +37,6 @@ RULE = {"apiVersions": ["v1"], "operations": ["CREATE"]}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("live-policies")) as running:
@@ -73,7 +70,7 @@ def test_policies_are_added_by_kubectl_apply_and_removed_by_delete(server: ApiSe
 
 
 def _removes_an_expired_exemption(server: ApiServer) -> None:
-    """API servers do not know the date, so they call the webhook again only when the condition is removed."""
+    """API servers do not know the date, so they call the webhook only after the condition is removed."""
     expired = {"name": "not-exempt-0-until-2020-01-01", "expression": "request.userInfo.username != 'alice'"}
     conditions = [*_webhooks(server)[0].get("matchConditions", ()), expired]
     patch = [{"op": "add", "path": "/webhooks/0/matchConditions", "value": conditions}]
@@ -101,7 +98,7 @@ def _is_in_force(server: ApiServer) -> None:
 
 
 def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas: Replicas) -> None:
-    """A typo of a policy author: the previous generation stays, also in replicas that start later."""
+    """After an author's typo, the previous generation stays, also in replicas that start later."""
     _apply(server, binding("broken", "broken"))
     wrong = policy("broken", "gpu.devises == 1", facts=["gpu"])
     until(lambda: STORED_POLICIES in {one["name"] for one in _webhooks(server)}, "the kinds are registered")
@@ -127,7 +124,7 @@ def _says_what_is_broken_and_refuses_nothing_for_it(server: ApiServer, replicas:
 
 
 def _without_replicas(server: ApiServer, replicas: Replicas, value: dict[str, Any]) -> None:
-    """Apply while no server answers, so that the webhook does not refuse it; then other replicas start."""
+    """Apply while no server answers, so the webhook does not refuse it. Then other replicas start."""
     for one in list(replicas.running):
         replicas.end(one)
     _apply(server, value)
@@ -143,8 +140,8 @@ def _until_kept(server: ApiServer, name: str, generation: int) -> None:
 
 
 def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
-    """Objects from before a policy: finalizers, status and deletions pass. New objects are refused. `stored` decides
-    about updates of labels.
+    """For objects from before a policy, finalizers, status and deletions pass. `stored` decides about labels. New
+    objects are refused.
     """
     for name in ("ending", "kept", "deleted"):
         held = pod(name, {"nvidia.com/gpu": "6"})
@@ -169,7 +166,7 @@ def _spares_what_was_stored(server: ApiServer, meaning: str) -> None:
 
 
 def _is_registered_for_other_kinds(server: ApiServer, before: list[Any]) -> None:
-    """Only rules, conditions and the list of webhooks change in the configurations."""
+    """Only rules, conditions and the list of webhooks change."""
     maps = {"resourceRules": [{**RULE, "apiGroups": [""], "resources": ["configmaps"]}]}
     _apply(server, policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints=maps))
     _apply(server, binding("no-maps", "no-maps"))
@@ -234,7 +231,6 @@ def _reads_what_an_administrator_grants(server: ApiServer) -> None:
 
 
 def _changes_objects(server: ApiServer) -> None:
-    """A MutatingPolicy is registered in the other configuration."""
     maps = {"resourceRules": [{**RULE, "apiGroups": [""], "resources": ["configmaps"]}]}
     change = "Object{metadata: Object.metadata{labels: {'team': 'ml'}}}"
     mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": change}}
@@ -252,8 +248,7 @@ def _changes_objects(server: ApiServer) -> None:
 
 
 def _acts_again_after_a_new_installation(server: ApiServer, objects: list[dict[str, Any]]) -> None:
-    """It takes as long as docs/live-policies.md says: bundles are checked every ten seconds, and rules every two
-    seconds."""
+    """As in docs/live-policies.md, bundles are checked every ten seconds, and rules every two seconds."""
     server.kubectl("delete", f"{VALIDATING},mutatingwebhookconfiguration", "claimgate")
     assert not _refusal(server, pod("nine", NINE_GPUS))
     apply(server, [one for one in objects if "webhooks" in one])
@@ -263,7 +258,7 @@ def _acts_again_after_a_new_installation(server: ApiServer, objects: list[dict[s
 
 
 def _apply(server: ApiServer, *objects: dict[str, Any]) -> None:
-    """Apply objects as a person writes them, without the additions of an API server."""
+    """The objects have no additions of an API server."""
     apply(server, [_written(one) for one in objects])
 
 

@@ -1,6 +1,4 @@
-"""A real API server sends only the metadata of objects if policies read nothing else, and refuses a patch of an object
-that has changed.
-"""
+"""A real API server sends only metadata if policies read nothing else, and refuses a patch of a changed object."""
 
 from __future__ import annotations
 

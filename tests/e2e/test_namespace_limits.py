@@ -1,5 +1,4 @@
-"""ResourceQuotas and LimitRanges refuse the Pods for which claimgate reports a rule of the group namespace-quota, and no
-others, as the plugins of a real API server say."""
+"""As the plugins of a real API server do, the rules of namespace-quota refuse Pods by ResourceQuotas and LimitRanges."""
 
 from __future__ import annotations
 
@@ -43,7 +42,6 @@ def random_amounts(random: Random, table: dict[str, tuple[str, ...]], most: int)
 
 
 def random_pod(random: Random) -> JSON:
-    """A Pod with a GPU, and amounts of CPU, memory and storage in some containers."""
     containers = [{"name": f"c{index}", "image": "i"} for index in range(random.randint(1, 2))]
     init = [{"name": "before", "image": "i"}] if random.random() < 0.3 else []
     if init and random.random() < 0.5:
@@ -59,7 +57,6 @@ def random_pod(random: Random) -> JSON:
 
 
 def random_limits(random: Random) -> Sequence[JSON]:
-    """A ResourceQuota, a LimitRange, or both."""
     kinds = random.choice((("ResourceQuota",), ("LimitRange",), ("ResourceQuota", "LimitRange")))
     limit = {"type": random.choice(("Container", "Pod"))}
     fields = ("max", "min", "default", "defaultRequest") if limit["type"] == "Container" else ("max", "min")
@@ -73,7 +70,7 @@ def random_limits(random: Random) -> Sequence[JSON]:
 
 
 def create_limits(client: httpx.Client, namespace: str, random: Random) -> Sequence[JSON]:
-    """Create a namespace with limits, and return the objects that the API server accepts, without its defaults."""
+    """Return the objects that the API server accepts, without its defaults."""
     client.post("/api/v1/namespaces", json={"metadata": {"name": namespace}}).raise_for_status()
     kept = []
     for limits in random_limits(random):

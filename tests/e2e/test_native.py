@@ -1,4 +1,4 @@
-"""Exported policies without the webhook: an API server accepts them and gives the same answers as claimgate."""
+"""An API server accepts exported policies, and answers as claimgate does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def template(claim: dict[str, str], **more: str) -> dict[str, Any]:
 
 
 def customs(claim: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """Objects with the places of their templates: one template, templates by name, a list of templates."""
+    """The objects have one template, templates by name, or a list of templates."""
     replicas = {"Master": {"template": template(GOOD)}, "Worker": {"template": template(claim)}}
     jobs = [{"name": "node", "template": {"spec": {"template": template(claim)}}}]
     runtime = {"template": {"spec": {"replicatedJobs": jobs}}}
@@ -39,7 +39,6 @@ def made(version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """An API server with the exported policies and no webhook."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("native")) as server:
@@ -65,8 +64,7 @@ def test_custom_resources_are_denied(server, index):
 
 
 def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
-    """The server's answer for an object. A new policy is active after the server's next search for new kinds, every 30
-    s."""
+    """A new policy is active after the server's next search for new kinds, every 30 s."""
     end = time.monotonic() + apiserver.PATIENCE_S
     while time.monotonic() < end:
         done = server.apply(obj, code=None)

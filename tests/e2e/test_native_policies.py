@@ -1,4 +1,4 @@
-"""Kubernetes accepts exported policies: they can be created, and have the same effect."""
+"""Kubernetes accepts exported policies, with the same effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*
 
 
 def native(folder: Path) -> Iterator[dict[str, Any]]:
-    """The policies of a folder that use only CEL, without the reason that the API server does not accept."""
+    """The policies that use only CEL, without the reason that the API server does not accept."""
     for policy in yaml.safe_load_all((folder / "policy.yaml").read_text()):
         if not {"claimgate.dev/facts", "claimgate.dev/checks"} & set(policy["metadata"].get("annotations", {})):
             made = copy.deepcopy(policy)

@@ -1,7 +1,7 @@
 """Updates of bookkeeping fields, and deletions, of objects that were stored before a native policy.
 
-An API server evaluates the policy in one namespace. In the other namespaces, claimgate evaluates the same YAML,
-unchanged and with the annotation `claimgate.dev/stored`.
+An API server evaluates the policy in one namespace. In the others, claimgate evaluates the same YAML, unchanged and
+with the annotation `claimgate.dev/stored`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,6 @@ AS_WARN = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with the same objects in each namespace, and a kind without the subresource `status`."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("native-stored")) as running:
@@ -123,7 +122,7 @@ def _definition() -> dict[str, Any]:
 
 
 def _policies(namespace: str, meaning: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A policy for each rule, which refuses everything in one namespace, and its binding."""
+    """Each policy has a rule that refuses everything in one namespace."""
     made: list[dict[str, Any]] = []
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     head = {"apiVersion": "admissionregistration.k8s.io/v1"}
@@ -144,13 +143,13 @@ def _policies(namespace: str, meaning: Mapping[str, str]) -> list[dict[str, Any]
 
 
 def _until_in_force(server: ApiServer, namespace: str) -> None:
-    """Wait for each policy of a namespace, by requests that all of them refuse."""
+    """Wait for each policy, by requests that all of them refuse."""
     for request in (("run", "new", "--image=i"), *(REQUESTS[name] for name in IN_FORCE)):
         until(lambda: _answer(server, namespace, request) != "allowed", f"{request} is refused in {namespace}")  # noqa: B023
 
 
 def _answer(server: ApiServer, namespace: str, request: tuple[str, ...]) -> str:
-    """allowed, warned or refused by a policy of the namespace; nothing is stored."""
+    """allowed, warned or refused by a policy of the namespace. Nothing is stored."""
     done = server.kubectl(*request, "-n", namespace, "--dry-run=server", code=None)
     is_told = f"{namespace}-" in done.stderr
     assert is_told or not done.returncode, done.stderr

@@ -1,8 +1,7 @@
 """One pod template in every kind of the workload table: an API server gives the same answer as this process.
 
-A kind has its own CustomResourceDefinition if the folder CLAIMGATE_CRDS has it (a tree of files, by default
-tests/data/crds), and otherwise a definition that accepts any field. Objects that the API server itself refuses are
-counted separately.
+Published CustomResourceDefinitions are in the folder CLAIMGATE_CRDS, by default tests/data/crds. Other kinds get a
+definition that accepts any field. Objects that the API server itself refuses are counted separately.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _LAST: Final = "last"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The answer to an object: the code and the text of a denial, the warnings, and the spec that would be stored."""
+    """The code and the text of a denial, the warnings, and the spec that would be stored."""
 
     code: int
     message: str
@@ -52,7 +51,7 @@ class Said:
 
 
 def _written_policies() -> Iterator[dict[str, Any]]:
-    """Policies about Pods, each for one namespace: half of them validate, and half of them mutate."""
+    """Each policy is about Pods of one namespace. Half of them validate, and half of them mutate."""
     for number in range(POLICIES):
         random, name = Random(number), f"team-{number}"
         here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
@@ -65,7 +64,6 @@ def _written_policies() -> Iterator[dict[str, Any]]:
 
 
 def _definition(row: Row) -> dict[str, Any]:
-    """A CustomResourceDefinition of a kind that accepts any field."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": row.versions[0], "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     return {
@@ -85,7 +83,7 @@ def _definition(row: Row) -> dict[str, Any]:
 
 
 def _published_definitions() -> dict[str, dict[str, Any]]:
-    """The CustomResourceDefinitions of the folder, by name; a conversion webhook would not answer."""
+    """Conversion webhooks are left out, because none would answer."""
     folder = os.environ.get("CLAIMGATE_CRDS")
     files = sorted(Path(folder).rglob("*.yaml")) if folder else CRDS
     read = [each for file in files for each in yaml.safe_load_all(file.read_text()) if isinstance(each, dict)]
@@ -94,7 +92,7 @@ def _published_definitions() -> dict[str, dict[str, Any]]:
 
 
 def _definitions() -> Iterator[tuple[Row, dict[str, Any], bool]]:
-    """Yield the definition of each custom kind of the table, and whether it is the published definition."""
+    """The boolean says whether the definition is published."""
     published = _published_definitions()
     for row in TABLE.rows:
         if not is_builtin_group(row.group):
@@ -106,7 +104,6 @@ def _definitions() -> Iterator[tuple[Row, dict[str, Any], bool]]:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of an API server with all kinds and claimgate."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("one-template")
@@ -145,7 +142,6 @@ def _wait_until_called(client: httpx.Client) -> None:
 
 
 def _placed(obj: JSON, where: str) -> JSON:
-    """The object in a namespace, if its kind has one."""
     group, _, _ = obj["apiVersion"].rpartition("/")
     row = TABLE.row(group, obj["kind"])
     assert row is not None
@@ -173,7 +169,6 @@ def _asked(client: httpx.Client, obj: JSON) -> Said:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> LocalAnswerer:
-    """The same policies in this process."""
     file = tmp_path_factory.mktemp("policies") / "policies.yaml"
     file.write_text(yaml.safe_dump_all(_written_policies()))
     cluster = FilesCluster([namespace(each) for each in _namespaces()])

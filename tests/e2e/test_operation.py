@@ -1,4 +1,4 @@
-"""The webhook running in a real cluster: HTTP as the API server uses it, certificates, rotation, metrics."""
+"""The webhook in a real cluster: HTTP as the API server uses it, certificates, rotation, metrics."""
 
 from __future__ import annotations
 

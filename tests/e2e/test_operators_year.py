@@ -1,7 +1,7 @@
 """An operator's year: a Helm release in a namespace of the release's name, under creations without a pause.
 
 The year has site settings, own policies, warn, the report of what enforce would refuse, enforce, break glass, new
-certificates, an upgrade after edits, a rollback, and removal. tests/e2e/replicas.py simulates the nodes.
+certificates, an upgrade after edits, a rollback, and removal.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ EDIT = "kueue-never/resource-uncovered"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     tool("helm")
     with cluster_with_sandboxes(tmp_path_factory.mktemp("year")) as running:
         yield running
@@ -114,9 +113,7 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations, chart: str
 
 
 def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """Switch claimgate off: for one namespace by a label, and then, while no replica answers, for the whole cluster
-    by deleting both configurations.
-    """
+    """Switch claimgate off for one namespace by a label. Then, while no replica answers, delete both configurations."""
     made.phase = "spared"
     server.kubectl("label", "namespace", "default", "claimgate.dev/admission=disabled")
     until(lambda: "created" in made.outcomes("wrong", "spared"), "no webhook call for the namespace")
@@ -142,7 +139,7 @@ def _glass_is_broken(server: ApiServer, replicas: Replicas, made: Creations, cha
 
 
 def _upgrades_after_an_edit(server: ApiServer, replicas: Replicas, made: Creations, chart: str) -> None:
-    """A setting that was edited in the cluster is reported with the value to set, and is kept in the upgrade."""
+    """A setting that was edited in the cluster is reported with the value to set, and stays."""
     change = json.dumps({"data": {"warn": EDIT}})
     server.kubectl("patch", "configmap", "kueue", "-n", NAMESPACE, "-p", change)
     told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig), code=1)
@@ -181,7 +178,7 @@ def _has_what_the_site_set(server: ApiServer) -> None:
 
 
 def _uninstalls(server: ApiServer, replicas: Replicas) -> None:
-    """Remove the release as the notes say; the stored policies are deleted only with their definitions."""
+    """Stored policies are deleted only with their definitions."""
     server.kubectl("delete", CONFIGURATIONS, "claimgate")
     _helm(server, "uninstall", "claimgate")
     server.kubectl("delete", "namespace", NAMESPACE)

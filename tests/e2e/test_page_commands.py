@@ -1,7 +1,6 @@
-"""The blocks of pages that need a cluster: pasted in order, in one shell for each page, against a real API server.
+"""The blocks of pages that need a cluster, pasted in order, in one shell for each page, against a real API server.
 
-There are no nodes, so nothing becomes ready. Blocks that wait for Pods are in ELSEWHERE, with the test that does the
-same.
+Without nodes, nothing becomes ready. Blocks that wait for Pods are in ELSEWHERE, with the test that does the same.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ ELSEWHERE = {
     "kubectl -n claimgate-system logs": "tests/commands/test_rollout.py",
     "pipx install --force '.[serve,live,ray]'": "tests/commands/test_ray.py",
 }
-"""The beginning of a block that needs Pods, other programs or other data, and the file with its test."""
+"""The beginning of a block that needs Pods, other programs or other data, with its test"""
 ISSUE = "claimgate certs issue --dir . --service claimgate-system/claimgate"
 PREPARED = {
     "docs/certificates.md": f"{ISSUE}; kubectl -n claimgate-system create secret tls claimgate-certificates --cert tls.crt --key tls.key",
@@ -44,7 +43,7 @@ PREPARED = {
     "docs/policy-exceptions.md": "kubectl create namespace research-a",
     "docs/why.md": "kubectl create namespace team; kubectl -n team create job train --image=train:1",
 }
-"""Commands that create what the reader of a page already has."""
+"""Commands that create what the reader of a page already has"""
 REPORT_FAILURE = (
     'code=$?; case "$code $BASH_COMMAND" in "1 claimgate "* | "3 claimgate "*) ;; '
     '*) echo "exit code $code: $BASH_COMMAND" ;; esac'
@@ -61,11 +60,9 @@ KINDS = (
     ("Cluster", "kueue.x-k8s.io", "ClusterQueue"),
     ("Cluster", "kueue.x-k8s.io", "ResourceFlavor"),
 )
-"""Kinds of other projects that the pages name."""
 
 
 def cluster_blocks(page: Path) -> list[Block]:
-    """The blocks of a page that need a cluster and are run here."""
     blocks = [block for block in blocks_of(page.read_text()) if block.marker == "cluster"]
     return [block for block in blocks if not block.text.startswith(tuple(ELSEWHERE))]
 
@@ -75,7 +72,6 @@ RUN = [page for page in PAGES if cluster_blocks(page)]
 
 @pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with the kinds of Kueue, of OpenReports, of cert-manager and of Prometheus Operator, and the namespace."""
     if reason := apiserver.without_controllers():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("pages")) as running, apiserver.controllers(running):

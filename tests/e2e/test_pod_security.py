@@ -1,5 +1,4 @@
-"""The checks of Pod Security refuse the same Pods as the plugin of a real API server, for each level and several
-releases."""
+"""The checks of Pod Security refuse the same Pods as a real API server, for each level and several releases."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ KEPT: Final = {
     "runAsNonRoot": True,
     "seccompProfile": PROFILE,
 }
-"""What `restricted` demands of a container."""
+"""What `restricted` demands of a container"""
 OF_CONTAINER: Final = (
     ("securityContext", "privileged", True),
     ("securityContext", "privileged", False),
@@ -109,7 +108,7 @@ ANNOTATIONS: Final = (
 
 
 def random_pod(random: Random) -> JSON:
-    """A Pod that meets `restricted` except for up to three fields, or a Pod without a security context."""
+    """The Pod meets `restricted` except for up to three fields, or has no security context."""
     names = ("containers", *(("initContainers",) if random.random() < 0.3 else ()))
     spec: JSON = {
         name: [{"name": f"{name[0]}{index}", "image": "i"} for index in range(random.randint(1, 2))] for name in names

@@ -1,7 +1,4 @@
-"""PolicyExceptions of the owner of a namespace on a real API server, with the rights of the install.
-
-tests/e2e/replicas.py simulates the nodes.
-"""
+"""PolicyExceptions of the owner of a namespace on a real API server, with the rights of the install."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with two namespaces; ada owns one, and bob works in it."""
+    """ada owns one of two namespaces, and bob works in it."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("policy-exceptions")) as running:

@@ -1,6 +1,4 @@
-"""Alerts of a real installation, evaluated by a real Prometheus: no alert fires while all is well, and each provoked
-fault fires only its own alert.
-"""
+"""Alerts of a real installation, evaluated by a real Prometheus. Each provoked fault fires only its own alert."""
 
 from __future__ import annotations
 
@@ -50,32 +48,29 @@ MISSPELT = policy("misspelt", "gpu.devises == 1", facts=["gpu"])
 
 
 class Seen(NamedTuple):
-    """An installation of two replicas, and the Prometheus that reads them."""
-
     server: ApiServer
     replicas: Replicas
     prometheus: Prometheus
     configuration: Path
     proxy: FaultyProxy
     lasting: set[str]
-    """Alerts that look back over minutes, and still fire after their fault has ended."""
+    """Alerts that look back over minutes, and still fire after their fault"""
 
     def until_firing(self, *names: str) -> None:
-        """Wait until exactly these alerts fire, in addition to those that last."""
+        """Wait until exactly these alerts and those of `lasting` fire."""
         expected, end = {*names, *self.lasting}, time.monotonic() + 90
         while (firing := self.prometheus.firing()) != expected:
             assert time.monotonic() < end, f"{firing} fire, not {expected}"
             time.sleep(0.2)
 
     def create(self, value: dict[str, Any]) -> str:
-        """What kubectl prints about the creation of an object, which is not stored."""
+        """Return what kubectl prints. The object is not stored."""
         given = yaml.safe_dump(value)
         return self.server.kubectl("create", "--dry-run=server", "-f", "-", given=given, code=None).stderr
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing() or prometheus.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("prometheus")) as running:
@@ -187,7 +182,7 @@ def _full_log(seen: Seen) -> None:
 
 
 def _start_without_the_api_server(seen: Seen) -> None:
-    """The running replicas lose the API server too, and are still ready."""
+    """The running replicas also lose the API server, and stay ready."""
     seen.proxy.mode = "away"
     seen.proxy.cut()
     replica = seen.replicas.start()
@@ -221,7 +216,7 @@ def _both_killed(seen: Seen) -> None:
 
 
 def _enforces(server: ApiServer) -> None:
-    """Fail closed; the webhook for stored policies never does."""
+    """The webhook for stored policies never fails closed."""
     for kind in CONFIGURATIONS.split(","):
         names = [one["name"] for one in server.get(kind, "claimgate")["webhooks"]]
         patch = [
@@ -233,7 +228,7 @@ def _enforces(server: ApiServer) -> None:
 
 
 def _create_until(seen: Seen, name: str) -> None:
-    """Create Pods until an alert about the calls of an API server fires. This alert continues for minutes."""
+    """The alert is about the calls of an API server, and continues for minutes."""
 
     def fires() -> bool:
         seen.create(pod("unanswered", {"nvidia.com/gpu": "1"}))
@@ -264,7 +259,7 @@ FAULTS: tuple[Callable[[Seen], None], ...] = (
     _both_killed,
     _policy_broken_meanwhile,
 )
-"""One after the other, in one installation."""
+"""One after the other, in one installation"""
 
 
 def _written(value: dict[str, Any]) -> dict[str, Any]:

@@ -21,12 +21,11 @@ from tests.e2e.test_first_look import RUNTIMES
 pytestmark = pytest.mark.e2e
 
 LONGEST = 400
-"""Characters of a line of /readyz?verbose."""
+"""Characters of a line of /readyz?verbose"""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A cluster with the kinds of Kubernetes only."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("quiet")) as running:

@@ -1,5 +1,5 @@
-"""Settings that contradict each other or that nothing reads, on a real API server: Helm refuses to store them, the
-server refuses a file with them, and reports them in a ConfigMap.
+"""Contradicting and unread settings on a real API server. Helm refuses to store them, and the server refuses them in a
+file and reports them in a ConfigMap.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ DENNY = "unknown key `denny` of ConfigMap `kueue`: did you mean `deny`?"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("refused")) as running:
@@ -84,7 +83,7 @@ def test_a_replica_reports_wrong_settings_of_a_config_map_and_refuses_those_of_a
 
 
 def test_configurations_that_fail_closed_need_a_server_that_denies(server: ApiServer, tmp_path: Path) -> None:
-    """With kustomize, the two settings are in different objects, of the overlays `enforce` and `audit-only`."""
+    """With kustomize, the settings are in different objects, of the overlays `enforce` and `audit-only`."""
     told = claimgate("webhook-config", "--failure-policy=Fail", "--enforcement-action=audit", code=2)
     assert told == ""
     objects = rendered(server, "overlays/audit-only", 443)

@@ -1,5 +1,5 @@
-"""What operators and users see of one replica with a `claimgate.yaml` on a real API server: warnings, denials, audit
-annotations, metrics, log lines, and the report of the check.
+"""What operators and users see of a replica with a `claimgate.yaml`: warnings, denials, audit annotations, metrics, log
+lines, and the report of the check.
 """
 
 from __future__ import annotations
@@ -42,14 +42,12 @@ _SAMPLE = re.compile(r"(claimgate_\w+)\{([^}]*)\} (\S+)")
 
 
 class Seen(NamedTuple):
-    """A cluster, its audit log, and the configuration of the replica."""
-
     cluster: Cluster
     audit_log: Path
     configuration: Path
 
     def metrics(self, name: str) -> list[str]:
-        """The labels of the samples of a metric that are not 0."""
+        """Samples that are 0 are left out."""
         trust = ssl.create_default_context(cafile=str(self.cluster.certificates / "ca.crt"))
         trust.check_hostname = False
         text = httpx.get(f"https://localhost:{self.cluster.port}/metrics", verify=trust).text
@@ -57,7 +55,7 @@ class Seen(NamedTuple):
         return [one[2] for one in samples if one and one[1] == name and float(one[3]) > 0]
 
     def says(self, obj: dict[str, Any], *flags: str, code: int | None = 1) -> str:
-        """What kubectl prints about the creation of an object, which is not stored."""
+        """Return what kubectl prints. The object is not stored."""
         given = yaml.safe_dump(obj)
         return self.cluster.server.kubectl(
             "create", "--dry-run=server", *flags, "-f", "-", given=given, code=code
@@ -66,7 +64,7 @@ class Seen(NamedTuple):
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    """One replica that also warns of its mutations; users may do everything in this cluster."""
+    """The replica also warns of its mutations. Users may do everything in this cluster."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("seen")
@@ -101,7 +99,7 @@ def _in_research(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def _holding(name: str, limits: dict[str, str]) -> dict[str, Any]:
-    """A RayCluster, because an API server does not check its containers."""
+    """An API server does not check the containers of a RayCluster."""
     head = {"rayStartParams": {}, "template": {"spec": pod("x", limits)["spec"]}}
     return _ray_cluster(name, headGroupSpec=head)
 
@@ -199,7 +197,7 @@ def test_audit_mode_distinguishes_what_would_deny_from_what_would_warn(seen: See
 
 @contextmanager
 def _audited(server: ApiServer, folder: Path, place: str) -> Iterator[Seen]:
-    """A second server, which only writes audit annotations, and its configurations."""
+    """A second server only writes audit annotations."""
     certificates, log = folder / "tls", folder / "audited.log"
     claimgate("certs", "issue", "--dir", str(certificates), "--service", place)
     with log.open("wb") as stream:
@@ -220,7 +218,7 @@ def _audited(server: ApiServer, folder: Path, place: str) -> Iterator[Seen]:
 
 
 def _annotations(seen: Seen) -> dict[str, str]:
-    """The last value of each annotation of claimgate about RayClusters in the audit log."""
+    """The last value of each annotation of claimgate about RayClusters."""
     events = (json.loads(line) for line in seen.audit_log.read_text().splitlines())
     about = [one for one in events if (one.get("objectRef") or {}).get("resource") == "rayclusters"]
     return {key: value for one in about for key, value in (one.get("annotations") or {}).items() if "claimgate" in key}

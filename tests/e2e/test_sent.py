@@ -1,4 +1,4 @@
-"""The form of a plain object: compared field by field with the object of a real API server."""
+"""The form of a plain object equals that of a real API server, field by field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNSEEN = {
 
 
 def differences(written: Any, ours: Any, theirs: Any, at: FieldPath = ()) -> Iterator[str]:
-    """The differences, without fields that an API server fills in."""
+    """Fields that an API server fills in are left out."""
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) == len(written):
         for index, pair in enumerate(zip(written, ours, theirs, strict=True)):
             yield from differences(*pair, (*at, index))

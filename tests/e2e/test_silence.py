@@ -30,7 +30,7 @@ TIMES = WatchTimes(least_s=4, slack_s=2.0)
 
 
 class Proxy:
-    """Passes bytes between clients and a server until it `is_silent`; open connections then stay silent for ever."""
+    """Passes bytes between clients and a server. While it `is_silent`, open connections become silent for ever."""
 
     def __init__(self, to: tuple[str, int]) -> None:
         self._to = to
@@ -49,8 +49,7 @@ class Proxy:
                 threading.Thread(target=self._pass, args=(client, server), daemon=True).start()
 
     def _pass(self, client: socket.socket, server: socket.socket) -> None:
-        """Pass bytes in both directions until one side ends. Bytes during a silence are dropped, and all later bytes
-        too."""
+        """Pass bytes in both directions until one side ends. Bytes during and after a silence are dropped."""
         waiting, is_deaf = selectors.DefaultSelector(), False
         waiting.register(client, selectors.EVENT_READ, server)
         waiting.register(server, selectors.EVENT_READ, client)
@@ -72,7 +71,6 @@ class Proxy:
 
 @contextmanager
 def proxied(cluster: Cluster, folder: Path) -> Iterator[tuple[Proxy, Path]]:
-    """A proxy before the API server, and a kubeconfig that names it."""
     known = yaml.safe_load(cluster.server.kubeconfig.read_text())
     host, _, port = known["clusters"][0]["cluster"]["server"].removeprefix("https://").partition(":")
     proxy = Proxy((host, int(port)))

@@ -1,7 +1,6 @@
-"""Any JSON that a real API server accepts, in each field without a schema: no review is an HTTP error, and no denial is
-lost.
+"""Any JSON that a real API server accepts, in each field without a schema: no HTTP error, and no lost denial.
 
-Another webhook, which is called before claimgate, keeps the bytes that the API server sends.
+Another webhook, before claimgate, keeps the bytes that the API server sends.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ WRONG: Final = {
         },
     ),
 }
-"""By resource, the path of its API and an object that claimgate denies."""
+"""By resource, the path of its API and an object that claimgate denies"""
 FREE: Final = ("managedFields", "annotation", "label", "argument", "variable", "parameters", "unknown")
 _MARK: Final = "here: {}"
 FIXED: Final = {
@@ -65,7 +64,7 @@ FIXED: Final = {
     "a byte that is not UTF-8": b'{"f:\xff":{}}',
     "half of a surrogate pair": rb'{"f:\ud800":{}}',
 }
-"""Values for `managedFields`, the field of the first known bypass."""
+"""Values for `managedFields`, the field of the first known bypass"""
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +76,7 @@ def others(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @contextmanager
 def recording(cluster: Cluster, others: OtherWebhooks) -> Iterator[list[bytes]]:
-    """The bytes of the reviews of Pods and sandboxes that the API server sends from now on."""
+    """The bytes of the reviews of Pods and sandboxes from now on."""
     first = [
         Other("a-first-pods", lambda _: []),
         Other("a-first-sandboxes", lambda _: [], resource="batchsandboxes", group="sandbox.opensandbox.io"),
@@ -89,7 +88,6 @@ def recording(cluster: Cluster, others: OtherWebhooks) -> Iterator[list[bytes]]:
 
 @contextmanager
 def client(cluster: Cluster) -> Iterator[httpx.Client]:
-    """A client of the API server that sends bytes unchanged."""
     (user,) = yaml.safe_load(cluster.server.kubeconfig.read_text())["users"]
     headers = {"authorization": f"Bearer {user['user']['token']}", "content-type": "application/json"}
     with httpx.Client(
@@ -99,7 +97,6 @@ def client(cluster: Cluster) -> Iterator[httpx.Client]:
 
 
 def filled(obj: dict[str, Any], held: dict[str, bytes]) -> bytes:
-    """The bytes of an object with JSON in free fields."""
     made = json.loads(json.dumps(obj))
     metadata = {"name": "x", "namespace": NAMESPACE, "annotations": {}, "labels": {}}
     made["metadata"] = metadata
@@ -139,7 +136,7 @@ def _containers(value: Any) -> Iterator[dict[str, Any]]:
 def denial(client: httpx.Client, resource: str, body: bytes) -> str:
     """The API server's answer to a dry-run creation.
 
-    It has no answer for a number in parameters that no double can hold: kube-apiserver 1.36.2 panics in the request.
+    kube-apiserver 1.36.2 panics for a number in parameters that no double can hold, and gives no answer.
     """
     path = f"{WRONG[resource][0]}/namespaces/{NAMESPACE}/{resource}"
     try:
@@ -159,7 +156,7 @@ def test_nothing_in_managed_fields_hides_what_is_denied(cluster: Cluster, others
 
 
 def test_the_api_server_sends_objects_that_it_does_not_check(cluster: Cluster, others: OtherWebhooks) -> None:
-    """This shows that the reviews above had the deep JSON and the bytes."""
+    """The reviews above had the deep JSON and the bytes."""
     with client(cluster) as made, recording(cluster, others) as bodies:
         for stored in FIXED.values():
             denial(made, "pods", filled(WRONG["pods"][1], {"managedFields": stored}))
@@ -199,7 +196,7 @@ def _any_json(random: Random, name: str) -> bytes:
 
 
 def test_a_stored_object_with_such_json_is_judged_when_it_changes(cluster: Cluster, others: OtherWebhooks) -> None:
-    """An update, a deletion, and the scale of a stored object with a byte that is not UTF-8 and 300 levels."""
+    """The object has a byte that is not UTF-8 and 300 levels. It is updated, deleted and scaled."""
     path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
     right = json.loads(json.dumps(WRONG["deployments"][1]))
     right["spec"]["template"]["spec"] = pod("x", {"nvidia.com/gpu": "1"})["spec"]

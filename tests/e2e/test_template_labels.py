@@ -1,6 +1,4 @@
-"""The API server refuses the same workloads as `object-shape/template-labels`, `object-shape/job-selector` and
-`manifest-shape/volume-exists`.
-"""
+"""The API server refuses the same workloads as three rules of `object-shape` and `manifest-shape`."""
 
 from __future__ import annotations
 
@@ -96,7 +94,6 @@ def test_the_api_server_refuses_the_same_selectors_of_jobs(audit_and_create, wor
 
 
 def _with_mount(workload: dict[str, Any], volumes: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the workload with a mount of the volume `data`, and with volumes of these names."""
     spec = workload["spec"].get("jobTemplate", workload)["spec"]
     pod = spec["template"]["spec"]
     pod["volumes"] = [{"name": name, "emptyDir": {}} for name in volumes]

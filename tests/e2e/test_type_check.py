@@ -1,6 +1,6 @@
-"""Typical mistakes of authors: kube-apiserver warns about expressions with known types, and not about other mistakes.
+"""Typical mistakes of authors: kube-apiserver warns only about expressions with known types.
 
-The warnings are in status.typeChecking, which a controller writes.
+A controller writes the warnings into status.typeChecking.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ _CONTROLLER = "validatingadmissionpolicy-status-controller"
 
 
 def _policies(rows: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """The validating policies of the rows by the names under which they are created."""
     numbered = {f"{prefix}{number:02}": policy for number, ((policy, _), _) in enumerate(rows.values())}
     return {
         name: {**policy, "metadata": {**policy["metadata"], "name": name}}

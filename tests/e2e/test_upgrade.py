@@ -1,5 +1,5 @@
-"""The upgrade from the last version that CHANGELOG names with a commit. It follows the upgrade notes while objects are
-created. The old version runs with its own code. tests/e2e/replicas.py simulates the nodes.
+"""The upgrade from the last version that CHANGELOG names with a commit, while objects are created. It follows the
+upgrade notes, and the old version runs with its own code.
 """
 
 from __future__ import annotations
@@ -39,14 +39,12 @@ EDIT = "pod-resources/whole-number"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     with cluster_with_sandboxes(tmp_path_factory.mktemp("upgrade")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree of the last version that CHANGELOG names with a commit."""
     commit = _COMMIT.findall((ROOT / "CHANGELOG.md").read_text())[0]
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:
@@ -103,7 +101,7 @@ def test_an_upgrade_fails_no_request_and_names_edits_and_leftovers(
 
 
 def _deletes_leftovers(server: ApiServer) -> None:
-    """After the commands that the check prints, the check finds nothing."""
+    """After the printed commands, the check finds nothing."""
     lines = [line for line in _check(server, 1).splitlines() if line.startswith("left over: ")]
     assert len(lines) == len(REMOVED_OBJECTS)
     for line in lines:
@@ -111,7 +109,6 @@ def _deletes_leftovers(server: ApiServer) -> None:
 
 
 def _issue(server: ApiServer, old: Path, folder: Path) -> None:
-    """The Job of the old version, with its own rights."""
     job = server.get("job", "claimgate-certificates", NAMESPACE)
     (container,) = job["spec"]["template"]["spec"]["containers"]
     account = f"--kubeconfig={service_account(server, 'claimgate-certificates', folder)}"

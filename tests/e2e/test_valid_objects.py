@@ -1,4 +1,4 @@
-"""The objects on which policies are tried: a real API server creates each of them, and each variant."""
+"""A real API server creates each object on which policies are tried, and each variant."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ MISSPELT = {"nvidia.com/gpux": "1"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An empty cluster."""
     if reason := apiserver.missing() or apiserver.without_controllers():
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("events")) as running:

@@ -55,9 +55,7 @@ def test_a_pod_of_a_job_that_cannot_be_created(tmp_path: Path) -> None:
 
 
 def test_recorded_clusters_in_a_namespace_of_5000_pods(tmp_path: Path) -> None:
-    """For each recorded cluster, the first line of the answer equals the first line from files. `pytest -s` prints
-    the times.
-    """
+    """The first line of each answer equals that from files. `pytest -s` prints the times."""
     if reason := apiserver.missing():
         pytest.skip(reason)
     stories = yaml.safe_load((RECORDED / "stories.yaml").read_text())
@@ -84,14 +82,13 @@ def test_recorded_clusters_in_a_namespace_of_5000_pods(tmp_path: Path) -> None:
 
 
 def _as_installed(folder: Path) -> Mapping[str, str]:
-    """The environment of a command with compiled modules, which an installation has."""
+    """An installation has compiled modules."""
     others = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     return {**others, "PYTHONPYCACHEPREFIX": str(folder)}
 
 
 def _first_line(environment: Mapping[str, str], *arguments: str) -> tuple[str, int]:
-    """The first line of an answer without its sign, and the exit code. The line is from JSON, because a terminal may
-    wrap it."""
+    """Return the first line without its sign, and the exit code. JSON is used, because a terminal may wrap the line."""
     command = [sys.executable, "-m", "webhook", *arguments, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.stdout, done.stderr

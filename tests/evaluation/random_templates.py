@@ -11,7 +11,7 @@ _NOTHING: Final = object()
 
 
 def _fields(random: Random, **choices: tuple[Any, ...]) -> JSON:
-    """Return an object with one of the choices for each field; `_NOTHING` leaves the field out."""
+    """`_NOTHING` leaves a field out."""
     chosen = {name: random.choice(values) for name, values in choices.items()}
     return {name: value for name, value in chosen.items() if value is not _NOTHING}
 
@@ -60,7 +60,6 @@ def _container(random: Random, name: str) -> JSON:
 
 
 def random_template(random: Random) -> JSON:
-    """Return a pod template."""
     spec = _fields(
         random,
         initContainers=(_NOTHING, None, [], [_container(random, "init")]),
@@ -124,11 +123,11 @@ _ATOMS: Final = (
     "size(object.spec.initContainers) == 1",
     "oldObject == null",
 )
-"""Expressions of a policy about a Pod; some fail for an absent field."""
+"""Expressions of a policy about a Pod. Some fail for an absent field."""
 
 
 def random_validation(random: Random) -> JSON:
-    """Return a validation with a messageExpression that shows what the policy sees."""
+    """The messageExpression shows what the policy sees."""
     chosen = [f"{random.choice(('', '!'))}({atom})" for atom in random.sample(_ATOMS, random.choice((1, 2, 3)))]
     joined = f" {random.choice(('&&', '||'))} ".join(chosen)
     seen = " + ',' + ".join(f"string({atom})" for atom in random.sample(_ATOMS[:14], 3))
@@ -163,5 +162,4 @@ _CHANGES: Final = (
 
 
 def random_change(random: Random) -> str:
-    """Return a mutation."""
     return random.choice(_CHANGES)

@@ -1,5 +1,4 @@
-"""Ten policies that most sites want, each on twenty kinds: the result is right, or the policy is reported as not
-evaluated."""
+"""Ten policies that most sites want, on twenty kinds. The result is right, or reported as not evaluated."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ GOOD: Final[JSON] = {
         ],
     },
 }
-"""A pod template that all policies allow, with numbers as people write them."""
+"""A pod template that all policies allow, with numbers as people write them"""
 
 
 def made(api_version: str, kind: str, spec: JSON, **labels: str) -> JSON:
@@ -52,13 +51,12 @@ def made(api_version: str, kind: str, spec: JSON, **labels: str) -> JSON:
 
 
 def pod(template: JSON) -> JSON:
-    """A Pod in the form that an API server sends; Pods of files get the same form."""
+    """A Pod in the form of an API server. Pods of files get the same form."""
     written = made("v1", "Pod", template["spec"], **labels_of(template))
     return with_api_defaults(pod_as_sent(decode_object(written, POD).value), POD)
 
 
 def with_name(template: JSON, name: str) -> JSON:
-    """The template with another name of its container."""
     spec = template["spec"]
     return {**template, "spec": {**spec, "containers": [{**spec["containers"][0], "name": name}]}}
 
@@ -246,15 +244,14 @@ DENIALS: Final[dict[str, tuple[Any, str]]] = {
     "spot-preemptible": (not_preemptible, "selects spot nodes"),
     "memory-limit": (without_memory_limit, "have no resources.limits.memory"),
 }
-"""A change that makes an object break each policy, and a part of the denial."""
+"""For each policy, a change that breaks it, and a part of the denial"""
 
 GPUS: Final = (
     "object.spec.containers.all(c, !has(c.resources) || !has(c.resources.limits)"
     " || !('nvidia.com/gpu' in c.resources.limits)"
     " || quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('8')) <= 0)"
 )
-"""The policy as people write it. The policy `gpu-maximum` of `policies init` would need more fields, because it reads a
-fact."""
+"""The policy as people write it. `gpu-maximum` of `policies init` reads a fact, and would need more fields."""
 
 CHANGES: Final = {"gpu-toleration": TAINT, "nccl-environment": NCCL}
 
@@ -264,14 +261,14 @@ NOT_EVALUATED: Final = {
     "DynamoGraphDeployment": {*DENIALS, *CHANGES} - {"queue-required"},
     "SparkApplication": {"checkpoint-volume", "memory-limit", "gpu-toleration", "nccl-environment"},
 }
-"""Results that are not known before a controller has created the pods."""
+"""Results that are not known before a controller has created the pods"""
 IN_PART: Final = {("NIMService", "image-registries"), ("SparkApplication", "image-registries")}
 """The images of containers are known, but the images of volumes are not."""
 
 
 @cache
 def the_policy(name: str) -> PolicySet:
-    """A policy from `policies init`; the policy about queues applies to every kind."""
+    """The policy about queues applies to every kind."""
     if name == "gpu-maximum":
         return policies(validating({"expression": GPUS, "message": "at most 8 GPUs"}, annotations={"expand": "pods"}))
     (policy, *others) = [
@@ -342,7 +339,7 @@ def test_a_change_is_written_only_to_the_source_of_the_pods(kind: str, name: str
 
 
 def without_value(value: Any, added: JSON) -> Any:
-    """A JSON value without an element that a mutation added, and without the lists that the mutation created for it."""
+    """Remove an element that a mutation added, and the lists that it created for it."""
     if isinstance(value, dict):
         inner = {key: without_value(each, added) for key, each in value.items()}
         return {key: each for key, each in inner.items() if each != [] or value[key] == []}

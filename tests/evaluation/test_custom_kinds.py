@@ -1,8 +1,7 @@
-"""Mutations of custom kinds have the results of kube-apiserver 1.36.2 (tests/data/configuration: custom_kinds.jsonl
-and typed_kind.jsonl).
+"""Mutations of custom kinds have the results of kube-apiserver 1.36.2.
 
-The first line has the schemas of kinds. Each other line has mutations, the object before them, and the object after a
-dry-run create or the error of the mutation.
+In custom_kinds.jsonl and typed_kind.jsonl of tests/data/configuration, the first line has the schemas of kinds. Other
+lines have mutations, the object before, and the object after a dry-run create or the error.
 """
 
 import json
@@ -24,7 +23,6 @@ RULE = {**PODS, "apiGroups": ["ex.io"], "resources": ["looses", "stricts"]}
 
 
 def definition(kind, spec):
-    """The CustomResourceDefinition of a kind by the schema of its spec."""
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -35,7 +33,6 @@ def definition(kind, spec):
 
 
 def custom(kind, spec):
-    """An object of a custom kind."""
     return {"apiVersion": "ex.io/v1", "kind": kind, "metadata": {"name": "x", "namespace": "team"}, "spec": spec}
 
 
@@ -44,7 +41,7 @@ def lines(name):
 
 
 def outcome(expressions, obj, cluster, **more):
-    """The spec after mutations, or the message of the first failed mutation."""
+    """The spec after mutations, or the message of the first failed one."""
     made, decisions = apply_mutating_policies(
         request_context(policies(mutating(*expressions, rule=RULE)), request(obj, **more), cluster)
     )
@@ -148,8 +145,6 @@ def test_a_kind_without_a_definition_has_any_fields():
 
 
 class Unknowing(FilesCluster):
-    """A view that does not know which kinds exist."""
-
     def get(self, gvk, namespace, name):
         if gvk.kind == "CustomResourceDefinition":
             raise LookupFailed(f"{gvk.kind} {name}: not synced yet")

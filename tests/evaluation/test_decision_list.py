@@ -1,4 +1,4 @@
-"""The decisions of one review: decisions of rules that hold are kept up to a bound."""
+"""Decisions of rules that hold are kept up to a bound in one review."""
 
 from webhook.evaluation.decision_list import MOST_ADMITTED, DecisionList
 from webhook.rules.decisions import Decision

@@ -1,4 +1,4 @@
-"""Earlier reviews change no answer: a server that has run for days denies the same as a new server."""
+"""A server that has run for days denies the same as a new server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_HOST = {"expression": "!has(object.spec.hostPID)"}
 
 
 def denials(loaded: PolicySet, obj: Any, cluster: Cluster = NOWHERE) -> list[tuple[str, str]]:
-    """The problems that deny an object as an API server sends it, and their texts."""
+    """The object has the form of an API server."""
     said: tuple[Decision, ...] = validating_decisions(
         request_context(loaded, request(obj, is_decoded=True), cluster), Phase.VALIDATE
     )
@@ -50,8 +50,7 @@ def test_an_unknown_namespace_is_an_error_after_a_known_one(policy: Any) -> None
 
 
 def test_too_expensive_messages_deny_also_after_a_cheap_pod() -> None:
-    """The API server evaluates every messageExpression, also of rules that hold. When the budget is used up, every rule
-    fails."""
+    """The API server evaluates every messageExpression, also of rules that hold. After the budget, every rule fails."""
     pairs = "object.metadata.?annotations.orValue({})"
     costly = f"string({pairs}.map(a, {pairs}.map(b, {pairs}.map(c, a + b + c))).size())"
     rule = {**NO_HOST, "messageExpression": costly}
@@ -76,7 +75,6 @@ def config(**data: str) -> JSON:
 
 
 def decided(loaded: PolicySet, obj: JSON, view: Cluster, **changes: JSON) -> list[tuple[str, str]]:
-    """The decisions with each parameter."""
     said = validating_decisions(request_context(loaded, request(obj, is_decoded=True, **changes), view), Phase.VALIDATE)
     return [(each.action, each.param) for each in said]
 
@@ -118,7 +116,7 @@ def test_a_created_object_counts_as_a_changed_spec() -> None:
 
 
 def test_a_pod_gets_the_same_verdict_from_every_sender() -> None:
-    """A file may contain objects that an API server would refuse, so its objects are decoded first."""
+    """A file may have objects that an API server would refuse, so its objects are decoded first."""
     loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     claim = {"resourceClaims": [{"name": "a"}], "containers": [{"name": "a", "resources": {"claims": [{"name": "b"}]}}]}
     for spec in ({"containers": [{"name": "a"}]}, NO_LIMIT, claim):

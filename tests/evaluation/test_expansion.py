@@ -1,4 +1,4 @@
-"""`expand: pods` applies a Pod policy to every pod template; messages and mutations have the whole path."""
+"""`expand: pods` applies a Pod policy to every pod template. Messages and mutations have the whole path."""
 
 import pytest
 

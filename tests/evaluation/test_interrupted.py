@@ -27,8 +27,6 @@ PAST = -1.0
 
 
 class After(Deadline):
-    """A deadline that passes after a number of checks of the clock."""
-
     def __init__(self, looks, overrun=None):
         super().__init__(*([PAST, overrun] if overrun else [PAST]))
         self.looks = looks

@@ -1,4 +1,4 @@
-"""A long list of mistakes is cut between two mistakes. Any other text that is too long is dropped, as upstream does."""
+"""A long list of mistakes is cut between two mistakes. As upstream, other long texts are dropped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`expand: pods` covers pods that are not in an object, such as the pods of a TrainJob, and reports pods that it cannot
-read.
-"""
+"""`expand: pods` covers pods outside of an object, such as those of a TrainJob, and reports pods that it cannot read."""
 
 from __future__ import annotations
 
@@ -178,7 +176,7 @@ def test_pods_of_a_part_without_a_template_are_not_evaluated(spec: JSON, places:
     ],
 )
 def test_an_object_without_a_template_is_not_evaluated(kind: str, spec: JSON) -> None:
-    """The template of its pods is in another object, or absent."""
+    """The template of the pods is in another object, or absent."""
     api_version, name = kind.split()
     obj = {"apiVersion": api_version, "kind": name, "metadata": {"name": "x", "namespace": "team"}, "spec": spec}
     assert said(obj, AT_MOST_4) == [("unknown", f"not evaluated: {name} has no whole pod template")]
@@ -218,7 +216,6 @@ def test_a_condition_about_the_request_is_evaluated_although_the_pods_are_not_kn
 
 
 def changes(*rules: JSON, **spec: Any) -> list[tuple[str, str]]:
-    """Mutations of a TrainJob, which stays unchanged."""
     job = train_job(**spec)
     cluster = FilesCluster([namespace(), runtime()])
     made, decisions = apply_mutating_policies(request_context(policies(*rules), request(job, is_plain=True), cluster))

@@ -273,7 +273,7 @@ NESTED = [{"name": "v0", "expression": "{'x': 'y'}"}] + [
     ],
 )
 def test_a_value_that_names_its_parts_again_and_again_is_not_written(change):
-    """Sixty variables, each with the previous variable twice: as JSON, this exceeds any memory."""
+    """Sixty variables, each with the previous one twice. As JSON, this exceeds any memory."""
     policy = mutating(change, rule=CONFIG_MAPS, variables=DOUBLED)
     found, (decision,) = changed(policy)
     assert found is MAP
@@ -294,7 +294,7 @@ def test_a_value_deeper_than_objects_are_read_is_not_written(change):
 
 @pytest.mark.parametrize("failure_policy, allowed", [("Fail", False), ("Ignore", True)])
 def test_a_patch_larger_than_any_object_is_an_error_of_the_policies_that_made_it(failure_policy, allowed):
-    """A policy that writes a text of the object to many places: 200 KB of a user become 240 MB."""
+    """A policy writes a text of the object to many places, so 200 KB of a user become 240 MB."""
     copied = "[] + object.data.places.split(' ').map(p, JSONPatch{op: 'add', path: '/data/' + p, value: object.data.k})"
     policy = mutating(copied, rule=CONFIG_MAPS, failurePolicy=failure_policy)
     obj = {**MAP, "data": {"k": "v" * 20_000, "places": " ".join(f"p{n}" for n in range(50))}}

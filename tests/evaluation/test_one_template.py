@@ -27,7 +27,6 @@ EXPAND = {"expand": "pods"}
 
 
 def sent(template: JSON) -> JSON:
-    """The Pod of a template, as an API server sends it."""
     metadata = {**(template.get("metadata") or {}), "namespace": "team"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
     return with_api_defaults(pod_as_sent(decoded(pod)), POD)
@@ -40,14 +39,13 @@ def decoded(pod: JSON) -> JSON:
 
 
 def place_of(template: JSON, obj: JSON) -> paths.FieldPath:
-    """Where the template is in an object."""
     containers_of = template["spec"]["containers"]
     (path,) = [each.path for each in pod_templates(obj, TABLE) if each.template["spec"]["containers"] is containers_of]
     return path
 
 
 def template_at(place: paths.FieldPath, obj: JSON) -> JSON:
-    """The template at a place of an object, with the labels that pods get from elsewhere in the object."""
+    """The template also has the labels that pods get from elsewhere in the object."""
     (template,) = [each.template for each in pod_templates(obj, TABLE) if each.path == place]
     # an InferenceService has the labels of its pods among the fields of a PodSpec
     spec = {name: value for name, value in template["spec"].items() if name not in ("labels", "annotations")}
@@ -55,8 +53,8 @@ def template_at(place: paths.FieldPath, obj: JSON) -> JSON:
 
 
 def with_defaults_of_changed_limits(template: JSON, before: JSON, after: JSON) -> JSON:
-    """Return a patched Pod with the requests that its template would get: a default request equals the changed limit.
-    In a Pod the API server sets requests before the policy changes the limit.
+    """A default request equals the changed limit. In a Pod, the API server sets requests before the policy changes
+    limits.
     """
     written = {each["name"]: (each.get("resources") or {}).get("requests") or {} for each in containers(template)}
     requested = {each["name"]: (each.get("resources") or {}).get("requests") or {} for each in containers(before)}
@@ -71,12 +69,11 @@ def with_defaults_of_changed_limits(template: JSON, before: JSON, after: JSON) -
 
 
 def containers(obj: JSON) -> list[JSON]:
-    """Containers and init containers of a Pod or a template."""
     return [*(obj["spec"].get("initContainers") or ()), *obj["spec"]["containers"]]
 
 
 def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
-    """The result of the policies for the object, or for a template in it, without the place."""
+    """The results for the object, or for a template in it, without the place."""
     said = validating_decisions(
         request_context(found, request(obj, is_decoded=obj["kind"] == "Pod"), CLUSTER), Phase.VALIDATE
     )
@@ -85,14 +82,14 @@ def answers(found, obj: JSON, place: str = "") -> list[tuple[str, str]]:
 
 
 def patched(found, obj: JSON, place: str = "") -> tuple[JSON, list[tuple[str, str]]]:
-    """The object after the policies, and their results for it or for a template in it, without the place."""
+    """The object afterwards, and the results without the place."""
     made, said = apply_mutating_policies(request_context(found, request(obj, is_decoded=obj["kind"] == "Pod"), CLUSTER))
     prefix = f"{place}: " if place else ""
     return made, [(each.evaluation, each.message.removeprefix(prefix)) for each in said if each.path == place]
 
 
 def compare(seeds: range, kinds_for_each: int) -> None:
-    """Compare the verdict for a template in a Pod with the verdicts for other kinds. Each seed makes one policy."""
+    """Compare the verdict on a Pod with those on other kinds. Each seed makes one policy."""
     for seed in seeds:
         random = Random(seed)
         template = random_template(random)
@@ -120,13 +117,13 @@ def compare(seeds: range, kinds_for_each: int) -> None:
 
 
 def is_part_of_pod(obj: JSON) -> bool:
-    """Whether a controller completes the templates of a kind, so that their fields may be unknown."""
+    """A controller completes such templates, so their fields may be unknown."""
     row = TABLE.row(*group_kind(obj))
     return row is not None and row.pods == "parts"
 
 
 def assert_nothing_else_is_written(template: JSON, changed: JSON, before: JSON, after: JSON) -> None:
-    """Assert that the policy changes only the fields that it changes in a Pod."""
+    """The policy may change only what it changes in a Pod."""
     for part in ("metadata", "spec"):
         for field, value in (changed.get(part) or {}).items():
             if before[part].get(field) == after[part].get(field):

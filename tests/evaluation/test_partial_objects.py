@@ -1,4 +1,4 @@
-"""Reading a field that is not known is an error. The field never counts as absent."""
+"""Reading an unknown field is an error. The field never counts as absent."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A pod template that a controller completes with other fields: what the pods have is known, the rest is not known."""
+"""A controller completes a pod template with other fields. What the pods have is known, and the rest is not."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def container(**fields: Any) -> JSON:
 
 
 def result(obj: JSON, expression: str) -> tuple[str, str]:
-    """The result of a policy for the template; pods without a template are reported separately."""
+    """Pods without a template are reported separately."""
     rules = policies(validating({"expression": expression, "message": "denied"}, annotations=EXPAND))
     context = request_context(rules, request(obj, is_plain=True), FilesCluster([namespace()]))
     (found,) = [each for each in validating_decisions(context, Phase.VALIDATE) if each.path]
@@ -157,7 +157,7 @@ def test_a_change_is_written_to_the_template_of_the_object(kind: str) -> None:
 @pytest.mark.parametrize("name", [*DENIALS, *CHANGES])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_common_policy_is_wrong(kind: str, name: str) -> None:
-    """The template is right, or lacks fields that the controller may set: no denial and no error."""
+    """The template is right, or lacks fields that the controller may set. There is no denial and no error."""
     good = deepcopy(GOOD)
     good["spec"]["containers"][0]["name"] = "spark-kubernetes-driver"
     for template in (

@@ -101,7 +101,7 @@ def test_rules_that_yield_name_existing_rules() -> None:
 
 
 def test_after_the_deadline_decisions_are_not_compared() -> None:
-    """A decision is not lost if the deadline passes while it is shortened."""
+    """The deadline passes while a decision is shortened. The decision is not lost."""
     advice = Decision(policy="p", binding="b", evaluation="deny", actions=WARN)
     first = structs.replace(advice, problems=(problem("a.x"), problem("a.y")))
     made = (first, structs.replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))

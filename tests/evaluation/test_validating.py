@@ -21,8 +21,6 @@ def decide(found, attributes=None, cluster=CLUSTER, phase=Phase.VALIDATE, **more
 
 
 class Unknowing:
-    """A view without any objects."""
-
     def get(self, gvk, namespace, name):
         raise LookupFailed(f"{gvk.kind} is not synced")
 

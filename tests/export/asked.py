@@ -1,7 +1,7 @@
-"""The requests for which the registered webhooks are called: their matchConditions, evaluated by our own engine.
+"""Evaluates the matchConditions of the registered webhooks with our own engine, to say for which requests they are called.
 
-`python -m tests.export.asked FILE…` prints how many of the Pods, and of the objects that create Pods, of some files
-call a webhook; all objects count as created.
+`python -m tests.export.asked FILE…` prints how many Pods, and objects that create Pods, call a webhook. All objects
+count as created.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 
 
 def _policy(name, webhook):
-    """A policy with its binding that denies everything that passes the conditions of a webhook."""
+    """The policy denies everything that passes the conditions of a webhook."""
     rules = [
         {
             "apiGroups": list(rule.groups),
@@ -62,14 +62,13 @@ CONDITIONS = {
 
 
 def is_common(attributes: Attributes) -> bool:
-    """Whether a request is for one of the kinds with conditional webhooks."""
     resource = attributes.resource
     writes = attributes.operation in (Operation.CREATE, Operation.UPDATE)
     return (resource.group, resource.resource) in COMMON and not attributes.sub_resource and writes
 
 
 def asked(attributes: Attributes, phase: Phase) -> bool:
-    """Whether a webhook of the phase is called. A condition that fails raises an error."""
+    """A condition that fails raises an error."""
     verdict = answer_request(attributes, CONDITIONS[phase], CLUSTER, phase=Phase.VALIDATE)
     failed = [each.message for each in verdict.decisions if each.evaluation == "error"]
     assert not failed, failed
@@ -77,7 +76,6 @@ def asked(attributes: Attributes, phase: Phase) -> bool:
 
 
 def main(paths: list[str]) -> None:
-    """Count objects of files."""
     from webhook.input import documents
 
     counts: Counter[str] = Counter()

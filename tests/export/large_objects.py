@@ -1,7 +1,6 @@
-"""Objects of 1.4 MB with a GPU. In each, one list, map or text that a user can lengthen is as long as the size allows.
+"""Objects of 1.4 MB with a GPU. In each, one list, map or text of a user is as long as the size allows.
 
-`SHAPES` has a function for each: the number of bytes gives a PodSpec and metadata. Each of them is put into every
-kind with pods.
+A function of `SHAPES` makes a PodSpec and metadata of a number of bytes, for every kind with pods.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ Shape: TypeAlias = Callable[[int], tuple[JSON, JSON]]
 
 GPU = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
 BYTES = 1_400_000
-"""The size of the objects: etcd stores at most 1.5 MiB."""
+"""etcd stores at most 1.5 MiB."""
 _WALKED = 8
 """Conditions walk at most this number of containers."""
 
@@ -28,7 +27,7 @@ def _container(number: int = 0, **others: JSON) -> JSON:
 
 
 def _with_gpu_last(fields: list[JSON]) -> JSON:
-    """A spec with a GPU in its last container, so that a walk visits all other containers first."""
+    """The GPU is in the last container, so a walk visits all others first."""
     few = len(fields) < _WALKED
     listed = [_container(number, **each) for number, each in enumerate([*fields, {}] if few else fields)]
     listed[-1] |= {"resources": GPU}
@@ -50,7 +49,7 @@ def _words(field: str, number: int, letter: str = "x") -> Callable[[int], JSON]:
 
 
 def _keys(size: int, length: int) -> JSON:
-    """A map of labels with keys of this length, or shorter if the number of keys requires it."""
+    """Keys have this length, or are shorter to fit their number."""
     return {f"{'k' * (length - 8)}{number:08}": "v" for number in range(size // (length + 6))}
 
 
@@ -136,7 +135,6 @@ def _everything(number: int) -> JSON:
 
 
 def kinds_with(spec: JSON, metadata: JSON) -> Iterator[JSON]:
-    """Yield an object of each kind with conditions, with a spec and metadata for its pods."""
     named = {"name": "o", "namespace": "default", **metadata}
     labels = {"labels": {"app": "x", **metadata.get("labels", {})}}
     template = {"metadata": {**metadata, **labels}, "spec": spec}

@@ -1,5 +1,4 @@
-"""No object makes an API server stop a matchCondition. All conditions are estimated, and the most expensive ones
-evaluated."""
+"""No object makes an API server stop a matchCondition. All are estimated, and the most expensive ones evaluated."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Until the last day, API servers do not call the webhooks for exempt users, by conditions that cost little.
-claimgate exempts the same users.
-"""
+"""Until the last day, API servers do not call the webhooks for exempt users, and claimgate also exempts them."""
 
 from __future__ import annotations
 

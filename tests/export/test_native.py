@@ -1,6 +1,4 @@
-"""A rewritten policy has the same result for a workload as the policy for its templates: both are evaluated and
-compared.
-"""
+"""A rewritten policy has the same result for a workload as the policy for its templates."""
 
 from collections import Counter
 from dataclasses import replace
@@ -26,20 +24,19 @@ EXPAND = {"expand": "pods"}
 
 
 def native(written, table=TABLE):
-    """The manifests that the export makes of a policy and its bindings."""
     policy, *bindings = written
     return list(rewrite_as_native(policy, bindings, table, (1, 36)).manifests)
 
 
 def said(found, attributes, cluster=CLUSTER):
-    """Whether the policies deny, warn or report nothing. Denials come with their message, errors without it."""
+    """Denials come with their message, errors without it."""
     decisions = validating_decisions(request_context(found, attributes, cluster), Phase.VALIDATE)
     spoken = [each for each in decisions if each.evaluation != "admit"]
     return Counter(each.message if each.evaluation == "deny" else f"error: {each.action}" for each in spoken)
 
 
 def shipped_policies():
-    """Each shipped policy with expansion as its only obstacle, with its bindings."""
+    """Expansion is the only obstacle of these policies."""
     for path in sorted(shipped.policies_folder().glob("*/policy.yaml")):
         bindings = [each.value for each in yamlfile.read(path.with_name("binding.yaml"))]
         for document in yamlfile.read(path):
@@ -78,7 +75,7 @@ BAD = [
 
 
 def planted(template, inner):
-    """The list with these values at a place, or the map with these values by names of roles."""
+    """A list with these values at a place, or a map by names of roles."""
     head, _, rest = template.partition(".")
     plain = head.rstrip("[]{}")
     below = [planted(rest, [each]) if rest else each for each in inner]
@@ -94,7 +91,6 @@ def merged(left, right):
 
 
 def workload(row, version, rule, specs):
-    """An object with these PodSpecs at the places of a rule's templates, and with the fields that the rule needs."""
     made = [each if rule.embeds == "podSpec" else {"metadata": None, "spec": each} for each in specs]
     obj = {
         "apiVersion": f"{row.group}/{version}".removeprefix("/"),
@@ -115,7 +111,6 @@ KINDS = [
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Each policy with its exported policies."""
     return {each.id: (policies(each.values[0]), policies(native(each.values[0]))) for each in shipped_policies()}
 
 
@@ -137,7 +132,7 @@ def test_every_kind_has_the_same_native_answer(row, version, rule, pairs):
 
 
 def test_patches_of_a_runtime_get_the_same_native_answer(pairs):
-    """Before an API server evaluates a native policy, it drops the fields that the installed Trainer does not have."""
+    """An API server drops the fields that the installed Trainer does not have, before a native policy."""
     bad = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}, {"name": "nic"}]}
     good = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "a"}]}
     installed = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"trainer": "2.4"}}
@@ -163,8 +158,7 @@ def test_patches_of_a_runtime_get_the_same_native_answer(pairs):
 
 
 def assert_same(expected, found, name, *, several):
-    """A policy about several templates reports the first template that breaks each rule, without its path if the
-    message fails."""
+    """The first template that breaks each rule is reported, without its path if the message fails."""
     if not several:
         assert found == expected, name
     assert bool(found) == bool(expected), (name, expected, found)
@@ -190,7 +184,7 @@ JOBS = {
 SWAPPED = {**JOBS, "spec": {"replicatedJobs": JOBS["spec"]["replicatedJobs"][1::-1]}}
 OBJECTS = [JOB, job(x=2), job(y=[1]), job(metadata={"namespace": "own"}, x=1), {**JOB, "spec": None}, JOBS, SWAPPED]
 ASKED = Table((TABLE.row("batch", "Job"), TABLE.row("jobset.x-k8s.io", "JobSet")))
-"""The kinds of these objects only, because to write and compile a policy for all kinds takes a second."""
+"""Writing and compiling a policy for all kinds would take a second."""
 DELETE = {**PODS, "operations": ["*"]}
 CORNERS = {
     "a message with a path": [{"expression": "object.spec.?x.orValue(0) != 1", "message": "spec.x: is one"}],
@@ -341,7 +335,6 @@ def test_an_export_for_an_older_cluster_uses_only_its_fields():
 
 
 def rows(*rules, kind="Odd"):
-    """A table of one kind with these places."""
     return Table(
         (Row(group="x.io", versions=("v1",), kind=kind, resource="odds", templates="mutable", podSets=tuple(rules)),)
     )

@@ -1,6 +1,4 @@
-"""If an API server does not call a webhook, no policy would have had a result. The conditions of webhooks cannot
-fail.
-"""
+"""If an API server does not call a webhook, no policy would have had a result. No condition can fail."""
 
 from __future__ import annotations
 
@@ -28,7 +26,6 @@ NATIVE = {
 
 @pytest.fixture(scope="module")
 def answered():
-    """Every review of suites and of recorded and public objects, with the answer of the shipped policies."""
     found = []
     ask = phases.LocalAnswerer.answer
 
@@ -46,7 +43,7 @@ def answered():
 
 
 def told_by_others(verdict):
-    """The visible parts of a verdict, without the rules about any Pod and without mistakes that API servers refuse."""
+    """Rules about any Pod, and mistakes that API servers refuse, are left out."""
     told = [each for each in verdict.decisions if each.action == "deny" or each.is_told or each.audit_annotations]
     return [
         (each.policy, each.rule or each.message)
@@ -142,8 +139,8 @@ def test_a_bookkeeping_update_is_not_sent_to_the_webhook(obj):
 
 
 def test_a_native_policy_is_evaluated_on_every_update():
-    """Of the bookkeeping fields, a policy with `stored: warn` sees only updates of the fields that it names. Policies
-    about one kind share a webhook, which gets updates of a field that one of these policies names.
+    """With `stored: warn`, a policy sees only updates of the bookkeeping fields that it names. Policies about one kind
+    share a webhook, which gets the updates for all of them.
     """
     native = validating("true", rule={**PODS, "resources": ["pods/ephemeralcontainers"]}, name="native")
     maps = {**PODS, "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}

@@ -1,6 +1,6 @@
 """Random rules with their modules, for a person who guesses the module from the id: `python -m tests.facts.draw_rules`.
 
-The seed is printed, so that two readers can get the same rules.
+The seed is printed, so two readers can get the same rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from webhook.suites.rule_homes import RuleLocator
 
 
 def drawn(seed: int, count: int) -> Iterator[tuple[str, str]]:
-    """Random ids of rules with their modules, the same for the same seed."""
     rules = sorted(
         (rule for package in SHIPPED.packages for rule in rules_of_package(package)),
         key=lambda rule: rule.id,

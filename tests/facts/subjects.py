@@ -27,8 +27,7 @@ def subject(
     resources: tuple[tuple[str, str], ...] = (),
     is_whole: bool = False,
 ) -> Subject:
-    """An object of a request, decoded, in a cluster with at least these objects, or exactly these; null for a deleted
-    object."""
+    """A decoded object in a cluster with at least these objects, or exactly these. null means a deleted object."""
     attributes = fixtures.attributes_of_object(obj or POD, TABLE.row)
     decoded = decode_object(obj, attributes.kind)
     return Subject(
@@ -43,7 +42,7 @@ def subject(
 
 
 def with_missing(value: JSON, view: ClusterView) -> JSON:
-    """The value of a fact, and under `missing` the missing objects."""
+    """`missing` has the missing objects."""
     return {
         **value,
         "missing": [

@@ -30,7 +30,7 @@ def test_a_param_says_what_a_cluster_has(param: object, expected: ClusterAssumpt
 
 
 def test_params_that_say_the_same_are_one_value() -> None:
-    """Facts and checks are computed once for all policies that assume the same."""
+    """Facts and checks are computed once for all policies with the same assumptions."""
     assert read_assumptions({"data": {"kubernetes": "1.36"}}) is read_assumptions(None)
     assert read_assumptions({"data": {"kubernetes": "1.35"}}) is read_assumptions(
         {"data": {"kubernetes": "v1.35.2", "other": "x"}}

@@ -112,8 +112,6 @@ SLICE = {
 
 
 class Late(Deadline):
-    """A deadline that passes after this number of checks of the clock."""
-
     def __init__(self, looks):
         super().__init__()
         self.looks = looks
@@ -160,8 +158,6 @@ def test_a_list_in_one_review_is_requested_once():
 
 
 class Looks(Deadline):
-    """A deadline that counts the reads of the clock, and the longest announced time without a read."""
-
     def __init__(self) -> None:
         super().__init__()
         self.count = 0

@@ -1,4 +1,4 @@
-"""declared.json agrees with the modules of checks, facts and rules, so a start need not import the modules."""
+"""declared.json agrees with checks, facts and rules, so a start need not import their modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webhook.facts.declared import CheckScope, shipped_declarations
 from webhook.facts.subject import SHIPPED, FactRegistry, rules_of_package
 
 MODULES = FactRegistry(SHIPPED.packages)
-"""The shipped packages, without written declarations."""
+"""The shipped packages, without written declarations"""
 
 
 def test_the_file_agrees_with_the_modules(pytestconfig: pytest.Config) -> None:
@@ -34,7 +34,7 @@ def test_the_file_agrees_with_the_modules(pytestconfig: pytest.Config) -> None:
 
 
 def _lines_of_json(values: Mapping[str, object]) -> str:
-    """The declarations as text, a line for each, so that a difference is short."""
+    """A declaration is a line, so a difference is short."""
     return ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in values.items())
 
 

@@ -1,4 +1,4 @@
-"""Which PodDisruptionBudgets select the pods of a server, found by a label and not by a walk over all of them."""
+"""The PodDisruptionBudgets that select a server's pods are found by a label, without a walk over all of them."""
 
 from __future__ import annotations
 
@@ -68,8 +68,6 @@ def test_a_budget_that_selects_or_may_select_the_pods_is_found(selector: JSON, i
 
 
 class Unreadable(FilesCluster):
-    """A namespace with budgets that cannot be listed."""
-
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> list[JSON]:
         raise LookupFailed("PodDisruptionBudget n/deep: it is nested deeper than 200 levels and cannot be read")
 
@@ -79,8 +77,6 @@ def test_unreadable_budgets_of_a_namespace_are_not_reported_as_missing() -> None
 
 
 class CountedWork(Deadline):
-    """Counts the work that is charged."""
-
     def __init__(self) -> None:
         super().__init__()
         self.work = 0

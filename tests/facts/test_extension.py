@@ -1,4 +1,4 @@
-"""A new fact is a package with `fact.py`, and a row in the list of packages: no other file needs a change."""
+"""A new fact is a package with `fact.py`, and a row in the list of packages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ FACTS = (
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FactRegistry:
-    """The shipped packages and the package of the new fact."""
     (tmp_path / "quota").mkdir()
     (tmp_path / "quota" / "fact.py").write_text(FACT)
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,5 +1,4 @@
-"""Before a review searches a long text of a user, it reserves the time of the search. If the slice of the event loop
-cannot cover this time, the review moves to a worker."""
+"""Before a long search, a review reserves its time. If the slice cannot cover it, the review moves to a worker."""
 
 from __future__ import annotations
 
@@ -21,8 +20,6 @@ ENOUGH_S = 0.01
 
 
 class Refusing(Deadline):
-    """A deadline that refuses every long call, as on the event loop."""
-
     def __init__(self) -> None:
         super().__init__(overrun=InlineBudgetSpent)
 

@@ -1,4 +1,4 @@
-"""Patterns over a whole command, which a user writes: each place of the text is read a bounded number of times."""
+"""Patterns over a user's whole command read each place of the text a bounded number of times."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def structures(name: str) -> Mapping[str, Structure]:
 
 
 def check(value: object, kind: Type, known: Mapping[str, Structure], at: str) -> None:
-    """A value has its declared type: every declared field, and no other field."""
+    """Every declared field exists, and no other field."""
     if kind == DYN:
         return
     if kind.name == "list":

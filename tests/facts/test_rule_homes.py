@@ -1,4 +1,4 @@
-"""An id is written once, in the record of its rule, and one function or table beside it uses the record."""
+"""An id is written once, in the record of its rule. One function or table beside it uses the record."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def test_each_rule_is_found_by_one_function(rule: str) -> None:
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """The modules of facts by their full names."""
     return {
         ".".join(("webhook.facts", *path.relative_to(FACTS).with_suffix("").parts)): ast.parse(path.read_text())
         for path in FACTS.rglob("*.py")
@@ -80,7 +79,7 @@ def test_an_id_is_written_once() -> None:
 
 
 def test_every_record_is_a_rule_of_the_registry() -> None:
-    """If a module is missing in the row of its package, its rules are unknown."""
+    """If the row of a package lacks a module, its rules are unknown."""
     unlisted = {
         path.relative_to(FACTS)
         for path in FACTS.rglob("*.py")
@@ -95,7 +94,7 @@ def test_every_record_is_a_rule_of_the_registry() -> None:
 
 
 def test_each_function_that_finds_a_rule_is_called() -> None:
-    """A function that no Check calls reports nothing, and `claimgate test` then says that no rule is broken."""
+    """A function that no Check calls reports nothing. `claimgate test` then says that no rule is broken."""
     used = {name for tree in trees().values() for name in names_in_use(tree)}
     lines = [
         f"{home.file}:{home.line}: {home.part} finds {rule} and is called nowhere: call it in a Check of CHECKS of "
@@ -108,14 +107,13 @@ def test_each_function_that_finds_a_rule_is_called() -> None:
 
 
 def names_in_use(tree: ast.Module) -> set[str]:
-    """The names that a module reads, including attributes; a definition or an import does not count."""
+    """Attributes count, and definitions and imports do not."""
     nodes = [*ast.walk(tree)]
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     return read | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def test_a_rule_record_is_used_in_its_module() -> None:
-    """Other modules may only compare with the id of a rule."""
     records = {(each.module, name) for each in modules() for name in each.records}
     imported = [
         (module, name.name)
@@ -129,7 +127,6 @@ def test_a_rule_record_is_used_in_its_module() -> None:
 
 
 def compared(tree: ast.Module) -> set[str]:
-    """The names that a module uses only in comparisons."""
     inside = Counter(
         name.id
         for node in ast.walk(tree)
@@ -145,8 +142,6 @@ def uses(tree: ast.Module) -> Counter[str]:
 
 
 class Records:
-    """The records of a module."""
-
     def __init__(self, module: str, tree: ast.Module) -> None:
         self.module = module
         self.records = [

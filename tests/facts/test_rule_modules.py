@@ -14,7 +14,7 @@ FACTS = ROOT / "webhook" / "facts"
 
 
 def places_of_ids() -> dict[str, set[str]]:
-    """The modules that contain the id of a rule as a whole string."""
+    """The id must be a whole string."""
     places = defaultdict[str, set[str]](set)
     for path in FACTS.rglob("*.py"):
         for rule in re.findall(r'"([a-z0-9-]+/[a-z0-9-]+)"', path.read_text()):
@@ -23,7 +23,7 @@ def places_of_ids() -> dict[str, set[str]]:
 
 
 def test_the_id_of_a_rule_is_written_in_its_module_alone() -> None:
-    """Searching for the id shows the record of the rule, and below it the function that yields its problems."""
+    """A search for the id shows the record, and below it the function that yields its problems."""
     homes, places = RuleLocator(), places_of_ids()
     rules = [rule for package in SHIPPED.packages for rule in rules_of_package(package)]
     assert len(rules) > 500

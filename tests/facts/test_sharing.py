@@ -26,8 +26,6 @@ OLDER = {"data": {"trainer": "2.2"}}
 
 
 class Counting(FilesCluster):
-    """Counts the look-ups of each kind."""
-
     def __init__(self, *objects: JSON) -> None:
         super().__init__(objects)
         self.asked = Counter[str]()
@@ -47,7 +45,7 @@ def param(data: JSON = None) -> Param:
 
 
 def test_facts_of_one_object_share_one_merge() -> None:
-    """The template in podSets is the identical object of the merged JobSet, not an equal copy."""
+    """podSets has the identical template of the merged JobSet, not an equal copy."""
     cluster, obj = Counting(runtime()), train_job()
     context = request_context(policies(validating("true")), request(obj), cluster)
     target = target_of(obj, context)

@@ -1,5 +1,4 @@
-"""Checks read typed objects: they do not check the shape of values, and do not charge deadlines
-(docs/decisions/0002)."""
+"""Checks read typed objects. They do not check the shape of values, and do not charge deadlines (docs/decisions/0002)."""
 
 import ast
 from pathlib import Path
@@ -20,11 +19,10 @@ READS_JSON = {
     "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
     "other_schedulers/kai_gangs.py": "reads counts of the kinds of many groups",
 }
-"""Modules that convert JSON to JSON, with the reason."""
+"""Modules that convert JSON to JSON, with the reason"""
 MOST_GUARDS = 68
 """7 of these calls are in serving_kinds/knative.py, which reads a kind without typed classes. 8 are in
-ray/serve_config.py, which reads YAML in a text. 4 are in model_servers/listening.py, which reads probes and labels of
-templates of any kind.
+ray/serve_config.py, which reads YAML in a text. 4 are in model_servers/listening.py, which reads templates of any kind.
 """
 CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
@@ -70,7 +68,7 @@ def modules():
 
 
 def guards(tree):
-    """Calls that check the shape of a value: the helpers, a path into JSON, `isinstance` with a list or a map."""
+    """Such calls are the helpers, a path into JSON, and `isinstance` with a list or a map."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
     return [call.lineno for call in calls if call.func.id in GUARDS or asks_for_a_shape(call)]
 
@@ -81,14 +79,12 @@ def asks_for_a_shape(call):
 
 
 def charges(tree):
-    """The calls that charge a deadline directly."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHARGES:
             yield node.lineno
 
 
 def checks(parsed):
-    """Modules with a function that yields problems."""
     return {name: tree for name, tree in parsed.items() if "Problem" in {getattr(n, "id", "") for n in ast.walk(tree)}}
 
 

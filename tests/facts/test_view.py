@@ -11,8 +11,6 @@ from webhook.typed.cluster_objects import LimitRange
 
 
 class Unreadable(FilesCluster):
-    """A view in which no kind can be listed."""
-
     def list(self, gvk: GroupVersionKind, namespace: str | None) -> list:
         raise LookupFailed(f"{gvk.kind} {namespace}: forbidden")
 

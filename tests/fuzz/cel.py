@@ -1,11 +1,10 @@
-"""Compile and evaluate many random expressions; any result except a value or a CEL error is a failure, printed with its
-seed.
+"""Compiles and evaluates many random expressions. Anything except a value or a CEL error is a failure with its seed.
 
 python -m tests.fuzz.cel [COUNT [SEED]]        100,000 expressions by default
 python -m tests.fuzz.cel COUNT [SEED] --server [KUBECONFIG] [--of KIND]
-                                               compare them with an API server's answers (server.py); without a
-                                               KUBECONFIG with one that is started from KUBEBUILDER_ASSETS;
-                                               or random `mutations` of a custom kind, or `policies`
+                                               compare with an API server's answers (server.py). Without a KUBECONFIG,
+                                               KUBEBUILDER_ASSETS starts one. KIND may be `mutations` of a custom
+                                               kind, or `policies`
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from webhook.errors import CompileError, EvaluationError
 
 
 def run(count: int, seed: int) -> Counter[str]:
-    """The numbers of refused, failed and successful expressions."""
     engine, environment = compiled_engine(), Environment(variables=VARIABLES, mutation=True)
     outcomes: Counter[str] = Counter()
     expressions = Expressions(seed)
@@ -34,7 +32,7 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 def outcome(engine, environment, text):
-    """`refused`, `failed` or `value`; a second evaluation must give the same result."""
+    """A second evaluation must give the same result."""
     try:
         program = engine.compile(text, environment)
     except CompileError:

@@ -1,4 +1,4 @@
-"""The result of claimgate for a policy and an object, and the result of an API server."""
+"""Compares claimgate with an API server for a policy and an object."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ _ADDRESS = re.compile(r"\(0x[0-9a-f]+\)")
 
 
 def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Iterable[JSON]) -> Told:
-    """The answer of claimgate, with these objects in the cluster."""
     name = "fuzz-0-0"
     try:
         policies = _loaded(question, kind, name)
@@ -56,7 +55,6 @@ def own(question: Question, kind: str, schema: Mapping[str, Any], objects: Itera
 
 
 def is_refused(question: Question, kind: str) -> bool:
-    """Whether claimgate refuses the policy when it loads it."""
     try:
         _loaded(question, kind, "fuzz-0-0")
     except PolicyError:
@@ -70,8 +68,7 @@ def _loaded(question: Question, kind: str, name: str) -> PolicySet:
 
 
 def _crashes(policies: PolicySet) -> bool:
-    """Whether an API server is known to drop the connection because of the policy; some mutations have this effect only
-    when they are evaluated."""
+    """An API server is known to drop the connection. Some mutations have this effect only when evaluated."""
     return any(
         each.program and each.program.api_server_panics()
         for policy in policies.policies
@@ -85,13 +82,13 @@ def _unnamed(told: Told) -> Told:
 
 
 def _unordered(text: str) -> str:
-    """A message without addresses, and with its errors sorted: Go walks a map in no fixed order."""
+    """Go walks a map in no fixed order, so errors are sorted and addresses removed."""
     head, several, listed = _ADDRESS.sub("(…)", text).partition("errors:\n")
     return f"{head}{several}{chr(10).join(sorted(listed.split(chr(10))))}"
 
 
 def difference(mine: Told, theirs: Told) -> str:
-    """How two answers differ: `same …` if they do not, `text of …` if only words differ, otherwise the difference."""
+    """`same …`, `text of …` if only words differ, otherwise the difference."""
     mine, theirs = _unnamed(mine), _unnamed(theirs)
     if mine.phase == "refused" and theirs.phase in {"refused", "crashed"}:
         return "same refused"
@@ -117,7 +114,7 @@ def compare(
     objects: Sequence[JSON] = (),
     shown: int = 3,
 ) -> Counter[str]:
-    """Draw policies, ask both sides, and print the differences; return the number of each result."""
+    """Return the number of each result."""
     outcomes = Counter[str]()
     for start in range(0, count, BATCH):
         batch = [draw() for _ in range(min(BATCH, count - start))]
@@ -133,6 +130,5 @@ def compare(
 
 
 def held(*objects: JSON) -> list[JSON]:
-    """The other object of a view: the namespace of the request."""
     labels = {"kubernetes.io/metadata.name": "default"}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}, *objects]

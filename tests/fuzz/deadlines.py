@@ -1,11 +1,10 @@
-"""Evaluate random expressions on large inputs with small deadlines; prints the greatest delay after a deadline.
+"""Evaluates random expressions on large inputs with small deadlines, and prints the greatest delay.
 
 python -m tests.fuzz.deadlines [COUNT [SEED]]        20,000 expressions by default
 
 The inputs are as large as a user can send them: lists and maps of a hundred thousand, nested objects, and texts of 100
-KB. Texts are also used as patterns, which RE2 compiles in one call without an interruption (0.3 microseconds a
-character). Costs are not bounded, so that only the deadline stops an expression. Exits 1 when an expression went over
-by more than MOST_MS.
+KB. Texts are also patterns, which RE2 compiles without an interruption (0.3 microseconds a character). Costs have no
+bound, so only the deadline stops an expression. Exits 1 after a delay of more than MOST_MS.
 """
 
 from __future__ import annotations
@@ -22,12 +21,10 @@ from webhook.deadline import OVER_TIME, STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
 
 MOST_MS = 50.0
-"""The most milliseconds that an expression may run after its deadline."""
 DEADLINES_MS = (1, 5, 20)
 
 
 def bindings() -> dict[str, Any]:
-    """The variables of the other fuzzer with values of the largest sizes."""
     item = {"n": "p", "v": 1, "list": ["a", "b", {"c": "d"}], "t": "text of some length"}
     large: dict[str, Any] = {
         "self": {
@@ -47,19 +44,17 @@ def bindings() -> dict[str, Any]:
 
 
 class CpuDeadline(Deadline):
-    """A deadline by CPU time, so that other work of the machine does not matter."""
+    """CPU time, so other work of the machine does not matter."""
 
     __slots__ = ()
 
     def check_clock(self) -> None:
-        """Read the clock now."""
         self.left = STEP
         if time.process_time() > self.at:
             raise self.overrun(OVER_TIME)
 
 
 def overrun_ms(program: Any, variables: dict[str, Any], deadline_ms: float) -> float:
-    """The milliseconds that an evaluation ran after its deadline."""
     meter = CostMeter(limit=10**15, budget=10**15, deadline=CpuDeadline(time.process_time() + deadline_ms / 1000))
     began = time.process_time()
     with suppress(EvaluationError):  # any error: only the time counts
@@ -68,7 +63,6 @@ def overrun_ms(program: Any, variables: dict[str, Any], deadline_ms: float) -> f
 
 
 def main() -> int:
-    """Print how many expressions were evaluated, and the worst."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     engine, environment = compiled_engine(), Environment(variables=VARIABLES, mutation=True)

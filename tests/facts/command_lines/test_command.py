@@ -1,5 +1,4 @@
-"""The processes that commands start: launchers at any place, their numbers, and no result if the command is not
-known."""
+"""The processes that commands start: launchers at any place, their numbers, and no result for unknown commands."""
 
 from __future__ import annotations
 
@@ -18,7 +17,6 @@ from webhook.schema import decode, kubernetes_type
 
 
 def launch(container: dict) -> LaunchedProgram:
-    """The command and variables of a container, decoded."""
     return launching.launch_of_json(decode(container, kubernetes_type("core.v1.Container")).value)
 
 
@@ -26,7 +24,6 @@ NOTHING = LaunchedProgram(by="")._asdict()
 
 
 def said(command: object, **rest: object) -> dict:
-    """The results for a command, without empty results."""
     found = launch({"command": command, **rest})._asdict()
     return {name: value for name, value in found.items() if value != NOTHING[name]}
 

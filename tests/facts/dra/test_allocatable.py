@@ -46,7 +46,7 @@ SLICES = st.fixed_dictionaries(
 
 
 def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
-    """The devices of slices; each slice is a separate pool."""
+    """Each slice is a separate pool."""
     shared = {"driver": "d", "perDeviceNodeSelection": True}
     specs = [each | shared | {"pool": {"name": str(number)}} for number, each in enumerate(held)]
     slices = [
@@ -62,14 +62,11 @@ def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
 
 
 def given_by(devices: list[PooledDevice]) -> int:
-    """The maximum that claimgate computes for a node."""
     return devices_remaining_for_request(Items(devices, Deadline()), {}, (), {}).most
 
 
 def fit(devices: tuple[PooledDevice, ...]) -> bool:
-    """Whether the counters of the pools suffice for all these devices. A counter that no slice publishes does not
-    limit them.
-    """
+    """The counters of the pools must suffice for all these devices. A counter that no slice publishes has no limit."""
     used: dict[tuple[str, str, str], int] = {}
     for each in devices:
         for name, counters in each.consumed_counters().items():
@@ -82,7 +79,7 @@ def fit(devices: tuple[PooledDevice, ...]) -> bool:
 
 
 def most(devices: list[PooledDevice]) -> int:
-    """The largest number of devices that one node can use, without tainted devices."""
+    """Tainted devices are left out."""
     free = [each for each in devices if all(taint["effect"] == "None" for taint in each.fields.taints)]
     best = 0
     for node in NODES:

@@ -1,4 +1,4 @@
-"""The fact `dra`: claims resolved, one form for every version of the API, and missing objects reported as missing."""
+"""The fact `dra`: claims resolved, one form for every version, and missing objects reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def of(
     is_whole: bool = False,
     sees_all: bool = False,
 ) -> dict:
-    """The fact, as expressions get it."""
     held = cluster or FilesCluster(context, is_whole=is_whole)
     asked = replace(subject(obj), cluster=ClusterView(held, namespace, sees_all_namespaces=sees_all))
     result = asked.fact_result("dra")
@@ -44,7 +43,6 @@ def of(
 
 
 def requests_in(spec: object, version: str = "v1", at: tuple[str, ...] = ("spec",)) -> list[DeviceRequestOfClaim]:
-    """The requests of the spec of a claim."""
     return [*read_requests(ClaimSpec({"devices": spec}, at, ReadingContext()), version)]
 
 
@@ -330,9 +328,7 @@ def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed
 
 
 def test_published_claims_are_all_read() -> None:
-    """Every published request has `exactly` or `firstAvailable`, with a number or All. Only requests of v1alpha2 are
-    not read.
-    """
+    """Every published request has `exactly` or `firstAvailable`, with a number or All. v1alpha2 is not read."""
     kinds: dict[str, int] = {}
     for file in sorted(MANIFESTS.rglob("*.yaml")):
         for obj in documents(file):
@@ -400,9 +396,7 @@ def test_entries_that_are_not_objects_are_ignored() -> None:
 
 
 def test_duplicates_are_seen() -> None:
-    """Two claims of a pod with one name, and a claim or a request that a container names twice
-    (validateContainerResourceClaims).
-    """
+    """A pod may name a claim twice, and a container a claim or a request (validateContainerResourceClaims)."""
     claims = [
         {"name": "a", "resourceClaimName": "x"},
         {"name": "b", "resourceClaimName": "x"},

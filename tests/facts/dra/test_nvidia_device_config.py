@@ -16,7 +16,6 @@ def sharing(strategy: str, **more: object) -> dict:
 
 
 def problems(config: object, *requests: dict) -> list[tuple[str, str, str]]:
-    """The findings about the configurations of a claim: rule, place and value."""
     claim = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",

@@ -49,7 +49,7 @@ def test_selectors_that_kubernetes_accepts_have_its_type_cost_and_answer(row: di
 
 
 def test_cel_bind_exists_only_in_device_selectors() -> None:
-    """Only device selectors have `cel.bind`. An admission policy that uses it is refused, as by kube-apiserver."""
+    """As by kube-apiserver, an admission policy with `cel.bind` is refused."""
     with pytest.raises(CompileError, match="undeclared reference to 'cel'"):
         compiled_engine().compile("cel.bind(a, 1, a == 1)", Environment(variables={"object": DYN}))
     assert selectors.check_selector("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.SelectorErrors()
@@ -104,7 +104,7 @@ def test_long_lists_are_not_searched_for_similar_names() -> None:
 
 
 LARGE = "device.driver.matches('q1(" + "|".join(["\\\\pL{200}"] * 8) + ")')"
-"""A pattern for which RE2 needs a tenth of a second."""
+"""A pattern for which RE2 needs a tenth of a second"""
 
 
 @pytest.mark.parametrize("expression", [LARGE, "1<2&&" * 400 + "true"], ids=["a large pattern", "a long expression"])

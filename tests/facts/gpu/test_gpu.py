@@ -1,4 +1,4 @@
-"""The fact `gpu`: devices per container, pod and object; amounts of memory or cores are never devices."""
+"""The fact `gpu`: devices per container, pod and object. Amounts of memory or cores are never devices."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_amounts_of_cpu_and_memory_are_not_devices() -> None:
 def test_the_devices_of_a_pod_are_those_that_the_scheduler_counts(
     init: int, sidecar: int, main: int, expected: int
 ) -> None:
-    """A sidecar keeps running while the init container after it runs, so the devices of both count together."""
+    """A sidecar keeps running beside the next init container, so the devices of both count together."""
     spec = pod(container({"nvidia.com/gpu": main}))
     spec["spec"]["initContainers"] = [
         container({"nvidia.com/gpu": sidecar}, restartPolicy="Always"),

@@ -1,5 +1,4 @@
-"""The portable name `gpu`: the places that request it, the numbers of devices, and the resource that it means in a
-namespace."""
+"""The portable name `gpu`: where it is requested, how many devices, and which resource it means in a namespace."""
 
 from __future__ import annotations
 

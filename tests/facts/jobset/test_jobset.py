@@ -1,6 +1,4 @@
-"""The mistakes in a JobSet spec that JobSet refuses: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go,
-row by row.
-"""
+"""The mistakes that JobSet refuses: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go, row by row."""
 
 from __future__ import annotations
 
@@ -287,7 +285,7 @@ def test_a_job_set_is_checked_at_its_place() -> None:
     ],
 )
 def test_the_limit_of_a_name_depends_on_the_objects_named_after_it(spec: dict, expected: tuple) -> None:
-    """Each of these names may have 63 characters: `<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`,
+    """Each may have 63 characters: `<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`,
     `<template>-<name>`."""
     limit, of, name = names_and_keys.strictest_name_limit(typed(spec))
     assert (limit, of, name) == expected

@@ -40,16 +40,14 @@ WORLD: list[JSON] = [
         "data": {"controller_manager_config.yaml": CONFIGURATION},
     },
 ]
-"""The other objects of every cluster: a complete view."""
+"""The other objects of every cluster: a complete view"""
 
 
 def rows() -> list[dict[str, Any]]:
-    """The rows of the file."""
     return [json.loads(line) for line in DATA.read_text().splitlines()]
 
 
 def judged(row: dict[str, Any]) -> Verdict:
-    """The results of the shipped policies for an object in its recorded cluster."""
     objects = [*WORLD, *deepcopy(row.get("context") or [])]
     for each in row.get("before") or []:
         settle(each, objects)
@@ -62,12 +60,11 @@ def judged(row: dict[str, Any]) -> Verdict:
 
 
 def with_old(attributes: Any, old: JSON) -> Any:
-    """The request as an update."""
     return replace(attributes, operation="UPDATE", old_object=old)
 
 
 def settle(job: JSON, objects: list[JSON]) -> None:
-    """Admit a job as Kueue did, or leave it pending; this sets the status of its ClusterQueue."""
+    """Admit a job as Kueue did, or leave it pending. This sets the status of its ClusterQueue."""
     attributes = attributes_of_object(deepcopy(job), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
     view = ClusterView(ClusterWithAssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
@@ -87,7 +84,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
 
 
 def status_of(name: str, objects: list[JSON]) -> JSON:
-    """The status of a ClusterQueue, in a new object: the objects of a view never change."""
+    """The status is in a new object, because objects of a view never change."""
     index = next(
         at for at, each in enumerate(objects) if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == name
     )
@@ -97,7 +94,7 @@ def status_of(name: str, objects: list[JSON]) -> JSON:
 
 
 def reserve(wanted: PodSetQuotaRequest, fitting: JobInClusterQueue, status: JSON) -> None:
-    """Add the usage of a pod set to the first flavor that has enough free."""
+    """The usage is added to the first flavor that has enough free."""
     free = wanted.flavors_with_capacity(lambda pair: fitting.tree.available_quota(fitting.node, pair))
     resources = [
         {"name": name, "total": f"{value}m" if name == "cpu" else str(value)} for name, value in wanted.requests.items()

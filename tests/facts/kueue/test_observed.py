@@ -15,7 +15,6 @@ FIELD = re.compile(r"(?:spec|metadata)(?:[.][a-zA-Z]+|\[[^\]]+\])*")
 
 
 def said(verdict: Verdict) -> str:
-    """The class of the findings: `refused`, `never`, `not-now`, `unmanaged` or `silent`."""
     if not verdict.allowed:
         return "refused"
     codes = {re.sub(r"/.*", "", code) for code in spoken(verdict)}
@@ -26,7 +25,6 @@ def said(verdict: Verdict) -> str:
 
 
 def spoken(verdict: Verdict) -> list[str]:
-    """The rules that the object breaks."""
     return [each.rule for each in verdict.decisions if each.evaluation in ("deny", "error")]
 
 
@@ -45,7 +43,6 @@ def test_every_observed_object_gets_its_outcome() -> None:
 
 
 def fields(text: str) -> set[str]:
-    """The fields that a message names, without quotes."""
     return {field.replace('"', "") for field in FIELD.findall(text)}
 
 

@@ -1,4 +1,4 @@
-"""The bounds of quota equal the result of a search over every amount, and more quota never allows less."""
+"""Bounds of quota equal a search over every amount. More quota never allows less."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from webhook.facts.kueue.workload import PodSetRequests
 from webhook.workloads.podsets import PodSet
 
 MANY = settings(max_examples=2 * settings().max_examples)
-"""200 examples, and 10,000 with the profile `fuzz`."""
 
 
 @MANY
 @given(members(), st.data())
 def test_quota_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) -> None:
-    """The bounds are compared in an empty tree, with the current usage, and without the usage of one ClusterQueue."""
+    """The bounds are compared in an empty tree, with the usage, and without the usage of one ClusterQueue."""
     made, nodes = built(tree)
     index = data.draw(st.integers(0, len(tree) - 1))
     alone = [replace(each, children=[], parent=None) for each in tree]
@@ -53,7 +52,6 @@ def test_more_quota_never_lowers_what_is_possible(tree: list[Member], data: st.D
 
 
 def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[PodSetQuotaRequest]:
-    """Pod sets that each request this amount of one resource, from any of these flavors."""
     group, listed = QuotaGroup(("gpu",), flavors), []
     for amount in requests:
         pods = PodSet(name=str(len(listed)), path=(), template={})
@@ -73,7 +71,7 @@ def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[PodSetQuotaReq
 
 @cache
 def possible(requests: tuple[int, ...], capacities: tuple[int, ...]) -> bool:
-    """Whether any choice of flavors fits; this tries every choice."""
+    """Every choice of flavors is tried."""
     if not requests:
         return True
     first, *rest = requests

@@ -1,5 +1,4 @@
-"""The usage of Workloads, and the Workloads that wait before an object: their conditions, ended pods and owners
-count."""
+"""The usage of Workloads, and the Workloads that wait before an object, by conditions, ended pods and owners."""
 
 from __future__ import annotations
 
@@ -157,7 +156,7 @@ PENDING = {
 
 @all_rows("workloads, pending, before", PENDING.values(), ids=list(PENDING))
 def test_a_strict_queue_counts_waiting_jobs(workloads: list[JSON], pending: int | None, before: int) -> None:
-    """If Workloads with quota are missing, the waiting Workloads are also counted from the status."""
+    """If Workloads with quota are missing, the status also counts the waiting ones."""
     status = {"reservingWorkloads": 1} | ({} if pending is None else {"pendingWorkloads": pending})
     spec = CLUSTER_QUEUE["spec"] | {"queueingStrategy": "StrictFIFO"}
     found = predict_admission(

@@ -103,7 +103,6 @@ def test_pods_count_for(obj: JSON, context: tuple[JSON, ...], expected: dict[str
 
 
 def sourced(source: str) -> JSON:
-    """A Configuration that counts a capacity or a counter of the devices of a class."""
     mapping = f"{{name: gpu.memory, deviceClassNames: [gpu.example.com], sources: [{source}]}}"
     return configured(f"resources: {{deviceClassMappings: [{mapping}]}}")
 

@@ -1,4 +1,4 @@
-"""Random trees of cohorts, and the quota of a ClusterQueue in a tree by brute force, for tests of quota."""
+"""Random trees of cohorts, and the quota of a ClusterQueue by brute force."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ LIMITS = st.none() | AMOUNTS
 
 @dataclass(eq=False)
 class Member:
-    """A node for the brute-force search: plain numbers, and the parent."""
-
     nominal: int
     borrowing: int | None
     lending: int | None
@@ -36,7 +34,6 @@ class Member:
 
     @cached_property
     def in_use(self) -> int:
-        """The usage of the whole tree."""
         return self.parent.in_use if self.parent else self._below()
 
     def _below(self) -> int:
@@ -49,7 +46,7 @@ class Member:
 
 @st.composite
 def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
-    """A tree: the root is first, and the parent of each other node is an earlier cohort."""
+    """The root is first, and the parent of each other node is an earlier cohort."""
     made = [Member(draw(AMOUNTS), None, None, 0, is_cohort=True)]
     for _ in range(draw(st.integers(1, most))):
         above = draw(st.sampled_from([each for each in made if each.is_cohort]))
@@ -62,7 +59,6 @@ def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
 
 
 def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
-    """The tree in the form that claimgate computes with."""
     nodes = []
     for index, each in enumerate(tree):
         quota = FlavorQuota(nominal=each.nominal, borrowing_limit=each.borrowing, lending_limit=each.lending)
@@ -74,9 +70,7 @@ def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
 
 
 def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
-    """Whether an amount could be added. A node uses its own quota first, and borrows the rest within its borrowing
-    limit.
-    """
+    """A node uses its own quota first, and borrows the rest within its limit."""
     used = 0 if is_empty else node.used
     if node.parent is None:
         return used + amount <= node.subtree
@@ -88,7 +82,7 @@ def fits(node: Member, amount: int, *, is_empty: bool) -> bool:
 
 
 def most(node: Member, *, is_empty: bool) -> int:
-    """The largest amount that fits, found by trying each amount, from the current usage on."""
+    """Each amount from the current usage on is tried."""
     amount = -node.in_use - 1
     while fits(node, amount + 1, is_empty=is_empty):
         amount += 1

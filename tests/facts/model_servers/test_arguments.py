@@ -46,7 +46,7 @@ def test_a_size_is_read_as_the_server_reads_it(server, words, tensor):
     ],
 )
 def test_flags_of_sglang_are_read_as_by_its_parser(words, values):
-    """The answers of `ServerArgs.add_cli_args` of sglang 0.5.23 for these words."""
+    """The answers of `ServerArgs.add_cli_args` of sglang 0.5.23."""
     assert read("SGLang", *words).values == values
 
 
@@ -59,8 +59,7 @@ def test_flags_of_sglang_are_read_as_by_its_parser(words, values):
     ],
 )
 def test_the_model_is_found_beside_flags_of_vllm(words, positional):
-    """The answers of `AsyncEngineArgs.add_cli_args` of vllm 0.11.0 for these words; --headless is a flag of `vllm
-    serve`."""
+    """The answers of `AsyncEngineArgs.add_cli_args` of vllm 0.11.0. --headless is a flag of `vllm serve`."""
     assert read("vLLM", *words).positional == positional
 
 
@@ -72,7 +71,7 @@ def test_beginnings_that_sglang_refuses(word):
 
 @pytest.mark.parametrize("word", ["--tp_size", "--tensor_parallel_size", "--node_rank", "-tp"])
 def test_spellings_that_sglang_does_not_know(word):
-    """argparse of sglang 0.5.23 calls each of these flags unrecognized; vLLM reads `_` as `-`."""
+    """argparse of sglang 0.5.23 calls each of these flags unrecognized. vLLM reads `_` as `-`."""
     assert list(read("SGLang", word, "2").mistaken) == [word]
 
 
@@ -118,7 +117,7 @@ def test_long_command_lines_are_charged(container):
     ],
 )
 def test_newer_flags_are_read_as_by_the_parser(server, words, values):
-    """The answers of the parsers of vLLM 0.33.0, SGLang 0.5.23 and LMDeploy 0.18.0; for TGI, what its source says."""
+    """The answers of the parsers of vLLM 0.33.0, SGLang 0.5.23 and LMDeploy 0.18.0. For TGI, the source."""
     assert read(server, *words).values == values
 
 
@@ -157,17 +156,16 @@ def test_commands_of_trtllm_serve(words, is_server):
     ],
 )
 def test_flags_are_read_as_by_clap_and_click(server, words, values):
-    """The answers of the `Args` of TGI's launcher (db931fcf, clap 4.6) and of the click command of trtllm-serve
-    (00209af1)."""
+    """The answers of TGI's launcher (db931fcf, clap 4.6) and of the click command of trtllm-serve (00209af1)."""
     assert read(server, *words).values == values
 
 
 @pytest.mark.parametrize(("written", "number"), [("+2", 2), ("08", 8), ("2.0", None), ("-1", None), (" 2", None)])
 def test_a_number_is_read_as_by_every_parser(written, number):
-    """clap, click and argparse read the first two; the others are refused, or read by some parsers alone."""
+    """clap, click and argparse read the first two. The others are refused, or read by some parsers alone."""
     assert read("TGI", f"--num-shard={written}").number("shards") == number
 
 
 def test_a_flag_that_is_given_twice_is_noted():
-    """clap refuses it; argparse and click use the last value."""
+    """clap refuses it. argparse and click use the last value."""
     assert read("TGI", "--port", "80", "-p", "81").repeated == ("-p",)

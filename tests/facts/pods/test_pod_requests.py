@@ -23,7 +23,7 @@ def test_resources_are_listed_in_the_order_of_the_containers() -> None:
 
 
 def test_all_limit_ranges_of_a_namespace_apply() -> None:
-    """The lowest maximum and the highest minimum; a missing default is the maximum."""
+    """The lowest maximum and the highest minimum count. A missing default is the maximum."""
     ranges = [
         LimitRange.of({"spec": {"limits": [{"type": "Container", "max": {"cpu": 4}, "min": {"cpu": 1}}]}}),
         LimitRange.of(

@@ -33,7 +33,7 @@ TEMPLATE = {
 
 
 def solid(value: JSON) -> JSON:
-    """An object without fields that Go omits from JSON or reads as empty, and without directives unknown to Go."""
+    """Without fields that Go omits or reads as empty, and without directives unknown to Go."""
     if isinstance(value, dict):
         made = {name: solid(inner) for name, inner in value.items() if not name.startswith("$")}
         return {name: inner for name, inner in made.items() if inner not in (None, {}, [], "", False, "0")}
@@ -46,7 +46,7 @@ def test_a_pod_is_made_as_the_controller_makes_it(case: JSON) -> None:
 
 
 def said(patch: JSON, template: JSON = TEMPLATE) -> list[tuple[str, str, bool]]:
-    """The findings about a patch: the problem, its path in the patch, and whether the problem is certain."""
+    """Each finding has the problem, its path in the patch, and whether it is certain."""
     found = ShardTemplate(template).notes_on_patch(patch, AT)
     return [(note.what, path_as_text(note.path).removeprefix("spec.shardPatches[0]"), note.certain) for note in found]
 

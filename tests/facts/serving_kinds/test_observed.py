@@ -1,4 +1,4 @@
-"""What the webhooks and schemas of KServe, LeaderWorkerSet and KAI answered, beside the findings of claimgate."""
+"""The answers of the webhooks and schemas of KServe, LeaderWorkerSet and KAI, beside claimgate's findings."""
 
 import json
 from pathlib import Path
@@ -23,20 +23,19 @@ UNTOLD = {
     "invalid duration": "types of queues are not read",
     "must be of type": "types of groups of KAI are not read",
 }
-"""Parts of the webhooks' answers about objects for which claimgate reports nothing, with the reason."""
+"""Parts of answers about objects for which claimgate reports nothing, with the reason"""
 OTHER_MOMENTS = frozenset(
     (
         *("serving-kind/knative-field", "serving-kind/worker-gpus", "serving-kind/worker-requests"),
         *("serving-kind/llm-gpus", "serving-kind/llm-ranks", "serving-kind/llm-model"),
     )
 )
-"""Rules about what Knative, the controller or the server refuses later."""
+"""Rules about what Knative, the controller or the server refuses later"""
 READ_DIFFERENTLY = ("NaN", "0x1p-1")
-"""Fractions that only Go reads."""
 
 
 def rules(case):
-    """The rules of the findings about an object: only rules about kinds that serve models, and rules of KAI."""
+    """Only rules about kinds that serve models, and rules of KAI."""
     told = {finding.rule.id for finding in findings_of_one_object(case["object"])}
     return {rule for rule in told if rule.partition("/")[0] in ("serving-kind", "kai", "object-shape")}
 

@@ -1,5 +1,4 @@
-"""The table of Kubeflow Trainer's fields agrees with its published CRDs, and names the fields that a release does not
-have."""
+"""The table of Kubeflow Trainer's fields agrees with its CRDs, and names the fields that a release lacks."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ def schema(kind: str) -> dict:
 
 
 def disagreements(shape: train_job_and_runtime_fields.ObjectShape, published: dict, at: str) -> list[str]:
-    """Fields that only the table or only the CRD has; the CRD of release 2.3."""
+    """Fields that only the table or only the CRD has. The CRD is of release 2.3."""
     found = []
     own = published.get("items", published).get("properties", {})
     if shape.known is not None:
@@ -81,7 +80,7 @@ def test_the_table_is_that_of_the_published_crds(kind: str) -> None:
     ],
 )
 def test_releases_have_their_fields(obj: dict, release: tuple, expected: list) -> None:
-    """Unknown names of all releases are reported only for releases with a known shape."""
+    """Unknown names are reported only for releases with a known shape."""
     found = list(told({"spec": obj}, "TrainJob", release))
     assert [each.path for each in found] == [path for path, _ in expected]
     for each, (_, releases) in zip(found, expected, strict=True):

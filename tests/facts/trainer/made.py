@@ -44,14 +44,14 @@ def job(name: str = "j", **spec: object) -> dict:
 
 @dataclass(frozen=True)
 class Made:
-    """A TrainJob with its runtime, the claims of its node, and all problems except those about a missing object."""
+    """A TrainJob with its runtime, the claims of its node, and all problems. Missing objects are left out."""
 
     job: MergedTrainJob
     claims: tuple[NodeDeviceClaim, ...]
     problems: list[Problem]
 
     def rules(self, *names: str) -> list[str]:
-        """The broken rules of the group train-job: all, or those of a given list."""
+        """The broken rules of the group train-job, or those of a list."""
         found = [each.code.removeprefix("train-job/") for each in self.problems]
         return [each for each in found if not names or each in names]
 

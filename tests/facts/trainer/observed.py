@@ -28,24 +28,21 @@ RUNS = ("ok", "external")
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    """The rows of a file."""
     return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
 
 
 @cache
 def cluster() -> Cluster:
-    """The cluster of all rows."""
     return ClusterWithAssumedNamespaces(FilesCluster(rows("context"), is_whole=True))
 
 
 @cache
 def policies() -> PolicySet:
-    """The shipped policies."""
     return shipped_policies()
 
 
 def said(trainjob: dict[str, Any]) -> str:
-    """The result of the shipped policies for a TrainJob: `deny`, `warn` or `none`."""
+    """`deny`, `warn` or `none`."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     return spoken(
         *(answer_request(attributes, policies(), cluster(), phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE))
@@ -53,14 +50,13 @@ def said(trainjob: dict[str, Any]) -> str:
 
 
 def spoken(*verdicts: Verdict) -> str:
-    """The strictest result of the verdicts: `deny`, `warn` or `none`."""
+    """The strictest of `deny`, `warn` and `none`."""
     if not all(verdict.allowed for verdict in verdicts):
         return "deny"
     return "warn" if any(verdict.warnings for verdict in verdicts) else "none"
 
 
 def predicted(trainjob: dict[str, Any]) -> MergedTrainJob:
-    """The TrainJob in the fact."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
     view = ClusterView(cluster(), attributes.namespace)
@@ -68,7 +64,7 @@ def predicted(trainjob: dict[str, Any]) -> MergedTrainJob:
 
 
 def normal(job_set: dict[str, Any], *, suspend: bool = False) -> Any:
-    """The spec of a JobSet with the defaults that its CustomResourceDefinition and its webhook set."""
+    """The defaults are those of the CustomResourceDefinition and the webhook."""
     spec = deepcopy(job_set)
     spec["network"] = {"enableDNSHostnames": True, "publishNotReadyAddresses": True, **spec.get("network", {})}
     spec["startupPolicy"] = {"startupPolicyOrder": "AnyOrder", **spec.get("startupPolicy", {})}
@@ -100,7 +96,7 @@ def _default_job(job: dict[str, Any]) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """An object without empty values, which Go omits; an empty volume stays, because it is a volume."""
+    """Go omits empty values. An empty volume stays, because it is a volume."""
     if isinstance(value, dict):
         made = {name: _shown(held) for name, held in value.items()}
         return {name: held for name, held in made.items() if name == "emptyDir" or held not in ({}, [], None, "")}

@@ -37,7 +37,7 @@ def test_findings_match_the_observed_outcome() -> None:
 
 @all_rows("row", rows("updates"), ids=lambda row: row["case"])
 def test_an_update_gets_its_consequence_as_a_finding(row: dict[str, Any]) -> None:
-    """Trainer refuses the update; or Trainer accepts it and JobSet refuses it again and again; or both accept it."""
+    """Trainer refuses the update, or only JobSet refuses it again and again, or both accept it."""
     seen = row["observed"]
     verdict = answer_request(decode_review(row["review"]), policies(), cluster(), phase=Phase.VALIDATE)
     assert spoken(verdict) == ("deny" if not seen["allowed"] else "warn" if seen["jobsetRefused"] else "none")

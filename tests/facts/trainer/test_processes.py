@@ -28,7 +28,7 @@ from webhook.facts.resource_units import cpu_count
     ],
 )
 def test_torch_counts_gpus_then_cpus_then_one(resources: object, explicit: object, expected: tuple) -> None:
-    """The rows of kubeflow/trainer pkg/runtime/framework/plugins/torch/torch_test.go, by torch.go's formula."""
+    """The rows and the formula of kubeflow/trainer pkg/runtime/framework/plugins/torch."""
     asked = {"numProcPerNode": explicit} if explicit else {}
     found = of(job(trainer=asked), runtime(replicated("node", node(resources), step="trainer"))).job.processes
     assert (found.per_node, found.count) == expected

@@ -1,5 +1,4 @@
-"""The differences between the releases of Kubeflow Trainer: the shapes of patches, how they merge, and how processes
-are counted.
+"""Releases of Kubeflow Trainer differ in the shapes of patches, in how they merge, and in how processes are counted.
 
 Expected values follow the code of branches release-2.0 to release-2.3, and for 2.4 kubeflow/trainer#4027 and #4301.
 """
@@ -18,7 +17,6 @@ SINCE_2_1 = EVERY[1:]
 
 
 def laid(version: tuple[int, int], name: str = "node", **pod: Any) -> dict:
-    """One change of a job's pods, in the form of each release."""
     if version >= (2, 2):
         return {"runtimePatches": [patch(pod_patch(name, **pod))]}
     if version >= (2, 1):
@@ -70,7 +68,7 @@ def test_torch_since_2_1(version: tuple, resources: dict, expected: tuple, where
     ],
 )
 def test_torch_of_2_0_reads_resources_per_node_alone(asked: object, resources: object, expected: tuple) -> None:
-    """release-2.0 torch.go calculateNumProcPerNode: without requests it returns 1, for any setting."""
+    """Without requests, release-2.0 torch.go calculateNumProcPerNode returns 1, for any setting."""
     base = runtime(replicated("node", node({"limits": {"nvidia.com/gpu": 4}}), step="trainer"))
     own = job(trainer={"numProcPerNode": asked, "resourcesPerNode": resources})
     found = of(own, base, version=(2, 0)).job.processes
@@ -85,7 +83,7 @@ def test_mpi_raises_one_slot_to_the_gpus_since_2_1(version: tuple, expected: str
 
 @pytest.mark.parametrize("version", EVERY)
 def test_nodes_of_mpi_are_counted_apart(version: tuple) -> None:
-    """newRuntimeInfo counts the labelled job as mlPolicy.numNodes; mpi.go puts spec.trainer.numNodes into `node`."""
+    """newRuntimeInfo counts the labelled job as mlPolicy.numNodes. mpi.go puts spec.trainer.numNodes into `node`."""
     launcher, workers = replicated("launcher", node(), step="trainer"), replicated("node", node())
     workers["template"]["spec"]["parallelism"] = 3
     base = runtime(launcher, workers, policy={"mpi": {}, "numNodes": 2})
@@ -161,8 +159,7 @@ def test_an_unknown_job_in_a_patch_is_reported_in_every_release(version: tuple) 
 
 @pytest.mark.parametrize("version", EVERY)
 def test_empty_resources_change_nothing_before_2_3(version: tuple) -> None:
-    """release-2.2 builder.go: resources are rebuilt only if limits or requests are set. Since 2.3 they are always
-    rebuilt."""
+    """In release-2.2 builder.go, only limits or requests rebuild resources. Since 2.3, they are always rebuilt."""
     base = runtime(replicated("node", node({"limits": {"cpu": 1}, "claims": [{"name": "c"}]}), step="trainer"))
     resources = pod_of(of(job(trainer={"resourcesPerNode": {}}), base, version=version))["containers"][0]["resources"]
     assert resources["limits"] == {"cpu": 1}

@@ -1,6 +1,4 @@
-"""The mistakes in torchtune jobs that the torch plugin refuses: kubeflow/trainer@8c0f5059bd51 torchtune.go, rule by
-rule and by release.
-"""
+"""The mistakes that the torch plugin refuses: kubeflow/trainer@8c0f5059bd51 torchtune.go, by rule and release."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The volumes of a Job of Volcano for the rules about storage: every container mounts them, and of several volumes
-with one claim only the first counts.
+"""The volumes of a Volcano Job for the rules about storage. Every container mounts them. Of several volumes with one
+claim, only the first counts.
 """
 
 from __future__ import annotations

@@ -41,7 +41,6 @@ NAMED_OTHERWISE = {
 
 
 def request(row: dict[str, Any]) -> tuple[Attributes, Cluster]:
-    """A row as a request and the cluster that it is made to."""
     operation, old = Operation(row["operation"]), deepcopy(row.get("oldObject"))
     obj = deepcopy(row["object"] or old)
     attributes = attributes_of_object(obj, TABLE.row, operation=operation, old_object=old)
@@ -50,7 +49,6 @@ def request(row: dict[str, Any]) -> tuple[Attributes, Cluster]:
 
 @cache
 def verdicts(number: int) -> tuple[Verdict, ...]:
-    """The results of the shipped policies for a row in both phases."""
     attributes, cluster = request(ROWS[number])
     return tuple(
         answer_request(attributes, shipped_policies(), cluster, phase=phase) for phase in (Phase.VALIDATE, Phase.MUTATE)
@@ -58,7 +56,7 @@ def verdicts(number: int) -> tuple[Verdict, ...]:
 
 
 def said(number: int) -> str:
-    """The strictest result: `deny`, `warn` or `none`."""
+    """The strictest of `deny`, `warn` and `none`."""
     answers = verdicts(number)
     if not all(answer.allowed for answer in answers):
         return "deny"
@@ -66,16 +64,13 @@ def said(number: int) -> str:
 
 
 def expected(row: dict[str, Any]) -> str:
-    """The expected results for a row."""
     if row["class"] in DENIED:
         return "deny"
     return "none" if row["class"] == "accepted" else "warn"
 
 
 def test_every_verdict_is_that_of_volcano() -> None:
-    """claimgate denies what Volcano denies, warns of jobs that Volcano accepts and never runs, and reports nothing for
-    a good object.
-    """
+    """claimgate denies what Volcano denies, and warns of accepted jobs that never run. Good objects have no finding."""
     answers = {row["id"]: (expected(row), said(number)) for number, row in enumerate(ROWS)}
     assert {name: pair for name, pair in answers.items() if pair[0] != pair[1] and name not in DIFFERENT} == {}
     assert {name for name in DIFFERENT if answers[name][0] == answers[name][1]} == set()
@@ -117,7 +112,6 @@ FIELDS = (
 
 
 def named(row: dict[str, Any]) -> Iterator[str]:
-    """Patterns of the paths in messages of Volcano or the API server."""
     answer = row["observed"]
     text = answer.get("webhookMessage") or answer["message"]
     own = re.findall(r"(?:requestBody\.|^|[ \[;])(?:spec|metadata)\.[^ :]*(?=: )", text)
@@ -149,7 +143,7 @@ def _texts(number: int) -> Iterator[str]:
 
 
 def test_the_defaults_are_those_of_volcano() -> None:
-    """The validated object is the object after Volcano's mutating webhooks and the defaults of the schema."""
+    """Volcano's mutating webhooks and the defaults of the schema change the object first."""
     wrong = {}
     for row in ROWS:
         if row["observed"]["allowed"] and row["object"] and "volcano.sh/" in row["object"]["apiVersion"]:
@@ -164,7 +158,7 @@ def test_the_defaults_are_those_of_volcano() -> None:
 
 
 UNDECLARED = {"minAvailible", "state"}
-"""Fields of the rows that no schema has, which the API server drops; a Queue's status is also removed."""
+"""Fields of the rows without a schema, which the API server drops. A Queue's status is also removed."""
 
 
 def _mutated(row: dict[str, Any]) -> Any:
@@ -172,7 +166,7 @@ def _mutated(row: dict[str, Any]) -> Any:
 
 
 def normal(value: Any) -> Any:
-    """An object without empty values, which Go omits, and with amounts as numbers."""
+    """Go omits empty values. Amounts become numbers."""
     if isinstance(value, dict):
         made = {name: normal(held) for name, held in value.items() if name not in (*UNDECLARED, "status")}
         made = {name: held for name, held in made.items() if held not in ({}, None) and (name, held) != ("replicas", 0)}

@@ -1,4 +1,4 @@
-"""The rule about gangs that wait for themselves, against a simulation of how Volcano creates and places pods."""
+"""The rule about gangs that wait for themselves agrees with a simulation of how Volcano creates and places pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = "abcdef"
 
 @dataclass
 class Simulation:
-    """One Job. Every round the controller creates pods, and the scheduler places the gang, until nothing changes.
+    """One Job. Every round, the controller creates pods, and the scheduler places the gang, until nothing changes.
 
     Nodes have room for everything, so placed pods run.
     """
@@ -30,7 +30,6 @@ class Simulation:
     running: set[str] = field(default_factory=set)
 
     def starts(self) -> bool:
-        """Whether all pods run in the end."""
         before = None
         while before != (len(self.created), len(self.running)):
             before = len(self.created), len(self.running)
@@ -40,14 +39,12 @@ class Simulation:
         return len(self.running) == len(self.spec["tasks"])
 
     def may_be_created(self, task: JSON) -> bool:
-        """Whether enough pods of the named tasks run for the controller to continue."""
         depends = task.get("dependsOn", {})
         ready = [self.runs(name) >= self.task(name)["minAvailable"] for name in depends.get("name", [])]
         return any(ready) if len(ready) > 1 and depends.get("iteration") == "any" else all(ready)
 
     def is_gang_valid(self) -> bool:
-        """The scheduler counts the existing pods: all pods of the Job, and also the pods of each task if all minima
-        count."""
+        """The scheduler counts the pods of the Job. If all minima count, it also counts the pods of each task."""
         pods = {task["name"]: task["replicas"] for task in self.spec["tasks"] if task["name"] in self.created}
         needs = {task["name"]: task["minAvailable"] for task in self.spec["tasks"]}
         if sum(pods.values()) < self.spec["minAvailable"]:
@@ -65,7 +62,7 @@ class Simulation:
 
 @st.composite
 def specs(draw: st.DrawFn) -> JSON:
-    """Jobs that Volcano accepts: an acyclic graph of tasks, and minima within the replicas."""
+    """Volcano accepts these Jobs: an acyclic graph of tasks, and minima within the replicas."""
     names = NAMES[: draw(st.integers(1, len(NAMES)))]
     tasks: list[dict[str, Any]] = []
     for index, name in enumerate(names):

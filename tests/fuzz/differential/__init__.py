@@ -1,2 +1,1 @@
-"""One long-lived process, compared with a fresh evaluation of every review: a remembered value must not change an
-answer."""
+"""One long-lived process, compared with a fresh evaluation of every review. No remembered value may change an answer."""

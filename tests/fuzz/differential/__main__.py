@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.differential [REVIEWS [SEED]]        20,000 reviews by default
 
-Random policies of a site and the shipped ones, random reviews, reloads, and clusters that change in between. Whole
-verdicts are compared, without times. A difference is shown with the review, the policies, and the earlier review after
-which a fresh process gives the same wrong answer. Exits 1 if there was a difference.
+Policies of a site and shipped ones, reviews, reloads and changes of clusters are random. Whole verdicts are compared,
+without times. A difference is shown with the review, the policies, and the earlier review that causes it. Exits 1 after
+a difference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from tests.fuzz.differential.comparison import compare
 
 
 def main() -> int:
-    """Read the command line, compare, and print the result."""
     flags = argparse.ArgumentParser(prog="python -m tests.fuzz.differential")
     flags.add_argument("reviews", type=int, nargs="?", default=20_000)
     flags.add_argument("seed", type=int, nargs="?", default=1)

@@ -1,6 +1,7 @@
-"""Answers to the reviews of an epoch: all from one long-lived process, and each from a fresh process. A fresh process
-is a child that is forked for each review from a process that has loaded the policies and reviewed nothing. Both read
-the same bytes and see the same cluster; neither has a deadline.
+"""Answers to the reviews of an epoch: all from one long-lived process, and each from a fresh process.
+
+A fresh process is forked for each review from a process that has loaded the policies and reviewed nothing. Both read the
+same bytes and see the same cluster, without a deadline.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FORK = get_context("fork")
 
 @dataclass(frozen=True)
 class View:
-    """The cluster at a moment. In a complete cluster, the namespace of every request exists."""
+    """In a complete cluster, the namespace of every request exists."""
 
     objects: tuple[JSON, ...]
     is_complete: bool
@@ -43,7 +44,7 @@ class View:
 
 @dataclass(frozen=True)
 class Step:
-    """One review, and the number of the view that it is answered in."""
+    """One review, and the number of its view."""
 
     body: bytes
     phase: Phase
@@ -52,15 +53,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Epoch:
-    """The reviews of one set of policies, from one reload to the next."""
-
     policies: tuple[Path, ...]
     views: tuple[View, ...]
     steps: tuple[Step, ...]
 
 
 def load(policies: Sequence[Path]) -> PolicySet:
-    """The policies of files and folders with all their expressions compiled.
+    """All expressions are compiled.
 
     Raises:
         PolicyError: the mistakes of the policies.
@@ -71,7 +70,7 @@ def load(policies: Sequence[Path]) -> PolicySet:
 
 
 def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
-    """The whole verdict as text, or the error of the evaluation."""
+    """The error of the evaluation is also an answer."""
     try:
         return _shown(answer_request(decode_review_bytes(step.body), policies, cluster, phase=step.phase))
     except Exception as error:  # noqa: BLE001 - both must give the same error
@@ -79,9 +78,7 @@ def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
 
 
 def _shown(verdict: Verdict) -> str:
-    """Everything except times, and the places of faults: a line for the answer to an API server, and one for each
-    decision.
-    """
+    """Everything except times and places of faults: a line for the answer to an API server, and one a decision."""
     told = (verdict.allowed, verdict.status, verdict.warnings, verdict.patch, dict(verdict.audit_annotations))
     faults = [(fault.policy, fault.checks, fault.error) for fault in verdict.faults]
     decisions = [repr(structs.replace(decision, elapsed_s=0)) for decision in verdict.decisions]
@@ -97,16 +94,13 @@ class Warm:
         self._process.start()
 
     def begin(self, epoch: Epoch) -> None:
-        """Start the work on an epoch."""
         self._connection.send(epoch)
 
     def answers(self) -> list[str]:
-        """Return the answers to the epoch that began last."""
         found: list[str] = self._connection.recv()
         return found
 
     def stop(self) -> None:
-        """End the process."""
         self._connection.send(None)
         self._process.join()
 
@@ -117,12 +111,10 @@ def _answer_epochs(connection: Connection) -> None:
 
 
 def warm_answers(epoch: Epoch) -> Iterator[str]:
-    """The answers of the current process, one after the other."""
     yield from _in_turn(epoch, epoch.steps, load(epoch.policies))
 
 
 def _in_turn(epoch: Epoch, steps: Sequence[Step], policies: PolicySet) -> Iterator[str]:
-    """Answers to steps in their order. A view stays the same until the next view."""
     number, cluster = -1, epoch.views[0].cluster()
     for step in steps:
         if step.view != number:
@@ -131,7 +123,7 @@ def _in_turn(epoch: Epoch, steps: Sequence[Step], policies: PolicySet) -> Iterat
 
 
 def fresh_answers(epoch: Epoch, cases: Sequence[Sequence[Step]]) -> list[str]:
-    """The answers to the last step of each case. A new process answers the steps of each case in order."""
+    """A new process answers the steps of each case in order. The last answers are returned."""
     connection, theirs = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_answer_in_children, args=(epoch, cases, theirs))
     process.start()

@@ -1,5 +1,4 @@
-"""A random cluster that changes between reviews: namespaces, parameters, and objects that workloads name appear, change
-and disappear."""
+"""A random cluster that changes between reviews: namespaces, parameters and named objects come, change and go."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from tests.bench import job_traffic
 from webhook.apimachinery.attributes import JSON
 
 NAMESPACES: Final = ("a", "b", "team-0")
-"""Namespaces that exist some of the time; reviews also come from other namespaces."""
+"""Namespaces that exist some of the time. Reviews also come from others."""
 _SITE: Final = "claimgate-system"
 _SHIPPED_PARAMS: Final = (
     ("gpu-limits", ({"tolerations": "nvidia.com/gpu"}, {"tolerations": ""}, {})),
@@ -21,7 +20,7 @@ _SHIPPED_PARAMS: Final = (
 
 
 class Clusters:
-    """A cluster after each change; an unchanged object stays the identical Python object."""
+    """An unchanged object stays the identical Python object."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -31,11 +30,9 @@ class Clusters:
             self.change()
 
     def objects(self) -> tuple[JSON, ...]:
-        """The current objects."""
         return tuple(self._objects.values())
 
     def change(self) -> None:
-        """Create, change or delete one object."""
         random = self._random
         obj = random.choice((self._namespace, self._namespace, self._param, self._param, self._shipped, self._other))()
         key = obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

@@ -1,5 +1,4 @@
-"""Compares the answers of the long-lived process with those of fresh processes, and finds the earlier review that
-changed an answer."""
+"""Compares the answers of a long-lived process with fresh ones, and finds the earlier review that changed an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ REVIEWS_OF_AN_EPOCH: Final = 60
 
 @dataclass(frozen=True)
 class Difference:
-    """A review with different answers from a warm and a fresh process; `number` counts the reviews of the run."""
+    """A review with different answers. `number` counts the reviews of the run."""
 
     number: int
     epoch: Epoch
@@ -30,7 +29,6 @@ class Difference:
     cause: Step | None
 
     def told(self) -> str:
-        """The difference as text: the answers, the earlier review, and the policies."""
         changed = difflib.unified_diff(self.fresh.split("\n"), self.warm.split("\n"), "fresh", "warm", n=0, lineterm="")
         before = "no single earlier review of this epoch" if self.cause is None else _shown(self.cause)
         written = [file.read_text() for file in self.epoch.policies if file.is_file()] or ["the shipped ones"]
@@ -52,14 +50,11 @@ def _shown(step: Step) -> str:
 
 @dataclass
 class Comparison:
-    """The results of a run: the number of each result, and the differences."""
-
     compared: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
 
     def add(self, epoch: Epoch, warm: Sequence[str], fresh: Sequence[str]) -> None:
-        """Compare the answers to an epoch."""
         for place, (had, right) in enumerate(zip(warm, fresh, strict=True)):
             self.compared += 1
             self.outcomes.update(outcomes(right))
@@ -79,11 +74,10 @@ _SIGNS: Final = {
     "problems": "problems=(Problem(",
     "namespace absent": '" not found',
 }
-"""The features that a run should reach, and the text of an answer with each."""
+"""The features that a run should reach, with the text of an answer"""
 
 
 def outcomes(answer: str) -> Iterator[str]:
-    """The features of policies in an answer."""
     yield from (outcome for outcome, sign in _SIGNS.items() if sign in answer)
 
 
@@ -95,7 +89,6 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
         seed: of the random numbers.
         folder: where policies are written.
         most: the comparison ends after this number of differences.
-
     """
     recorded()  # read once, before processes are forked
     epochs, warm, result = Epochs(seed, folder), Warm(), Comparison()
@@ -111,7 +104,7 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
 
 
 def _cause(epoch: Epoch, place: int, right: str) -> Step | None:
-    """The earlier review after which even a fresh process gives a different answer."""
+    """After this review, even a fresh process gives a different answer."""
     cases = [(step, epoch.steps[place]) for step in epoch.steps[:place]]
     answers = fresh_answers(epoch, cases)
     return next((case[0] for case, had in zip(cases, answers, strict=True) if had != right), None)

@@ -19,7 +19,7 @@ _MOST_POLICIES: Final = 6
 
 
 class Epochs:
-    """A stream of epochs; the same seed gives the same epochs."""
+    """The same seed gives the same epochs."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self._random = Random(seed)
@@ -29,7 +29,6 @@ class Epochs:
         self._drawn = 0
 
     def draw(self, reviews: int) -> Epoch:
-        """An epoch with this number of reviews."""
         random, self._drawn = self._random, self._drawn + 1
         policies = self._set()
         drawn, views, steps = Reviews(random), list[View](), list[Step]()
@@ -42,7 +41,7 @@ class Epochs:
         return Epoch(policies, tuple(views), tuple(steps))
 
     def _set(self) -> tuple[Path, ...]:
-        """Sets of only site policies, of only shipped policies, and of both."""
+        """The set has site policies, shipped policies, or both."""
         random = self._random
         chosen = random.choices(("site", "shipped", "both"), (70, 18, 12))[0]
         places = [] if chosen == "site" else [Path(shipped.policies_folder())]
@@ -51,7 +50,7 @@ class Epochs:
         return tuple(places)
 
     def _written(self, count: int) -> Path:
-        """A file with this number of policies that the API server would accept."""
+        """The API server would accept the policies."""
         items: list[JSON] = []
         while count:
             policy = self._policies.draw(f"site-{count}")
