@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCS, PAGES = ROOT / "docs", ROOT / "build" / "pages"
+BAR_IN_CODE = re.compile(r"`[^`]*\\\|[^`]*`")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -62,8 +63,17 @@ def _written(page: Path, place: Path) -> list[Path]:
         text = _title(target) if text.endswith(".md") else text
         return f"[{text}]({os.path.relpath(_place(target), place.parent)}{anchor})"
 
-    place.write_text(LINK.sub(linked, page.read_text()))
+    place.write_text(LINK.sub(linked, _without_escaped_bars(page.read_text())))
     return others
+
+
+def _without_escaped_bars(text: str) -> str:
+    """Write `|` as it is in code of tables: GitHub needs `\\|` there, and the site would show the backslash."""
+    lines = (
+        BAR_IN_CODE.sub(lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line
+        for line in text.split("\n")
+    )
+    return "\n".join(lines)
 
 
 def _title(page: Path) -> str:

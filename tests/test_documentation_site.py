@@ -63,3 +63,8 @@ def test_a_link_that_names_a_file_reads_as_the_title_of_its_page(tmp_path, monke
     monkeypatch.setattr(documentation_site, "PAGES", tmp_path)
     documentation_site.stage()
     assert "| [Tutorial: your first policies](tutorial.md) |" in (tmp_path / "index.md").read_text()
+
+
+def test_a_bar_in_code_of_a_table_has_no_backslash_on_the_site():
+    text = "| `a\\|b` | one \\| two |\nplain `a\\|b`\n"
+    assert documentation_site._without_escaped_bars(text) == "| `a|b` | one \\| two |\nplain `a\\|b`\n"
