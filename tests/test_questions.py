@@ -65,6 +65,14 @@ ANSWERS = {
     "ask for an exception in my namespace": ("docs/policy-exceptions.md", "kind: PolicyException"),
     "see findings in my editor": ("docs/integrations.md", "## Editors"),
     "check a job from a notebook": ("docs/python.md", "import claimgate"),
+    "audit only what a change touched": ("docs/integrations.md", "--changed-since"),
+    "get a comment on a pull request": ("docs/integrations.md", "gh pr comment"),
+    "use AMD GPUs where a manifest says gpu": ("policies/README.md", "resource.team-a: amd.com/gpu"),
+    "say which release of Kueue runs": ("docs/supported.md", "releases.kueue"),
+    "get rid of the webhook in an emergency": ("deploy/README.md", "**Are you locked out?**"),
+    "turn a request into a test": ("docs/commands.md", "--record DIR"),
+    "check a kind that claimgate does not know": ("docs/policies.md", "--workloads FILE"),
+    "use a policy without the webhook": ("docs/tutorial.md", "policies export"),
 }
 """Questions of platform engineers and data scientists, with the page and words of the answer."""
 
