@@ -146,7 +146,6 @@ def test_every_object_of_a_registered_webhook_is_evaluated(word):
 
 
 def _pod(draw):
-    """A Pod with some of the fields that the annotation names."""
     names = ["cpu", "memory", "gpu", "nvidia.com/gpu", "hugepages-1Gi"]
 
     def resources():

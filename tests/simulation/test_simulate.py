@@ -412,7 +412,6 @@ def test_pod_security_that_no_rule_compared_is_reported(spec, asked, found, tmp_
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("nodeName: a", "nodeName"),
         ("topologySpreadConstraints: [{maxSkew: 1}]", "topologySpreadConstraints"),
         ("tolerations: [{operator: Exists}]", ""),
         ("runtimeClassName: nvidia", "taints"),
@@ -474,6 +473,58 @@ def test_a_claim_with_more_devices_than_the_cluster_has_is_not_reported_as_start
     answer = next(each for each in told if each["object"] == "Job team/a")
     whats = [each["what"] for each in answer["unknown"]]
     assert (got, any("requests 4 devices" in what for what in whats)) == (code, lacks)
+
+
+NODE_OF_TODAY = """
+apiVersion: v1
+kind: Node
+metadata: {name: NAME, labels: {disk: ssd}}
+spec: SPEC
+status: {allocatable: {nvidia.com/gpu: "2", cpu: "8", memory: 64Gi}, conditions: [CONDITION]}
+---
+"""
+READY, NOT_READY, GONE = (f'{{type: Ready, status: "{each}"}}' for each in ("True", "False", "Unknown"))
+TOLERATING = "tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists}]"
+TODAY = "no node of today takes the pods: node a "
+GPU = "resources: {limits: {nvidia.com/gpu: 1}}"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pod", "resources", "answer", "said"),
+    [
+        pytest.param([("{}", READY)], "", GPU, "can-start", "", id="Ready"),
+        pytest.param([("{}", "")], "", GPU, "can-start", "", id="no conditions in the file"),
+        pytest.param([("{}", NOT_READY)], "", GPU, "unknown", f"{TODAY}is not Ready", id="not Ready"),
+        pytest.param([("{}", GONE)], "", GPU, "unknown", f"{TODAY}is not Ready", id="gone"),
+        pytest.param([("{unschedulable: true}", READY)], "", GPU, "unknown", f"{TODAY}is cordoned", id="cordoned"),
+        pytest.param([("{unschedulable: true}", READY)], TOLERATING, GPU, "can-start", "", id="a cordon is tolerated"),
+        pytest.param([("{}", '{type: DiskPressure, status: "True"}')], "", GPU, "unknown", f"{TODAY}has DiskPressure", id="disk pressure"),
+        pytest.param([("{taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]}", READY)], "", GPU, "unknown", f"{TODAY}is not Ready", id="the taint of a condition"),
+        pytest.param([("{unschedulable: true}", READY), ("{}", NOT_READY)], "", GPU, "unknown", f"{TODAY}is cordoned, node b is not Ready", id="two nodes"),
+        pytest.param([("{unschedulable: true}", READY), ("{}", READY)], "", GPU, "can-start", "", id="one of two nodes"),
+        pytest.param([("{unschedulable: true}", READY)], "", "", "unknown", f"{TODAY}is cordoned", id="a Pod without devices"),
+        pytest.param([("{unschedulable: true}", READY)], "nodeName: a", "", "can-start", "", id="nodeName ignores a cordon"),
+        pytest.param([("{}", NOT_READY)], "nodeName: a", "", "unknown", "nodeName is a, and this node is not Ready", id="nodeName of a node that is not Ready"),
+        pytest.param([("{}", READY)], "nodeName: c", "", "unknown", "nodeName is c, which is not a node of the cluster", id="nodeName of no node"),
+        pytest.param([("{}", READY)], "nodeName: a", GPU.replace("1", "4"), "unknown", "nodeName is a, but this node does not have what the pods require", id="nodeName of a small node"),
+        pytest.param([("{}", READY)], "nodeSelector: {disk: hdd}", "", "unknown", "spec.nodeSelector.disk: selects `disk=hdd`, which no node has (nodes in FILE): nodes have `ssd`", id="labels of a Pod without devices"),
+        pytest.param([("{}", READY)], "nodeSelector: {disk: ssd}", "", "can-start", "", id="a label that the node has"),
+        pytest.param([("{}", READY)], "", "resources: {requests: {cpu: 9}}", "unknown", "requests 9 cpu for one pod, but nodes have at most 8 cpu (nodes in FILE), so no node fits", id="CPUs of a Pod without devices"),
+        pytest.param([("{taints: [{key: t, effect: NoSchedule}]}", READY)], "", "", "unknown", "spec: does not tolerate the taint `t:NoSchedule` of node a (nodes in FILE), and no other node has what the pod needs, so no node fits", id="a taint, and a Pod without devices"),
+    ],
+)  # fmt: skip
+def test_pods_are_compared_with_nodes_as_they_are_today(nodes, pod, resources, answer, said, tmp_path, capsys):
+    text = "".join(
+        NODE_OF_TODAY.replace("NAME", name).replace("SPEC", spec).replace("CONDITION", condition)
+        for name, (spec, condition) in zip("ab", nodes, strict=False)
+    )
+    fields = ", ".join(filter(None, (pod, f"containers: [{{name: main, image: x, {resources}}}]")))
+    file = tmp_path / "pod.yaml"
+    file.write_text(f"{text}{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {{{fields}}}}}\n")
+    code, [told] = simulated(capsys, file, "--context-is-whole")
+    whats = [each["what"].replace(str(file), "FILE") for each in told["unknown"]]
+    assert (told["answer"], whats) == (answer, [said] if said else []), "see _node_questions and node_offers.py"
+    assert code == (0 if answer == "can-start" else 3)
 
 
 def test_a_missing_device_is_unknown_if_nodes_may_be_added(tmp_path, capsys):

@@ -66,9 +66,15 @@ _HABITS: Final = frozenset(
         "manifest/repeated-key",
         "device-failures/pod-failure-policy",
         "device-failures/ray-job-retries",
+        "kueue-not-now/queue-required",
+        "pod-resources/request-above-limit",
+        "storage/shared-memory",
     )
 )
-"""Rules about mistakes that authors copy to objects with other names."""
+"""Rules about mistakes that an author copies to objects with other names."""
+_OF_TYPES: Final = frozenset(("manifest-shape/unknown-field",))
+"""Habits that are the same mistake in all kinds, because their messages name the type that lacks the field."""
+_INDEX: Final = re.compile(r"\[[0-9]{1,9}\]")
 _NUMBER: Final = re.compile(r"(?<![0-9])[0-9]{1,9}(?![0-9])")
 """Matches a number in a name. The names of a series of objects differ only in such a number."""
 _TEMPLATE: Final = "emplate."
@@ -212,10 +218,22 @@ def _digest_of_series(finding: Finding) -> bytes:
 
 
 def _digest_of_habit(finding: Finding) -> bytes:
-    """Return a digest of a mistake in all objects of a kind; b"" unless authors copy such mistakes."""
-    if finding.rule.id not in _HABITS:
+    """Return a digest of a mistake at a place of all objects of a kind; b"" unless authors copy such mistakes.
+
+    The position in a list does not matter. For a pod, the kind that makes the pod does not matter either.
+    """
+    problem, decision = finding.problem, finding.decision
+    if finding.rule.id not in _HABITS or problem is None:
         return b""
-    return _digest(*_parts_of_mistake(finding), finding.subject.kind, finding.message)
+    place = _INDEX.sub("[]", finding.path)
+    of_pod = place.rpartition(_TEMPLATE)[-1]
+    kind = "Pod" if of_pod.startswith("spec.") and of_pod != place else finding.subject.kind
+    if finding.rule.id in _OF_TYPES:
+        place, kind = place.rpartition(".")[-1], ""
+    advice = "advice" if finding.is_advice else ""
+    message = problem.found_and_message, problem.fix
+    rule = finding.rule.id, decision.policy, decision.param
+    return _digest(str(finding.result), advice, *rule, kind, of_pod if kind else place, *message)
 
 
 def _digest_of_version(finding: Finding) -> bytes:

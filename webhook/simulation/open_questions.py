@@ -17,24 +17,23 @@ from webhook.errors import LookupFailed
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.dra.resource_slices import lacking_devices_of_claim
-from webhook.facts.gpu.device_pods import WORKLOADS
+from webhook.facts.gpu.device_pods import PLACED, WORKLOADS, DevicePods, located_templates
 from webhook.facts.kinds import LEADER_WORKER_SET, NODE
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.model_servers.server_candidates import server_candidates
-from webhook.facts.nodes.node_offers import HUGE_PAGES, PodsAndNodes, pods_and_nodes
+from webhook.facts.nodes.node_devices import problems_without_node
+from webhook.facts.nodes.node_offers import ORDINARY, PodsAndNodes, known_offers, needs_of_pod, pods_and_nodes
 from webhook.facts.pod_prerequisites import POD_SECURITY, check_prerequisites, configuration_in_no_file
 from webhook.facts.pod_security import breaches_of_pods, enforced_level
-from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted, some_of
-from webhook.typed.cluster_objects import Node
 from webhook.typed.pods import Container as PodContainer
-from webhook.typed.pods import PodTemplate
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
@@ -42,11 +41,7 @@ _KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
 _OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
 _SUSPENSIONS: Final = (("spec", "suspend"), ("spec", "runPolicy", "suspend"), ("spec", "paused"))
 _MOST_NAMES: Final = 5
-_COMPARED: Final = frozenset(("cpu", "memory", *HUGE_PAGES))
-_PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
-"""The fields of a PodSpec that choose nodes."""
-_FIELDS_NOT_COMPARED: Final = ("nodeName", "topologySpreadConstraints")
-"""The fields that no rule compares with the nodes."""
+_COMPARED: Final = frozenset(ORDINARY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +50,19 @@ class OpenQuestion:
 
     Args:
         aspects: the affected aspects.
-        what: a sentence about the unknown thing, without a full stop. For the aspect nodes alone, the sentence begins
-            with the word "nodes", which `what` lacks.
+        what: a sentence about the unknown thing, without a full stop. For nodes that were not compared, the sentence
+            begins with the word "nodes", which `what` lacks.
+        is_obstacle: whether something keeps the pods from the nodes of today.
     """
 
     aspects: tuple[Aspect, ...]
     what: str
+    is_obstacle: bool = False
 
     @property
     def is_about_nodes_alone(self) -> bool:
-        """Return whether the only affected aspect is nodes."""
-        return self.aspects == ("nodes",)
+        """Return whether nodes that were not compared are the only question."""
+        return self.aspects == ("nodes",) and not self.is_obstacle
 
     @property
     def sentence(self) -> str:
@@ -211,54 +208,79 @@ def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion
         what = f"not compared: there may be others than the {counted(len(nodes), 'node')} of the files"
     elif name := first_node_without_amounts(IdentityKey(nodes)):
         what = f"not compared: node {name} has no status.allocatable"
-    elif subject.group_kind not in WORKLOADS:
+    elif subject.group_kind not in PLACED:
         what = f"not compared with pods of a {subject.attributes.kind.kind}"
     else:
-        left = dict.fromkeys(_requirements_not_compared(subject, nodes, cluster))
+        yield from _obstacles_of_nodes(subject)
+        left = dict.fromkeys(_requirements_not_compared(subject, cluster))
         what = f"not compared for {', '.join(left)}" if left else ""
     if what:
         yield OpenQuestion(aspects=("nodes",), what=what)
 
 
-def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster: Cluster) -> Iterator[str]:
-    """Yield the names of requirements on nodes that no rule compares with the nodes."""
+def _obstacles_of_nodes(subject: Subject) -> Iterator[OpenQuestion]:
+    """Yield why no node of today takes pods, as far as no rule reports it: rules do not compare Pods without extended
+    resources, Pods with nodeName, and temporary states of nodes.
+    """
+    compared = subject.once(pods_and_nodes)
+    said: dict[str, None] = {}
+    for each in _all_pods_and_nodes(subject):
+        if each.needs.spec.node_name:
+            said.update(dict.fromkeys(_problems_of_named_node(each)))
+        elif not each.fits_a_node:
+            told = () if each in compared else problems_without_node(each)
+            said.update(dict.fromkeys(_problem_as_question(problem) for problem in told))
+        elif states := each.states_of_nodes_today:
+            said[f"no node of today takes the pods: {some_of(states, _MOST_NAMES)}"] = None
+    yield from (OpenQuestion(aspects=("nodes",), what=each, is_obstacle=True) for each in said)
+
+
+def _all_pods_and_nodes(subject: Subject) -> Iterator[PodsAndNodes]:
+    """Yield the pods of each template with the nodes, also pods without extended resources."""
     compared = {id(each.pods.template): each for each in subject.once(pods_and_nodes)}
-    for podset in subject.once(pod_sets).all:
-        template = template_of(podset, subject)
-        each, spec = compared.get(id(template)), template.spec
-        fields = _PLACEMENT_FIELDS if each is None else _FIELDS_NOT_COMPARED
-        yield from (field for field in fields if spec.has(field))
-        if each is not None and (spec.affinity.has("podAffinity") or spec.affinity.has("podAntiAffinity")):
+    view = subject.cluster_view()
+    for podset, template in subject.once(located_templates):
+        pods = DevicePods(podset, template, (), {})
+        each = compared.get(id(template))
+        yield each or PodsAndNodes(pods, needs_of_pod(template.spec, view), known_offers(view), view)
+
+
+def _problems_of_named_node(each: PodsAndNodes) -> Iterator[str]:
+    """Yield why the node that pods name does not run them. These pods skip the scheduler."""
+    name = each.needs.spec.node_name
+    offer = next((offer for offer in each.offers if offer.name == name), None)
+    if offer is None:
+        yield f"nodeName is {name}, which is not a node of the cluster"
+    elif not each.needs.kubelet_accepts(offer):
+        yield f"nodeName is {name}, but this node does not have what the pods require"
+    elif not offer.is_ready:
+        yield f"nodeName is {name}, and this node is not Ready"
+
+
+def _problem_as_question(problem: Problem) -> str:
+    return ", ".join(map(str, problem.missing)) or ": ".join(filter(None, (problem.path, problem.message)))
+
+
+def _requirements_not_compared(subject: Subject, cluster: Cluster) -> Iterator[str]:
+    """Yield the names of requirements on nodes that no rule compares with the nodes."""
+    for each in _all_pods_and_nodes(subject):
+        spec = each.needs.spec
+        if spec.has("topologySpreadConstraints"):
+            yield "topologySpreadConstraints"
+        if spec.affinity.has("podAffinity") or spec.affinity.has("podAntiAffinity"):
             yield "affinity"
-        if _may_be_kept_out(each, nodes, template, subject):
+        if each.fits_a_node and not (each.fits_a_node_today or each.states_of_nodes_today or spec.node_name):
             yield "taints"
-        known = () if each is None else (*each.needs.devices, *_COMPARED)
-        names = {name: None for each in spec.running_containers() for name in _requested_names(each)}
+        known = (*each.needs.devices, *_COMPARED)
+        names = {name: None for container in spec.running_containers() for name in _requested_names(container)}
         yield from (name for name in names if name not in known)
         if spec.has("resourceClaims") and not _objects_of_cluster(cluster, RESOURCE_SLICE):
             yield "claims (no ResourceSlice is known)"
 
 
-def _may_be_kept_out(each: PodsAndNodes | None, nodes: Sequence[JSON], template: PodTemplate, subject: Subject) -> bool:
-    """Return whether taints or cordons may keep a pod from nodes. If the fitting nodes are known, this is true only
-    if every fitting node keeps the pod out.
-    """
-    if each is not None:
-        return each.fits_a_node and not each.fits_a_node_today
-    return any(_keeps_out(node, template, subject) for node in nodes)
-
-
 def _requested_names(container: PodContainer) -> Iterator[str]:
     yield from container.resources.requests
     yield from container.resources.limits
-
-
-def _keeps_out(node: JSON, template: PodTemplate, subject: Subject) -> bool:
-    """Return whether a node refuses a pod: the node is cordoned, or has a taint that the pod does not tolerate."""
-    spec = Node.of(node).spec
-    taints = [each.json for each in spec.taints]
-    tolerations = [each.json for each in template.spec.tolerations]
-    return spec.unschedulable or first_untolerated_taint(taints, tolerations, subject.deadline) is not None
 
 
 def _objects_of_cluster(cluster: Cluster, gvk: GroupVersionKind) -> Sequence[JSON]:
