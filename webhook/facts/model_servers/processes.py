@@ -159,10 +159,10 @@ def _problem_of_lacking_gpus(at: ServerAtPath, here: int, gpus: int) -> Problem:
             return problem_of_parallel_size(at.path, message, fix, at.flags, is_advice=True)
         return DATA_PARALLEL_SIZE_ABOVE_GPUS.problem(at.path, message, fix, words=at.flags)
     sizes = f" ({processes.sizes})" if processes.sizes else ""
-    starts = f"{at.server} starts {counted(here, processes.noun, processes.plural)}{sizes}"
+    starts = f"{at.server} starts {counted(here * processes.nodes, processes.noun, processes.plural)}{sizes}"
     lower = processes.lower.format(gpus)
     if processes.nodes > 1:
-        starts = f"{starts} on each of {processes.nodes} nodes"
+        starts = f"{starts}, {here} on each of {processes.nodes} nodes"
         lower = f"set sizes whose product is {gpus * processes.nodes}"
     fix = f"{lower}, or {request}" if lower else request
     message = f"{starts}, but {has}, so {at.server} {processes.outcome}"
