@@ -170,7 +170,7 @@ def test_repositories_of_charts_and_kustomizations_get_no_false_findings(tree, c
         "    is frowned upon\n"
         "\n"
         "2 objects in 8 files: 1 without findings, 1 with findings (1 warn); 1 object that no policy is about "
-        "(-v names the kinds); not read: 2 templates, 4 documents without a Kubernetes object\n"
+        "(-v names the kinds); not read: 2 templates, 3 documents without a Kubernetes object, 1 patch or object that is not applied\n"
     )
     assert err == (
         f"note: 2 files are templates and not audited, first {tree}/charts/web/templates/quoted.yaml: "

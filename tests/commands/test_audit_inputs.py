@@ -473,6 +473,35 @@ def test_storage_containers_of_other_folders_are_known(scheme, rules, tmp_path, 
     assert [each["rule"] for each in rows if "rule" in each] == rules
 
 
+def test_patches_and_archived_objects_are_not_documents_without_an_object(tmp_path, capsys, monkeypatch):
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: x}]}\n"
+    monkeypatch.chdir(tmp_path)
+    written(
+        tmp_path,
+        {
+            "a/kustomization.yaml": "resources: [pod.yaml]\npatches: [{path: patch.yaml}]\n",
+            "a/pod.yaml": pod,
+            "a/patch.yaml": pod,
+            "a/values.yaml": "replicas: 1\n",
+            "archive/pod.yaml": pod,
+        },
+    )
+    run_command_line(["audit", "."])
+    summary = capsys.readouterr().out.splitlines()[-1]
+    assert summary.endswith(
+        "not read: 2 documents without a Kubernetes object, 2 patches and objects that are not applied"
+    )
+
+
+def test_a_kind_that_does_not_exist_is_one_warning(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    template = "apiVersion: v1\nkind: Template\nmetadata: {name: a}\n"
+    written(tmp_path, {"a.yaml": f"{template}---\n{template}", "b.yaml": template})
+    run_command_line(["audit", "."])
+    mistake = "kind: `Template` is not a kind of `v1`, so the API server refuses the object"
+    assert capsys.readouterr().err == f"warning: a.yaml:2: {mistake} (likewise 2 more objects)\n"
+
+
 CLAIM = """apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: gpu, namespace: team}

@@ -17,11 +17,19 @@ from webhook.report.counts import ObjectCounts
 from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
-from webhook.report.writer import LeftOut, RunDescription, SkippedDocument, Totals, left_out_by_configuration
+from webhook.report.writer import (
+    LeftOut,
+    RunDescription,
+    SkippedDocument,
+    Totals,
+    left_out_by_configuration,
+    skipped_in_words,
+)
 from webhook.text import terminal
 from webhook.text.wording import counted
 from webhook.yamltext import templates
 from webhook.yamltext.input_files import FoundFile
+from webhook.yamltext.source_line import Place
 from webhook.yamltext.yamlfile import shown
 
 _UNREADABLE = 2
@@ -61,6 +69,7 @@ class AuditTotals:
         self._pods_not_read: Counter[str] = Counter()
         self._problems: list[InputProblem] = []
         self._noted: set[str] = set()
+        self._mistaken_kinds: dict[str, list[Place]] = {}
         self._templates: dict[str, templates.ChartTemplate] = {}
 
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -88,6 +97,8 @@ class AuditTotals:
         self._templates.update((each.file, each) for each in part.templates)
         self.add_problems(part.problems)
         self._print_to_stderr(f"warning: {warning}" for warning in part.warnings)
+        for mistake, places in part.mistaken_kinds.items():
+            self._mistaken_kinds.setdefault(mistake, []).extend(places)
         self._print_to_stderr(f"note: {place}: {note}" for note, place in part.notes.items() if note not in self._noted)
         self._noted.update(part.notes)
 
@@ -121,7 +132,7 @@ class AuditTotals:
             some = counted(len(self._templates), "file is a template", "files are templates")
             reason = f"{some}; audit what charts make with --render"
         elif self._skipped:
-            reason = f"{counted(len(self._skipped), 'document')} without a Kubernetes object"
+            reason = skipped_in_words(self._skipped)
         problem = InputProblem(message=f"no object was audited: {reason}", file=" ".join(map(shown, named)))
         if self._requires_input:
             self.add_problems([structs.replace(problem, message=f"--require-input: {problem.message}")])
@@ -130,6 +141,9 @@ class AuditTotals:
 
     def finish(self, notes: Iterable[str], *, is_interrupted: bool) -> None:
         """Report notes that are known only after the last part, such as stale entries of the baseline."""
+        for mistake, (first, *others) in self._mistaken_kinds.items():
+            more = f" (likewise {counted(len(others), 'more object')})" if others else ""
+            self._print_to_stderr([f"warning: {first}: kind: {mistake}{more}"])
         if self._unchanged:
             self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if self._not_compared:
