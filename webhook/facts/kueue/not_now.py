@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import release_as_text
 from webhook.facts.check import is_made_by_controller
 from webhook.facts.kueue.admission_checks import (
     InactivityCause,
@@ -39,6 +40,7 @@ from webhook.facts.kueue.never import MOST_TOLD, JobInClusterQueue
 from webhook.facts.kueue.objects import PRIORITY, QUEUE_NAME
 from webhook.facts.kueue.quota import FlavorResource, count_other_waiting_workloads, is_queued
 from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
+from webhook.facts.kueue.releases import LABEL_ALONE, UNKNOWN, find_kueue_release, is_kueue_release_known
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor, Topology, WorkloadPriorityClass
 from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
@@ -46,7 +48,7 @@ from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject, Problem
 from webhook.text.wording import counted, did_you_mean
 from webhook.typed.collections import Items
-from webhook.typed.objects import Namespace
+from webhook.typed.objects import Namespace, Object
 from webhook.yamltext.placeholders import is_placeholder
 
 INACTIVE: Final = KUEUE_NOT_NOW.rule(
@@ -138,10 +140,26 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
     if not is_namespace_selection_known(subject):
         yield QUEUE_REQUIRED.problem("", missing=(MissingObject(kind=Namespace.gvk.kind, name=subject.namespace),))
         return
+    annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
+    if annotated:
+        yield from _check_queue_in_annotation(annotated, subject)
+        return
     queues = local_queue_names(subject)
     message = "the object names no queue, so Kueue suspends it and never admits it (manageJobsWithoutQueueName is on)"
     fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
     yield QUEUE_REQUIRED.problem("", message, fix)
+
+
+def _check_queue_in_annotation(queue: str, subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of an annotation that names the queue; releases before LABEL_ALONE read it."""
+    path = ("metadata", "annotations", QUEUE_NAME)
+    if not is_kueue_release_known(subject):
+        yield QUEUE_REQUIRED.problem(path, missing=(UNKNOWN,))
+    elif find_kueue_release(subject) >= LABEL_ALONE:
+        since = f"since Kueue {release_as_text(LABEL_ALONE)}"
+        effect = "so Kueue suspends the object and never admits it (manageJobsWithoutQueueName is on)"
+        message = f"has no effect {since}, which reads the name of the queue only from a label, {effect}"
+        yield QUEUE_REQUIRED.problem(path, message, f"set the label {QUEUE_NAME} instead", queue)
 
 
 def validate_local_queue(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:

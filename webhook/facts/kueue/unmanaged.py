@@ -85,6 +85,7 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
         "label, Kueue queues each pod separately."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
+    yields_to=("kueue-not-now/queue-required",),
 )
 NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name",
