@@ -167,7 +167,9 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
     """Check each claim that the pods of an object mount."""
     view = subject.cluster_view()
     alike: dict[str, list[tuple[str, Problem]]] = {}
-    for name, mounting in subject.once(read_mounts).mounts_of_claims().items() if subject.namespace else ():
+    mounts = subject.once(read_mounts)
+    by_claim = mounts.mounts_of_claims() if subject.namespace else {}
+    for name, mounting in by_claim.items():
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _check_class_of_pending_claim(claim, name, mounting, view)
@@ -181,6 +183,11 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
                     yield problem_of_claim
         else:
             yield _missing_claim_problem(name, mounting[0].volume.path, subject)
+    for volume in mounts.volumes if subject.namespace else ():
+        # the scheduler also looks up the claim of a volume that no container mounts
+        name = volume.claim_name
+        if name and name not in by_claim and not view.find(PersistentVolumeClaim, name):
+            yield _missing_claim_problem(name, volume.path, subject)
     for claims in alike.values():
         yield _problem_of_claims_on_one_node(claims)
 
