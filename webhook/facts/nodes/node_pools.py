@@ -21,6 +21,7 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.errors import LookupFailed
 from webhook.facts.gpu.device_pods import BATCH, PLACED, without_repeated_problems
+from webhook.facts.kinds import TRAINER
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, pods_and_nodes
 from webhook.facts.nodes.node_pool_types import (
     AWS,
@@ -90,7 +91,8 @@ _WELL_KNOWN: Final = frozenset(
     )
 )
 """Labels that a NodePool may leave undefined, because the node gets them from its instance type and zone."""
-_TRAINING_OPERATOR: Final = "kubeflow.org"
+_OF_TRAININGS: Final = frozenset(("kubeflow.org", TRAINER))
+"""The groups of kinds with pods that train together."""
 _NODES: Final = "nodes"
 """In `limits` of a NodePool, the number of nodes."""
 _MOST_NAMED: Final = 3
@@ -157,7 +159,7 @@ def _check_all_pools(each: PodsAndNodes) -> Iterator[Problem]:
 
 def starts_all_pods_at_once(subject: Subject) -> bool:
     """Return whether the pods of an object must run at the same time, so that a waiting pod is a problem."""
-    return subject.group_kind in PLACED - BATCH or subject.group_kind[0] == _TRAINING_OPERATOR
+    return subject.group_kind in PLACED - BATCH or subject.group_kind[0] in _OF_TRAININGS
 
 
 def _problem_of_all_pools(each: PodsAndNodes, excluded: Sequence[Problem]) -> Problem:
