@@ -428,6 +428,63 @@ def test_requirements_not_compared_with_nodes_are_reported(spec, said, tmp_path,
     assert said in " ".join(whats) if said else whats == []
 
 
+NEEDING = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a, namespace: team}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers: [{name: a, image: a, command: [a]CONTAINER}]
+SPEC---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: team}
+data: {a: "1"}
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: kata}
+handler: kata
+overhead: {podFixed: {memory: 1Gi}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("container", "spec", "said"),
+    [
+        (", envFrom: [{configMapRef: {name: settings}}]", "", ""),
+        (
+            ", envFrom: [{configMapRef: {name: setting}}]",
+            "",
+            "ConfigMap `setting`, which the pods need, does not exist",
+        ),
+        (", envFrom: [{configMapRef: {name: setting, optional: true}}]", "", ""),
+        (", env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: b}}}]", "", "has no key `b`"),
+        (", env: [{name: A, valueFrom: {secretKeyRef: {name: hub, key: b}}}]", "", "Secret `hub`"),
+        ("", "volumes: [{name: a, configMap: {name: kube-root-ca.crt}}]", ""),
+        ("", "volumes: [{name: a, secret: {secretName: hub}}]", "Secret `hub`"),
+        (", ports: [{containerPort: 80, hostPort: 80}]", "", "nodes not compared for hostPort"),
+        ("", "runtimeClassName: kata", "nodes not compared for RuntimeClass kata"),
+    ],
+)
+def test_what_no_rule_compares_makes_the_answer_unknown(container, spec, said, tmp_path, capsys):
+    text = NEEDING.replace("CONTAINER", container).replace("SPEC", f"      {spec}\n" if spec else "")
+    (tmp_path / "job.yaml").write_text(text)
+    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    answer = next(each for each in told if each["object"] == "Deployment team/a")
+    whats = " ".join(each["what"] for each in answer["unknown"])
+    assert said in whats if said else whats == ""
+
+
 CLAIMING = """\
 apiVersion: batch/v1
 kind: Job

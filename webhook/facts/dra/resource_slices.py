@@ -21,7 +21,7 @@ allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -370,14 +370,32 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
             yield from _check_different_models(selection)
 
 
-def lacking_devices_of_claim(claim: ResourceClaim | ResourceClaimTemplate, view: ClusterView) -> str:
-    """Return why the devices of the cluster are not enough for a claim; "" if these are enough, or not known."""
+def lacking_devices_of_claim(
+    claim: ResourceClaim | ResourceClaimTemplate, view: ClusterView, pods: int = 1, nodes: Collection[str] | None = None
+) -> str:
+    """Return why the devices of the cluster are not enough for a claim; "" if these are enough, or not known.
+
+    Args:
+        claim: the claim, or the template from which each pod gets a claim.
+        view: the cluster.
+        pods: how many pods get a claim of their own at the same time.
+        nodes: the names of the nodes that fit the pods; None if not known.
+    """
     if get(claim.json, ("status", "allocation")):
         return ""
     requests = read_requests(claim.claim_spec, claim.version)
     devices = _find_selected_devices(lambda: _create_selections_of_requests(requests), view)
     problem = next(_problems_of_lacking_devices(devices, view), None)
-    return problem.message if problem is not None else ""
+    if problem is not None:
+        return problem.message
+    for selection in devices.selections:
+        wanted = (selection.wanted or 0) * pods
+        known = [each.node for each in selection.allocatable.devices]
+        usable = sum(nodes is None or not node or node in nodes for node in known)
+        if selection.count is not None and not (selection.of or selection.is_shared) and wanted > usable:
+            has = f"the nodes that fit have {counted(usable, 'matching device')} now"
+            return f"{counted(pods, 'pod')} at the same time need {counted(wanted, 'device')}, but {has}"
+    return ""
 
 
 def _problems_of_lacking_devices(devices: DeviceInventory, view: ClusterView) -> Iterator[Problem]:
