@@ -485,6 +485,55 @@ def test_what_no_rule_compares_makes_the_answer_unknown(container, spec, said, t
     assert said in whats if said else whats == ""
 
 
+MOUNTING = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a, namespace: team}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: a, image: a, command: [a], resources: {limits: {nvidia.com/gpu: 1}}, volumeMounts: [{name: m, mountPath: /m}]}
+      volumes: [{name: m, persistentVolumeClaim: {claimName: models}}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: models, namespace: team}
+spec: {accessModes: [ReadWriteMany], CLAIM}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: p}
+spec:
+  nodeAffinity:
+    required:
+      nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [b]}]}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: NODE}
+status: {allocatable: {cpu: "8", memory: 8Gi, pods: "10", nvidia.com/gpu: "1"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "node", "said"),
+    [
+        ("volumeName: p", "a", "no node that fits is in the nodeAffinity of PersistentVolume `p`"),
+        ("volumeName: p", "b", ""),
+        ("storageClassName: fast", "a", "StorageClass `fast` of PersistentVolumeClaim `models` does not exist"),
+        ("resources: {}", "a", ""),
+    ],
+)
+def test_a_volume_that_the_pods_may_not_get_makes_the_answer_unknown(claim, node, said, tmp_path, capsys):
+    (tmp_path / "job.yaml").write_text(MOUNTING.replace("CLAIM", claim).replace("NODE", node))
+    _, told = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    answer = next(each for each in told if each["object"] == "Job team/a")
+    whats = " ".join(each["what"] for each in answer["unknown"])
+    assert said in whats if said else whats == ""
+
+
 CLAIMING = """\
 apiVersion: batch/v1
 kind: Job
