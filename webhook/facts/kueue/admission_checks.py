@@ -12,6 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.facts.kueue.objects import MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
 from webhook.facts.kueue.quota_tree import QueueFields
 from webhook.facts.kueue.types import AdmissionCheck
 from webhook.facts.view import ClusterView
@@ -22,6 +24,11 @@ from webhook.typed.collections import Entries
 _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 _NO_CONDITION: Final = "has no condition Active in its file"
 _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
+KINDS_OF_PARAMETERS: Final[Mapping[str, GroupVersionKind]] = {
+    _PROVISIONING: PROVISIONING_CONFIG,
+    _MULTI_KUEUE: MULTI_KUEUE_CONFIG,
+}
+"""The kinds of parameters, by the controller of a check."""
 
 
 class InactivityCause(Struct, frozen=True):
@@ -50,7 +57,10 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
             continue
         active = check.status.condition("Active").status
         if not active and view.is_of_file(check.json):
-            if check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
+            if absent := absent_parameters_of_check(check, view):
+                text = f"its AdmissionCheck `{name}` names {absent}, which does not exist (AdmissionCheckInactive)"
+                yield InactivityCause(text, absent)
+            elif check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
                 view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
         elif active != "True" and (active or view.is_whole()):
             is_new = "" if active else ", and its controller has not set the condition Active"
@@ -61,6 +71,16 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
         per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavor_names())
         provisioning += [name] * (check.spec.controller_name == _PROVISIONING)
     yield from map(InactivityCause, _multi_kueue_conflicts(remote, per_flavor, provisioning))
+
+
+def absent_parameters_of_check(check: AdmissionCheck, view: ClusterView) -> str:
+    """Return kind and name of the parameters of an AdmissionCheck of Kueue if they do not exist; "" otherwise."""
+    kind, parameters = KINDS_OF_PARAMETERS.get(check.spec.controller_name), check.spec.parameters
+    if kind is None or parameters.kind != kind.kind or not parameters.name:
+        return ""
+    version = str(check.json.get("apiVersion", "")).rpartition("/")[2]
+    lacks = view.lacks(kind._replace(version=version or kind.version), parameters.name)
+    return f"{kind.kind} `{parameters.name}`" if lacks else ""
 
 
 def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:

@@ -66,7 +66,7 @@ QUEUES: Final = (
     interest_in_fields(COHORT, "spec"),
     interest_in_fields(RESOURCE_FLAVOR, "spec"),
     interest_in_fields(TOPOLOGY, "spec"),
-    interest_in_fields(ADMISSION_CHECK, "spec.controllerName", "status.conditions"),
+    interest_in_fields(ADMISSION_CHECK, "spec.controllerName", "spec.parameters", "status.conditions"),
 )
 """The kinds of objects in the tree of queues."""
 CHECK_PARAMETERS: Final = (
@@ -78,6 +78,7 @@ CHECK_PARAMETERS: Final = (
 CONFIGURATIONS: Final = Interest(CONFIG_MAP, frozenset(("data",)), scope=CONFIGURATION)
 LOOKUPS: Final = (
     *QUEUES,
+    *CHECK_PARAMETERS,
     interest_in_fields(WORKLOAD_PRIORITY_CLASS),
     interest_in_fields(LIMIT_RANGE, "spec.limits"),
     interest_in_fields(

@@ -13,12 +13,11 @@ pkg/cache/scheduler/clusterqueue.go inactiveReason, pkg/controller/admissionchec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.apimachinery.names import (
     USE_KEY,
     USE_SUBDOMAIN,
@@ -28,7 +27,12 @@ from webhook.apimachinery.names import (
     subdomain_fault,
 )
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.kueue.admission_checks import runs_in_other_cluster, why_checks_keep_queue_inactive
+from webhook.facts.kueue.admission_checks import (
+    KINDS_OF_PARAMETERS,
+    absent_parameters_of_check,
+    runs_in_other_cluster,
+    why_checks_keep_queue_inactive,
+)
 from webhook.facts.kueue.configuration import (
     CONCURRENT_ADMISSION_GATE,
     is_gate_on,
@@ -37,7 +41,7 @@ from webhook.facts.kueue.configuration import (
 )
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
-from webhook.facts.kueue.objects import GROUP, MULTI_KUEUE_CLUSTER, MULTI_KUEUE_CONFIG, PROVISIONING_CONFIG
+from webhook.facts.kueue.objects import MULTI_KUEUE_CLUSTER, MULTI_KUEUE_CONFIG
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
 from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
@@ -173,11 +177,6 @@ _MOST_FLAVORS: Final = 16
 _BOTH: Final = "MultiKueueWithProvisioningRequest"
 _BOTH_FROM: Final = (0, 16)
 _BOTH_TOPOLOGY_FROM: Final = (0, 15)
-_KINDS: Final[Mapping[str, GroupVersionKind]] = {
-    f"{GROUP}/provisioning-request": PROVISIONING_CONFIG,
-    f"{GROUP}/multikueue": MULTI_KUEUE_CONFIG,
-}
-"""The kinds of parameters, by the controller of the check."""
 
 
 def validate_enum_fields(subject: Subject) -> Iterator[Problem]:
@@ -427,11 +426,10 @@ def _flavor_with_topology_of_old_kueue(queue: ClusterQueue, subject: Subject) ->
 def check_check_parameters(subject: Subject) -> Iterator[Problem]:
     """Yield parameters of an AdmissionCheck that do not exist."""
     spec, view = subject.typed(AdmissionCheck).spec, subject.cluster_view()
-    kind, parameters = _KINDS.get(spec.controller_name), spec.parameters
-    if kind is None or parameters.kind != kind.kind or not parameters.name:
+    kind, parameters = KINDS_OF_PARAMETERS.get(spec.controller_name), spec.parameters
+    if kind is None or parameters.kind != kind.kind:
         return
-    version = subject.attributes.kind.version
-    if view.lacks(kind._replace(version=version), parameters.name):
+    if absent_parameters_of_check(subject.typed(AdmissionCheck), view):
         message = f"is a {kind.kind} that does not exist, so the AdmissionCheck and its ClusterQueues are inactive"
         yield PARAMETERS.problem(parameters.path("name"), message, f"create the {kind.kind}", parameters.name)
     elif kind == MULTI_KUEUE_CONFIG and (absent := _clusters_if_all_are_absent(parameters.name, view)):
