@@ -633,6 +633,62 @@ def test_pods_are_compared_with_nodes_as_they_are_today(nodes, pod, resources, a
     assert code == (0 if answer == "can-start" else 3)
 
 
+JOB_OF_THREE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j}
+spec: {parallelism: 3, completions: 3, template: {spec: {restartPolicy: Never, containers: [CONTAINER]}}}
+"""
+JOB_SET_OF_THREE = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: j}
+spec: {replicatedJobs: [{name: w, replicas: 3, template: {spec: {template: {spec: {SCHEDULER, restartPolicy: Never, containers: [CONTAINER]}}}}}]}
+"""
+TRAIN_JOB_OF_THREE = """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: j}
+spec: {runtimeRef: {name: torch-distributed}, trainer: {numNodes: 3, image: x, resourcesPerNode: {limits: {nvidia.com/gpu: 1}}}}
+"""
+TRAIN_JOB_OF_THREE += """---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed, labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {numNodes: 1, torch: {numProcPerNode: auto}}
+  template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: x}]}}}}}]}}
+"""
+DEPLOYMENT_OF_THREE = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: j}
+spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [CONTAINER]}}}
+"""
+ROOM = "the nodes have devices for 2 of 3 pods with 1 `nvidia.com/gpu` each (nodes in FILE), so some pods stay Pending"
+
+
+@pytest.mark.parametrize(
+    ("job", "answer", "rules", "note"),
+    [
+        pytest.param(JOB_OF_THREE, "can-start", [], ROOM, id="Job"),
+        pytest.param(JOB_SET_OF_THREE.replace("SCHEDULER, ", ""), "can-start", [], ROOM, id="JobSet"),
+        pytest.param(JOB_SET_OF_THREE.replace("SCHEDULER", "schedulerName: kai-scheduler"), "never", ["node-devices/all-pods"], "", id="JobSet that KAI starts together"),
+        pytest.param(TRAIN_JOB_OF_THREE, "never", ["node-devices/all-pods"], "", id="TrainJob"),
+        pytest.param(DEPLOYMENT_OF_THREE, "can-start", [], "", id="Deployment"),
+    ],
+)  # fmt: skip
+def test_jobs_with_more_pods_than_the_nodes_take(job, answer, rules, note, tmp_path, capsys):
+    node = NODE_OF_TODAY.replace("NAME", "a").replace("SPEC", "{}").replace("CONDITION", READY)
+    text = job.replace("CONTAINER", "{name: main, image: x, resources: {limits: {nvidia.com/gpu: 1}}}")
+    file = tmp_path / "job.yaml"
+    trainer = "{apiVersion: v1, kind: ConfigMap, metadata: {name: trainer, namespace: claimgate-system}, data: {trainer: '2.1'}}"
+    file.write_text(f"{node}{trainer}\n---{text}")
+    _, [told] = simulated(capsys, file, "--context-is-whole")
+    said = (told["answer"], against(told).get("nodes", []), told["note"].replace(str(file), "FILE"))
+    assert said == (answer, rules, note), "see pods_that_start_together in node_devices.py"
+
+
 def test_a_missing_device_is_unknown_if_nodes_may_be_added(tmp_path, capsys):
     pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: gpu}\nspec: {template: {spec: {}}}\n---"
     (tmp_path / "job.yaml").write_text(pool + NODE.replace("GPUS", '"4"'))

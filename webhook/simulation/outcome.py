@@ -19,6 +19,7 @@ from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.apimachinery.attributes import Attributes
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.recording import RecordingCluster
+from webhook.facts.nodes.node_devices import note_about_room
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Result, Subject, findings_of_object, subject_of_request
 from webhook.report.rule import RulesOfPolicies
@@ -86,6 +87,7 @@ class Simulation:
         asked: the requests of the job, and its queue.
         looked_at: the view that recorded the look-ups.
         left_out: what the configuration and annotations left out. excepted: the findings with an exception.
+        note: what a reader should know of a job that starts; "" without a note.
     """
 
     about: Subject
@@ -100,6 +102,7 @@ class Simulation:
     looked_at: RecordingCluster
     left_out: LeftOut = field(default_factory=LeftOut)
     excepted: tuple[Finding, ...] = ()
+    note: str = ""
 
     @property
     def can_start(self) -> bool | None:
@@ -266,4 +269,5 @@ def simulate_job(
         Counter(each.exception_reason for each in excepted),
         objects=int(is_ignored_by_configuration(attributes, configuration, cluster)),
     )
-    return replace(made_simulation, left_out=left_out, excepted=excepted)
+    note = subject.once(note_about_room)
+    return replace(made_simulation, left_out=left_out, excepted=excepted, note=note)

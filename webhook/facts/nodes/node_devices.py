@@ -13,19 +13,22 @@ https://docs.aws.amazon.com/eks/latest/userguide/eks-neuron.html.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import path_as_text
-from webhook.facts.gpu.device_pods import without_repeated_problems
+from webhook.facts.gpu.device_pods import BATCH, PLACED, without_repeated_problems
 from webhook.facts.gpu.devices import device_of_resource_name
+from webhook.facts.kinds import LEADER_WORKER_SET, TRAIN_JOB
 from webhook.facts.nodes.node_offers import NodeOffer, PodNeeds, PodsAndNodes, largest_amounts, pods_and_nodes
 from webhook.facts.nodes.node_pool_types import Requirement, read_requirement, requirements_of_pod
-from webhook.facts.nodes.node_pools import judge_new_nodes, starts_all_pods_at_once
+from webhook.facts.nodes.node_pools import judge_new_nodes
 from webhook.facts.nodes.types import NODE_DEVICES
 from webhook.facts.pods.node_selection import labels_meet_requirement
 from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano_objects.types import Job
 from webhook.rules.problem import MissingObject, Problem
@@ -82,6 +85,13 @@ ALL_PODS: Final = NODE_DEVICES.rule(
     why="Some pods stay Pending. Pods that work together wait for the missing pods.",
     function="fitsRequest",
 )
+SOME_PODS: Final = NODE_DEVICES.rule(
+    "node-devices/some-pods",
+    title="The nodes have devices for some of the pods only",
+    why="The other pods stay Pending. The pods that run do not wait for them.",
+    function="fitsRequest",
+    fails="silent",
+)
 SHARED_SUFFIX: Final = "-SHARED"
 """GPU Feature Discovery appends this to the product of GPUs that are shared under their usual resource name."""
 _MOST_VALUES: Final = 4
@@ -100,6 +110,22 @@ _AMD_PARTITION: Final = re.compile(r"amd\.com/[a-z]{2,4}_nps[0-9]")
 """A resource of a partition, which a plugin with the naming strategy `single` offers as amd.com/gpu."""
 _NEURON: Final = "aws.amazon.com/"
 _VOLCANO_JOB: Final = ("batch.volcano.sh", "Job")
+_JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
+_TRAINING_OPERATOR: Final = "kubeflow.org"
+_RAY: Final = "ray.io"
+_RAY_GANG: Final = "ray.io/gang-scheduling-enabled"
+_RAY_SCHEDULER: Final = "ray.io/scheduler-name"
+_GANG_SCHEDULERS: Final = ("volcano", "kai-scheduler", "scheduler-plugins")
+_KAI: Final = "kai-scheduler"
+_IN_GROUPS: Final = frozenset(
+    (
+        LEADER_WORKER_SET,
+        ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
+        ("grove.io", "PodCliqueSet"),
+        ("workload.serving.volcano.sh", "ModelServing"),
+    )
+)
+"""Kinds with groups of pods. A group without one of its pods does not work; the other groups do."""
 _SHARED: Final = ".shared"
 _MONITOR: Final = "monitor"
 _PRODUCT: Final = "nvidia.com/gpu.product"
@@ -113,10 +139,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that keep pods from all nodes of a cluster; node_pools.py compares pods with NodePools."""
     pods = subject.once(pods_and_nodes)
     if pods and all(each.fits_a_node for each in pods):
-        gang = _gang_of_volcano(subject)
-        counts = [each.pods.pod_count for each in pods] if starts_all_pods_at_once(subject) else [gang][: bool(gang)]
-        if len(counts) == len(pods):
-            yield from without_repeated_problems(_check_all_pods(pods, counts), subject)
+        yield from without_repeated_problems(_check_room(pods, subject), subject)
         return
     for each in pods:
         if not each.fits_a_node:
@@ -135,41 +158,149 @@ def problems_without_node(each: PodsAndNodes) -> Iterator[Problem]:
             yield _problem_of_open_nodes(problem, each, new_nodes.source)
 
 
-def _gang_of_volcano(subject: Subject) -> int:
-    """Return how many pods of a Volcano Job with one task start together; 0 for any other object."""
-    if subject.group_kind != _VOLCANO_JOB:
-        return 0
-    spec = subject.typed(Job).spec
-    if len(spec.tasks) != 1:
-        return 0
-    return min(spec.min_available or spec.needed_pod_count, spec.pod_count)
+class Shortage(NamedTuple):
+    """Pods that run at the same time, and for which the nodes have too few devices.
 
-
-def _check_all_pods(pods: Sequence[PodsAndNodes], counts: Sequence[int]) -> Iterator[Problem]:
-    """Report pods that run at the same time, if all nodes together have too few devices: first the pods of one
-    template, then those of all templates. `counts` has the number of pods of each template.
+    Args:
+        at: the pods of the template that is named in messages.
+        wanted: how many pods of the template run, or how many devices all pods request.
+        most: for how many of these the nodes have devices, or how many devices the nodes have.
+        resource: the resource if several templates together request too much; otherwise "".
     """
-    if any((new_nodes := judge_new_nodes(each)) and new_nodes.source for each in pods):
-        return
+
+    at: PodsAndNodes
+    wanted: int
+    most: int
+    resource: str = ""
+
+    @property
+    def some_pods(self) -> str:
+        """Return a sentence about pods that work alone."""
+        if self.resource:
+            return self.all_pods
+        of = f"{self.most} of {counted(self.wanted, 'pod')} with {_devices_as_text(self.at.needs)} each"
+        return f"the nodes have devices for {of}{_files_of_nodes(self.at.view)}, so some pods stay Pending"
+
+    @property
+    def all_pods(self) -> str:
+        """Return a sentence about pods that work together."""
+        pods = f"{counted(self.wanted, 'pod')} with {_devices_as_text(self.at.needs)} each"
+        message = f"{pods} run at the same time, but the nodes have devices for {self.most}"
+        if self.resource:
+            request = f"the pods that run at the same time request {self.wanted} `{self.resource}`"
+            message = f"{request}, but the nodes have {self.most}"
+        return f"{message}{_files_of_nodes(self.at.view)}, so some pods stay Pending"
+
+    @property
+    def fix(self) -> str:
+        """Return the fix."""
+        fewer = "fewer pods" if self.resource else counted(self.most, "pod")
+        return f"run {fewer}, or add nodes"
+
+    @property
+    def path(self) -> str:
+        """Return the path of the template."""
+        return path_as_text(self.at.pods.podset.path)
+
+
+def _check_room(pods: Sequence[PodsAndNodes], subject: Subject) -> Iterator[Problem]:
+    """Report pods that start together, if all nodes together have too few devices; otherwise pods that run without an
+    end. Pods of jobs may run one after another.
+    """
+    if together := _shortage(pods, pods_that_start_together(pods, subject)):
+        yield ALL_PODS.problem(together.path, together.all_pods, together.fix)
+    elif subject.group_kind in PLACED - BATCH and (some := _shortage(pods, [each.pods.pod_count for each in pods])):
+        yield SOME_PODS.problem(some.path, some.some_pods, some.fix)
+
+
+def note_about_room(subject: Subject) -> str:
+    """Return how many pods of a job start at once, if the nodes have devices for some of its pods only; otherwise "".
+    The pods of the job do not wait for each other.
+    """
+    pods = subject.once(pods_and_nodes)
+    if subject.group_kind not in BATCH or not pods or not all(each.fits_a_node for each in pods):
+        return ""
+    if _shortage(pods, pods_that_start_together(pods, subject)):
+        return ""
+    some = _shortage(pods, [each.pods.pod_count for each in pods])
+    return some.some_pods if some else ""
+
+
+def pods_that_start_together(pods: Sequence[PodsAndNodes], subject: Subject) -> list[int]:
+    """Return for each template how many of its pods can only work together: all pods of a gang or of a training, or
+    the pods of one group; [] if pods work alone.
+    """
+    kind = subject.group_kind
+    if kind == _VOLCANO_JOB:
+        return _gang_of_volcano(pods, subject)
+    if kind in _IN_GROUPS:
+        return [each.pods.podset.count or 0 for each in pods]
+    is_gang = kind == TRAIN_JOB and _trains_together(subject)
+    is_gang |= kind[0] == _TRAINING_OPERATOR and not _spec(subject).get("elasticPolicy")
+    is_gang |= kind[0] == _RAY and _has_gang_of_ray(subject)
+    is_gang |= any(each.needs.spec.scheduler_name == _KAI for each in pods) and _has_gang_of_kai(subject)
+    return [each.pods.pod_count for each in pods] if is_gang else []
+
+
+def _spec(subject: Subject) -> Mapping[str, JSON]:
+    spec: Mapping[str, JSON] = subject.object.get("spec") or {}
+    return spec
+
+
+def _gang_of_volcano(pods: Sequence[PodsAndNodes], subject: Subject) -> list[int]:
+    """Return how many pods of each task of a Volcano Job start together, as far as that is certain: minAvailable for
+    one task, and all pods if minAvailable is the number of all pods.
+    """
+    spec = subject.typed(Job).spec
+    least = min(spec.min_available or spec.needed_pod_count, spec.pod_count)
+    if len(spec.tasks) == 1:
+        return [least]
+    return [each.pods.pod_count for each in pods] if least == spec.pod_count else []
+
+
+def _trains_together(subject: Subject) -> bool:
+    """Return whether the pods of a TrainJob are a gang, or nodes of a training that is not elastic."""
+    job = subject.once(merge_train_job)
+    is_elastic = bool(job.runtime.spec.ml_policy.torch.elastic_policy)
+    return bool(job.scheduler) or (bool(job.plugin) and not is_elastic)
+
+
+def _has_gang_of_ray(subject: Subject) -> bool:
+    """Return whether KubeRay gives the pods of a Ray cluster to a gang scheduler, without an autoscaler."""
+    spec = _spec(subject)
+    inner = spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec
+    labels = subject.metadata.labels
+    is_autoscaled = bool(inner.get("enableInTreeAutoscaling"))
+    return not is_autoscaled and (_RAY_GANG in labels or labels.get(_RAY_SCHEDULER, "") in _GANG_SCHEDULERS)
+
+
+def _has_gang_of_kai(subject: Subject) -> bool:
+    """Return whether KAI starts all pods of an object together. KAI starts the jobs of a JobSet one by one if the
+    jobs have an order.
+    """
+    spec = _spec(subject)
+    has_order = "startupPolicy" in spec or any("dependsOn" in each for each in spec.get("replicatedJobs") or ())
+    return subject.group_kind == _JOB_SET and not has_order
+
+
+def _shortage(pods: Sequence[PodsAndNodes], counts: Sequence[int]) -> Shortage | None:
+    """Return the shortage of devices for pods that run at the same time, if no nodes may be added: first for the pods
+    of one template, then for those of all templates. `counts` has the number of pods of each template.
+    """
+    if len(counts) != len(pods) or any((new := judge_new_nodes(each)) and new.source for each in pods):
+        return None
     for each, count in zip(pods, counts, strict=True):
         most = _sum_up_to(count, (each.needs.pods_on(offer) for offer in each.offers if each.needs.fits(offer)))
         if each.needs.devices and count > most:
-            devices = _devices_as_text(each.needs)
-            message = (
-                f"{counted(count, 'pod')} with {devices} each run at the same time, but the nodes have "
-                f"devices for {most}"
-            )
-            yield _all_pods_problem(each, message, f"run {counted(most, 'pod')}, or add nodes")
-            return
+            return Shortage(each, count, most)
     for name in dict.fromkeys(name for each in pods[1:] for name in each.needs.devices):
         wanted = sum(count * each.needs.devices.get(name, 0) for each, count in zip(pods, counts, strict=True))
         using = [each.needs for each in pods if name in each.needs.devices]
         fitting = (offer for offer in pods[0].offers if any(needs.fits(offer) for needs in using))
         most = _sum_up_to(wanted, (offer.amounts.get(name, 0) for offer in fitting))
         if wanted > most:
-            message = f"the pods that run at the same time request {wanted} `{name}`, but the nodes have {most}"
-            yield _all_pods_problem(pods[0], message, "run fewer pods, or add nodes")
-            return
+            return Shortage(pods[0], wanted, most, name)
+    return None
 
 
 def _sum_up_to(enough: int, amounts: Iterable[int]) -> int:
@@ -180,11 +311,6 @@ def _sum_up_to(enough: int, amounts: Iterable[int]) -> int:
         if total >= enough:
             break
     return total
-
-
-def _all_pods_problem(each: PodsAndNodes, message: str, fix: str) -> Problem:
-    at = path_as_text(each.pods.podset.path)
-    return ALL_PODS.problem(at, f"{message}{_files_of_nodes(each.view)}, so some pods stay Pending", fix)
 
 
 def _problem_of_open_nodes(problem: Problem, each: PodsAndNodes, source: str) -> Problem:
