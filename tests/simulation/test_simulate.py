@@ -633,6 +633,44 @@ def test_pods_are_compared_with_nodes_as_they_are_today(nodes, pod, resources, a
     assert code == (0 if answer == "can-start" else 3)
 
 
+EIGHT = "{name: a, image: x, resources: {limits: {nvidia.com/gpu: 8}}}"
+LARGEST = "requests 8 `nvidia.com/gpu` for one pod, but the largest node has 2"
+PARTS = "makes the pods from parts, which are not read"
+OF_JOB = f"{{template: {{spec: {{restartPolicy: Never, containers: [{EIGHT}]}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "answer", "said"),
+    [
+        ("apps.nvidia.com/v1alpha1 NIMService", "{image: {repository: a, tag: b}, authSecret: c, resources: {limits: {nvidia.com/gpu: 8}}}", "unknown", [f"the controller of NIMService {PARTS}", f"spec.resources: {LARGEST}"]),
+        ("apps.nvidia.com/v1alpha1 NIMService", "{image: {repository: a, tag: b}, authSecret: c, resources: {limits: {nvidia.com/gpu: 2}}}", "unknown", [f"the controller of NIMService {PARTS}"]),
+        ("serving.kserve.io/v1alpha1 LLMInferenceService", f"{{model: {{uri: hf://a/b}}, template: {{containers: [{EIGHT}]}}}}", "unknown", [f"the controller of LLMInferenceService {PARTS}", f"spec.template.containers[0].resources: {LARGEST}"]),
+        ("nvidia.com/v1alpha1 DynamoGraphDeployment", f"{{services: {{w: {{extraPodSpec: {{mainContainer: {EIGHT}}}}}}}}}", "unknown", [f"the controller of DynamoGraphDeployment {PARTS}", f"spec.services.w.extraPodSpec.mainContainer.resources: {LARGEST}"]),
+        ("keda.sh/v1alpha1 ScaledJob", f"{{jobTargetRef: {OF_JOB}, triggers: []}}", "unknown", [f"spec.jobTargetRef.template: {LARGEST} (nodes in FILE), so no node fits"]),
+        ("workload.codeflare.dev/v1beta2 AppWrapper", f"{{components: [{{template: {{apiVersion: batch/v1, kind: Job, metadata: {{name: b}}, spec: {OF_JOB}}}}}]}}", "unknown", [f"spec.components[0].template.spec.template: {LARGEST} (nodes in FILE), so no node fits"]),
+        ("apps/v1 DaemonSet", f"{{selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{EIGHT}]}}}}}}", "nothing-found", ["nodes not compared with pods of a DaemonSet"]),
+    ],
+    ids=["NIMService", "NIMService that fits", "LLMInferenceService", "DynamoGraphDeployment", "ScaledJob", "AppWrapper", "DaemonSet"],
+)  # fmt: skip
+def test_kinds_that_no_rule_compares_with_nodes_are_compared_or_named(kind, spec, answer, said, tmp_path, capsys):
+    node = NODE_OF_TODAY.replace("NAME", "a").replace("SPEC", "{}").replace("CONDITION", READY)
+    version, _, name = kind.partition(" ")
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{node}{{apiVersion: {version}, kind: {name}, metadata: {{name: j}}, spec: {spec}}}\n")
+    _, [told] = simulated(capsys, file, "--context-is-whole")
+    whats = [each["what"].replace(str(file), "FILE") for each in told["unknown"]]
+    assert (told["answer"], whats) == (answer, said), "see _node_questions and _questions_of_amounts"
+
+
+def test_an_owner_of_nodes_is_named(tmp_path, capsys):
+    node = NODE_OF_TODAY.replace("NAME", "a").replace("SPEC", "{}").replace("CONDITION", READY)
+    inference = f"{{template: {{spec: {{containers: [{EIGHT}]}}}}}}"
+    workspace = f"{{apiVersion: kaito.sh/v1beta1, kind: Workspace, metadata: {{name: w}}, inference: {inference}}}\n"
+    (tmp_path / "job.yaml").write_text(node + workspace)
+    _, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert [each["what"] for each in told["unknown"]] == ["nodes not compared: KAITO adds nodes for the pods"]
+
+
 JOB_OF_THREE = """
 apiVersion: batch/v1
 kind: Job

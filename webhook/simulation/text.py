@@ -87,7 +87,7 @@ def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str
     if aspect != question.aspects[0]:
         return aspect, "", False
     if len(question.aspects) > len(ASPECTS) // 2:
-        return "pods", question.what, False
+        return "pods", "; ".join(each.what for each in simulation.questions), False
     questions = simulation.questions_about(aspect)
     is_partly_known = _is_partly_known(simulation, aspect) and not any(each.is_obstacle for each in questions)
     known = _sentence_about_fine_aspect(simulation, aspect) if is_partly_known else ""
