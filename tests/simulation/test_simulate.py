@@ -662,6 +662,17 @@ def test_kinds_that_no_rule_compares_with_nodes_are_compared_or_named(kind, spec
     assert (told["answer"], whats) == (answer, said), "see _node_questions and _questions_of_amounts"
 
 
+def test_a_pod_with_a_node_and_a_share_of_a_gpu_does_not_start(tmp_path, capsys):
+    node = NODE_OF_TODAY.replace("NAME", "a").replace("SPEC", "{}").replace("CONDITION", READY)
+    container = "{name: main, image: x, resources: {limits: {volcano.sh/vgpu-number: 1}}}"
+    spec = f"{{nodeName: a, schedulerName: volcano, containers: [{container}]}}"
+    pod = f"{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {spec}}}\n"
+    (tmp_path / "pod.yaml").write_text(node.replace("nvidia.com/gpu", "volcano.sh/vgpu-number") + pod)
+    code, [told] = simulated(capsys, tmp_path / "pod.yaml", "--context-is-whole")
+    says = "spec.nodeName: names node a, but Volcano has to choose node and card, so the pod fails on the node"
+    assert (code, [each["what"] for each in told["unknown"]]) == (3, [says]), "see _questions_of_named_node"
+
+
 def test_an_owner_of_nodes_is_named(tmp_path, capsys):
     node = NODE_OF_TODAY.replace("NAME", "a").replace("SPEC", "{}").replace("CONDITION", READY)
     inference = f"{{template: {{spec: {{containers: [{EIGHT}]}}}}}}"
