@@ -92,8 +92,7 @@ def is_made_by_controller(subject: Subject) -> bool:
     Users can write any owner reference. So an owner counts only if the workload table says that the owner's controller
     creates objects of this kind. The owner is not looked up, because a view may not have the owner yet.
     """
-    owners = subject.metadata.owner_references
-    return any(each.controller and subject.table.does_kind_make(each.group_kind, subject.group_kind) for each in owners)
+    return any(subject.table.does_kind_make(owner, subject.group_kind) for owner in subject.metadata.controller_kinds)
 
 
 def _is_pod_of_no_check(group: str, subject: Subject) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
 from webhook.typed.collections import Entries
-from webhook.typed.fields import Field, Labels, Part, Parts, Text, Truth
+from webhook.typed.fields import Field, Labels, Part, Parts, Text
 from webhook.typed.view import Typed
 
 
@@ -16,7 +17,6 @@ class OwnerReference(Typed):
     api_version = Text()
     kind = Text()
     name = Text()
-    controller = Truth()
 
     @property
     def group_kind(self) -> tuple[str, str]:
@@ -39,6 +39,27 @@ class _LabelAndAnnotationKeys(Field[str]):
         return "\n".join([key for each in maps for key, text in each.items() if isinstance(text, str)])
 
 
+class _ControllerKinds(Field[Sequence[tuple[str, str]]]):
+    """Group and kind of the owners that control the object. Nearly every Pod has one, and no other field of it is
+    read.
+    """
+
+    def read(self, value: Any, owner: Typed) -> Sequence[tuple[str, str]]:
+        """Return group and kind of the owner references `value` with `controller: true`."""
+        if not isinstance(value, list):
+            owner.reading.reject(value, owner.at)
+            return ()
+        return [
+            (_text(each.get("apiVersion")).rpartition("/")[0], _text(each.get("kind")))
+            for each in owner.reading.deadline.charge_for_items(value)
+            if isinstance(each, dict) and each.get("controller") is True
+        ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
 class Metadata(Typed):
     """meta/v1 ObjectMeta. `keys` are the keys of labels and annotations, one a line."""
 
@@ -50,6 +71,7 @@ class Metadata(Typed):
     creation_timestamp = Text()
     deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
+    controller_kinds = _ControllerKinds(name="ownerReferences")
     keys = _LabelAndAnnotationKeys(name="labels")
 
     @property

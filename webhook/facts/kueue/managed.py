@@ -98,10 +98,8 @@ def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
 def _has_managed_owner(subject: Subject) -> bool:
     """Return whether the controller of an object has an integrated kind, so that Kueue manages the owner."""
     frameworks = subject.once(read_kueue_configuration).frameworks
-    owners = subject.metadata.owner_references
-    return subject.once(is_made_by_controller) and any(
-        owner.controller and FRAMEWORK_OF_KIND.get(owner.group_kind) in frameworks for owner in owners
-    )
+    owners = subject.metadata.controller_kinds
+    return subject.once(is_made_by_controller) and any(FRAMEWORK_OF_KIND.get(owner) in frameworks for owner in owners)
 
 
 def is_namespace_known(subject: Subject) -> bool:
