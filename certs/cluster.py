@@ -49,7 +49,7 @@ def client(kubeconfig: str | None, context: str | None = None) -> Any:
     """Return a client from the kubeconfig and context, the Pod of this process, or the default kubeconfig.
 
     Raises:
-        CertificateError: it does not exist.
+        CertificateError: no configuration is usable.
     """
     from kubernetes import config
     from kubernetes.config.config_exception import ConfigException

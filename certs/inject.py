@@ -27,7 +27,7 @@ class Injected:
 
 
 def operations(configuration: Any, bundle: bytes) -> list[dict[str, Any]]:
-    """Return the JSON Patch that puts the bundle into each webhook without it.
+    """Return the JSON Patch that puts the bundle into each webhook that has another bundle or none.
 
     The patch first tests the name of each webhook: a changed list is not patched.
 

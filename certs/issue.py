@@ -46,7 +46,7 @@ class Facts:
 
     @property
     def lifetime(self) -> timedelta:
-        """Return how long it is valid in all."""
+        """Return the whole time of validity."""
         return self.not_after - self.not_before
 
 
@@ -66,9 +66,9 @@ def serving(ca: Pair, names: Sequence[str], *, now: datetime, days: int = SERVIN
 
     Args:
         ca: the authority; its first certificate signs.
-        names: at least one; subject alternative names.
+        names: the subject alternative names, at least one.
         now: the validity begins five minutes earlier.
-        days: of validity, at most until the authority ends.
+        days: how long the certificate is valid, at most until the authority ends.
 
     Raises:
         CertificateError: no names, an invalid name, or an authority that cannot sign.

@@ -43,7 +43,7 @@ def named(file: str) -> Iterator[None]:
     """Add the name of the file to an error.
 
     Raises:
-        CertificateError: the error.
+        CertificateError: the error with the name of the file.
     """
     try:
         yield
@@ -90,16 +90,16 @@ def rotate(
     """Renew the certificates that are due.
 
     Args:
-        store: of the certificates.
+        store: has the certificates.
         names: of the serving certificate; () keeps its names.
         now: the time.
         days: how long new certificates are valid.
         pretend: only make the plan.
-        trusted: returns the bundle that clients trust now, if the store has none. These authorities stay for a while:
-            replicas may still show a certificate that one of them signed.
+        trusted: returns the bundle that clients trust now; called if the store has none. These authorities stay for a
+            while: replicas may still show a certificate that one of them signed.
 
     Returns:
-        The changes (or planned changes), and the bundle after them.
+        The plan, and the bundle after it.
 
     Raises:
         CertificateError: names are missing, or something cannot be read or written.

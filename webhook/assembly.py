@@ -253,7 +253,7 @@ def assembly_with_files(
         sources: of the policies.
         loaded: the policies.
         objects: what the command is about, or what policies look up, each object with its file.
-        files: all files with objects, if `objects` has not all.
+        files: all files with objects, if `objects` lacks some.
         is_complete: all files could be read.
 
     Raises:

@@ -23,7 +23,7 @@ CHARACTERS: Final = 1000
 PIECE: Final = 1000
 """The most characters processed one by one between two readings of the clock."""
 PIECE_WORK: Final = STEP + 1
-"""The charge for such a piece: the clock is read next."""
+"""The charge for such a piece; then the clock is read."""
 OVER_TIME: Final = "operation interrupted"
 """The text of the error (cel-go v0.26.0 interpreter/interpretable.go, InterruptError)."""
 
@@ -32,7 +32,7 @@ _COLLECTIONS: Final = (list, tuple, dict)
 
 
 class Deadline:
-    """A time of time.monotonic(), infinite by default, and the work left until the clock is read; not thread-safe."""
+    """A time of time.monotonic(), and the work until the clock is read; not thread-safe. The default is no limit."""
 
     __slots__ = ("at", "left", "overrun")
 
@@ -82,7 +82,7 @@ class Deadline:
             raise self.overrun(OVER_TIME)
 
     def check_clock_before_slow_call(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
-        """Read the clock before a call that cannot be interrupted: at most `seconds`, usually less.
+        """Read the clock before a call that cannot be interrupted and takes at most `seconds`, usually less.
 
         A process that is killed at the deadline may start the call; the event loop may not (server/scheduler.py).
 
@@ -92,7 +92,7 @@ class Deadline:
         self.spend(STEP)
 
     def charge_for_items(self, items: Collection[Item]) -> Iterable[Item]:
-        """Return the items and charge for them; many items become an iterator that reads the clock."""
+        """Return the items and charge for them; for many items, return an iterator that reads the clock."""
         work = len(items)
         if work > STEP:
             return self._iterate_with_clock_checks(items)

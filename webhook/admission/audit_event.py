@@ -1,8 +1,9 @@
 """Converts events of an API server's audit log to the requests that a webhook would have got.
 
-A create or an update has the object that the user sent (a log of level Request). A patch is no object, so its request
-has the object of the answer, with defaults and after admission. The object before an update is missing, so the new
-object is also the old one: rules about changes find none. Source: k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go
+The request of a create or an update has the object that the user sent, which needs a log of level Request. A patch is
+not an object, so its request has the object of the answer, with defaults and after admission. The log lacks the object
+before an update. So the new object is also the old object, and rules about changes find no change. Source:
+k8s.io/apiserver v0.36 pkg/apis/audit/v1 types.go
 Event, pkg/endpoints/handlers.
 """
 
@@ -28,7 +29,7 @@ _REFUSED: Final = 400
 
 
 class EventWithoutRequest(Exception):
-    """An audit event has no admission request; the text says why.
+    """No admission request can be made from an audit event; the text says why.
 
     `is_read`: the request only reads. `is_stored`: the API server stored the sent object.
     """
@@ -69,7 +70,7 @@ class _AuditEvent(msgspec.Struct, rename="camel"):
 
 
 class _EventWithValues(_AuditEvent, rename="camel"):
-    """An event with its objects as parsed JSON, for what msgspec cannot decode."""
+    """An event with its objects as parsed JSON, for events that msgspec cannot decode."""
 
     request_object: Any = None
     response_object: Any = None

@@ -35,25 +35,24 @@ from webhook.yamltext.jsontext import decode_any_json, is_deeper_than
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
-"""The first bytes, with all fields before the objects: a name can have 3 MB."""
+"""The first bytes have all fields before the objects: a name can have 3 MB."""
 _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
 """Matches the key of the object. In a text, no colon follows these letters."""
 _WHOLE_BYTES: Final = 1024 * 1024
-"""The largest body with its objects first that is decoded as a whole, in some milliseconds."""
+"""The largest body that is decoded as a whole if its objects come first; this takes some milliseconds."""
 _SLOW_S_PER_BYTE: Final = 5e-7
-"""The most seconds for a byte that msgspec refuses, as in bodies of brackets or escaped characters."""
+"""The most seconds for a byte of a body that msgspec refuses; brackets and escaped characters take longest."""
 Names = TypeVar("Names", bound=tuple[str, ...])
 _LONGEST_NAME: Final = 253
-"""The most characters of a name that an API server serves: group, kind, resource or namespace."""
+"""The most characters of a group, kind, resource or namespace that an API server serves."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 
 
 def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attributes:
     """Return the request of one AdmissionReview from its bytes.
 
-    msgspec decodes nearly all reviews. A slower decoder reads what API servers store and msgspec refuses: bytes that
-    are not UTF-8, halves of surrogate pairs, numbers that no double holds. It also reads bodies with up to 10,000
-    levels.
+    API servers also store bytes that are not UTF-8, halves of surrogate pairs, and numbers that no double holds.
+    msgspec refuses such bodies, so a slower decoder reads them. It also reads bodies with up to 10,000 levels.
 
 
     Raises:
@@ -268,7 +267,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def has_long_number(body: bytes) -> bool:
-    """Return whether there may be an integer outside int64; a copy of a large body would be slow."""
+    """Return whether there may be an integer outside int64."""
     if len(body) <= _BLOCK:
         return _LONG_NUMBER in body.translate(_DIGITS)
     overlap = len(_LONG_NUMBER) - 1

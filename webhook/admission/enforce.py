@@ -37,14 +37,15 @@ from webhook.text.terminal import one_line
 from webhook.text.wording import counted
 
 WITHHELD_KEYS: Final[Mapping[str, str]] = {"deny": "would-deny", "warn": "would-warn"}
-"""The annotations that list rules which deny or warn without the limit of the installation."""
+"""The keys of the annotations that list rules which deny or warn without the limit of the installation."""
 NOT_APPLIED: Final = "not-applied"
-"""The annotation about a change that was not applied, after the name of the mutating policy."""
+"""The key of the annotation about a change that was not applied; it follows the name of the mutating policy."""
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 APPLIED: Final = "applied"
-"""The annotation that lists the changed fields, after the name of the mutating policy."""
+"""The key of the annotation that lists the changed fields; it follows the name of the mutating policy."""
 MAX_WARNING = 256
-"""The most characters of one warning if all exceed 4096 (k8s.io/apiserver v0.36 pkg/endpoints/filters/warning.go)."""
+"""The most characters of a warning if all warnings exceed 4096 (k8s.io/apiserver v0.36
+endpoints/filters/warning.go)."""
 MAX_WARNINGS = 4096
 """The most characters of all warnings."""
 MAX_MESSAGE = 8192
@@ -214,7 +215,7 @@ def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCaus
 
 
 def _escaped_while_they_fit(texts: Iterable[str], longest: int) -> list[str]:
-    # texts above `longest` stay unchanged, because they are only counted
+    # texts after `longest` characters stay unchanged, because they are only counted
     escaped: list[str] = []
     left = longest
     for each in texts:

@@ -40,7 +40,7 @@ POLICY = "exceptions"
 
 
 def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfiguration, cluster: Cluster) -> bool:
-    """Return whether no policy is evaluated on a request."""
+    """Return whether the configuration ignores a request, so that no policy is evaluated."""
     if configuration.exemptions and is_exempt(configuration.exemptions, attributes.user_info, current_day()):
         return True
     if configuration.ignore == _NOTHING:
@@ -102,8 +102,7 @@ def _policy_exceptions(
     deadline: Deadline,
 ) -> tuple[Sequence[PolicyException], str]:
     # the second value is the reason why they are unknown
-    # the owner of a namespace may not make exceptions for the Namespace itself (its request has its name as namespace),
-    # nor for objects of claimgate.dev
+    # none for a Namespace and for objects of claimgate.dev: the owner of a namespace may not make such exceptions
     if not configuration.policy_exceptions or not attributes.namespace:
         return (), ""
     if attributes.kind.group == GROUP or (attributes.kind.group, attributes.kind.kind) == ("", NAMESPACE.kind):

@@ -72,7 +72,7 @@ def is_request(value: JSON) -> bool:
 
 
 def is_review_or_request(value: JSON) -> bool:
-    """Return whether this is no plain object."""
+    """Return whether this is a review or a bare request."""
     return is_review(value) or is_request(value)
 
 
@@ -125,7 +125,7 @@ def _is_v1beta1(review: Mapping[str, Any]) -> bool:
 
 
 def _key_in_parentheses(value: JSON) -> str:
-    # at any depth, or ""; assertions of Chainsaw have such keys
+    # assertions of Chainsaw have such keys, at any depth
     left = [value]
     while left:
         each = left.pop()
@@ -209,7 +209,7 @@ def with_defaults_filled_in(recorded: Attributes) -> Attributes:
 def _objects_as_sent(
     value: JSON, old: JSON, kind: GroupVersionKind, *, fills_defaults: bool
 ) -> tuple[JSON, JSON, bool]:
-    # as an API server sends them, and True; both unchanged and False if one cannot be decoded
+    # both as an API server sends them, and True; both unchanged, and False, if one cannot be decoded
     now = _object_as_sent(value, kind, fills_defaults=fills_defaults)
     before = now if old is value else _object_as_sent(old, kind, fills_defaults=fills_defaults)
     return (value, old, False) if now is None or before is None else (now, before, True)
@@ -291,7 +291,7 @@ class Submissions:
     """The objects of files, each with a view of the cluster; objects of one file and namespace share a view."""
 
     def __init__(self, files: FileTree, row: RowOf, *, namespace: str = "", fills_defaults: bool = True) -> None:
-        """Args: `namespace`: of the command line, for objects without one; `fills_defaults`: for plain objects."""
+        """`namespace` is for objects without a namespace, and `fills_defaults` for plain objects."""
         self._files = files
         self._row = row
         self._namespace = namespace
@@ -337,7 +337,7 @@ class Submissions:
 
 
 def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
-    """Return the object; one from a review gets the request's namespace if it has none."""
+    """Return the object, with the namespace of the request if it comes from a review and has none."""
     namespace = get(review, (*object_path(review)[:-1], "namespace")) if is_review_or_request(review) else None
     metadata = obj.get("metadata")
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):

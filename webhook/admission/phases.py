@@ -34,8 +34,8 @@ class ReviewAnswerer(Protocol):
 class LocalAnswerer(Struct, frozen=True, kw_only=True):
     """Answers with the core in this process.
 
-    `timeout_s` bounds one phase; the default is an API server's for a webhook. `explains`: verdicts say for each policy
-    why it denies, admits or does not apply.
+    `timeout_s` bounds one phase, by default as an API server bounds the call of a webhook. With `explains`, verdicts
+    say for each policy why it denies, admits or does not apply.
     """
 
     policies: PolicySet

@@ -1,8 +1,8 @@
 """Encodes a verdict as the AdmissionReview that answers the request.
 
-An answer has what API servers check, and annotations have keys that their audit log accepts. If the configuration has
-the address of the documentation, messages link to the pages of shipped rules: `(train-job/gang-size)` becomes
-`(train-job/gang-size, https://…)`. Every denial then ends with the page for users with a denied object.
+The keys of annotations are those that the API server's audit log accepts. If the configuration has the address of the
+documentation, messages link to the pages of shipped rules: `(train-job/gang-size)` becomes
+`(train-job/gang-size, https://…)`. Every denial then ends with the address of the page about denials.
 
 Source: kube-apiserver 1.36, k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go and
 errors/statuserror.go.
@@ -99,7 +99,7 @@ def sanitize_audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def next_free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
-    """Return the name, or the name with the next number after `last`."""
+    """Return a free name: the name itself, or the name with a number. `last` has the last number of each name."""
     candidate, stem = name, name[: MAX_KEY - _SUFFIX]
     while candidate in taken:
         last[stem] = number = last.get(stem, 1) + 1
@@ -128,7 +128,7 @@ def with_docs_links(verdict: Verdict, policies: PolicySet, docs_address: str) ->
 
 
 def _linked_status(status: DenialStatus, policies: PolicySet, docs_address: str) -> DenialStatus:
-    # in causes too: with reason Invalid, kubectl shows only them
+    # kubectl shows only the causes if the reason is Invalid
     page = denials_address(docs_address)
     message = _text_with_links(status.message, policies, docs_address)
     message += f"\nwhat to do: {page}" if "\n" in message else f"; what to do: {page}"

@@ -21,7 +21,7 @@ class Operation(StrEnum):
     DELETE = "DELETE"
     CONNECT = "CONNECT"
 
-    __hash__ = str.__hash__  # that of an Enum is a slow Python function
+    __hash__ = str.__hash__  # the hash of an Enum is a slow Python function
 
 
 class Phase(StrEnum):

@@ -146,7 +146,7 @@ def subdomain_fault(name: str) -> str:
 
 
 def qualified_name_fault(key: str) -> str:
-    """Say what is wrong with the key of a label, or another name `name` or `domain/name`."""
+    """Say what is wrong with the key of a label, or with another name of the form `name` or `domain/name`."""
     *domains, name = key.split("/")
     if len(domains) > 1:
         return f"it contains {len(domains)} slashes"

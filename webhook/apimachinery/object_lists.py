@@ -27,7 +27,7 @@ def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPa
 
 
 def _items_with_paths(value: JSON, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
-    # an item without a kind gets the list's
+    # an item without a kind gets the kind from the list
     kind = value["kind"].removesuffix("List")
     typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
     for index, item in enumerate(value["items"] or ()):

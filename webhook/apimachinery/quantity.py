@@ -86,7 +86,7 @@ class Quantity:
         return (mine > theirs) - (mine < theirs)
 
     def add(self, other: Quantity) -> Quantity:
-        """Return the sum in this quantity's format; if this is zero, in the other's."""
+        """Return the sum, in the format of this quantity, or of the other if this one is zero."""
         form = self.format if self.unscaled else other.format
         if not (self.is_big or other.is_big):
             if not other.unscaled:
@@ -99,7 +99,7 @@ class Quantity:
         return Quantity(mine + theirs, scale, form, is_big)
 
     def sub(self, other: Quantity) -> Quantity:
-        """Return the difference in this quantity's format; if this is zero, in the other's."""
+        """Return the difference, in the format of this quantity, or of the other if this one is zero."""
         return self.add(other.neg())
 
     def neg(self) -> Quantity:
@@ -119,7 +119,7 @@ class Quantity:
         return self.scale >= 0 or self.unscaled % 10**-self.scale == 0
 
     def is_integer(self) -> bool:
-        """Return CEL's isInteger: Go has an int64 without a negative scale; `1000m` is whole, but no integer."""
+        """Return CEL's isInteger: whether Go has an int64 without a negative scale. False for `1000m`."""
         return not self.is_big and self.scale >= 0 and _fits_in_int64(self._unscaled_at_scale(0))
 
     def as_integer(self) -> int:
@@ -170,7 +170,7 @@ def parse_quantity(text: str) -> Quantity:
 def read_quantity_or_none(value: JSON) -> Quantity | None:
     """Return the quantity of a text or a number; None for other values. Spaces around a text are ignored.
 
-    Results for short texts are cached: most Pods have the same few.
+    Results for short texts are cached, because most Pods have the same few texts.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None

@@ -28,7 +28,7 @@ def parse_supported_release(text: str) -> Release:
     """Read a release of Kubernetes: `1.36`, with or without a leading v and a patch number.
 
     Raises:
-        ValueError: an unknown release, or none; the message is a predicate, as "is not a version".
+        ValueError: the release is unknown or cannot be read; the message continues a sentence: "is not a version".
     """
     release = parse_release(text)
     if release is None:

@@ -1,4 +1,4 @@
-"""The language CEL as kube-apiserver offers it to admission policies, without policies and Kubernetes objects.
+"""The language CEL as kube-apiserver offers it to admission policies, independent of policies and Kubernetes objects.
 
     environment = Environment(variables={"object": DYN})
     program = compiled_engine().compile("object.spec.replicas <= 5", environment, expects=(BOOL,))

@@ -130,7 +130,7 @@ class CostMeter:
         return min(most, cost + step)
 
     def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:
-        """Return the elements for a loop; many become an iterator that reads the clock after every hundred."""
+        """Return the elements for a loop; for many elements, an iterator that reads the clock after every hundred."""
         if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
             return elements
         return ClockCheckingIterator(elements, self.deadline)
@@ -153,7 +153,7 @@ class CostMeter:
 class ClockCheckingIterator:
     """Iterates over elements and reads the clock before each hundred.
 
-    As the iterator of a list, it tells a loop that ends early how many elements remain.
+    A loop that ends early asks for the number of remaining elements, as with the iterator of a list.
     """
 
     __slots__ = ("_chunk", "_deadline", "_left", "_source")

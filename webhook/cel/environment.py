@@ -1,6 +1,6 @@
 """The variables, structures, functions and syntax of expressions in one Kubernetes version.
 
-An Overload has the versions of its function (`since`, `until`); this module has those of macros. Source:
+An Overload has the versions of its function (`since`, `until`), and this module has the versions of macros. Source:
 k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go.
 """
 
@@ -77,8 +77,8 @@ class Environment(Struct, frozen=True, eq=False, kw_only=True):
 
     Args:
         version: the Kubernetes version of the functions and macros.
-        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, before the fields of a
-            shorter one.
+        variables: name -> type. A dotted name (`authorizer.requestResource`) is one variable, and takes precedence over
+            the fields of a shorter variable.
         structures: name of an object type -> its fields.
         container: the namespace in which unqualified names are looked up first; "" in Kubernetes.
         functions: in addition to the libraries.

@@ -29,7 +29,7 @@ _EVERY_MAP = MAPS | {DictWithEmptyMaps}
 
 
 def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal in CEL: numbers by value, others only within their type.
+    """Return whether two values are equal in CEL: numbers by value, other values only within their type.
 
     Args:
         left: its type decides what can be compared.
@@ -73,12 +73,12 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     if hasattr(kind, "has_same_value"):  # an optional
         return kind is other and bool(left.has_same_value(right, deadline))
     if other is not getattr(kind, "cel_equals", kind):
-        fail_with_no_such_overload()  # on the left, Kubernetes' opaque types refuse other types
+        fail_with_no_such_overload()  # Kubernetes' opaque types on the left refuse other types
     return bool(left == right)
 
 
 def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
-    """Return whether two values are equal; values that refuse a comparison are not."""
+    """Return whether two values are equal; values that refuse a comparison are not equal."""
     try:
         return are_equal(left, right, deadline)
     except NoSuchOverload:

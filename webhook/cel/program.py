@@ -34,7 +34,7 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
     """Check that the deadline leaves time to compile a user's expression, which cannot be interrupted.
 
     Raises:
-        Exception: of the deadline.
+        Exception: the deadline leaves no time.
     """
     deadline.require_time_for_call(len(expression) * _CHARACTER_S)
     deadline.require_time_for_call(seconds_to_check(expression))
@@ -46,7 +46,7 @@ def seconds_to_check(expression: str) -> float:
 
 
 class Program(Protocol):
-    """A compiled expression: immutable, for any number of threads."""
+    """A compiled expression. It is immutable, so any number of threads may evaluate it."""
 
     @property
     def source(self) -> str:
@@ -94,7 +94,7 @@ class Program(Protocol):
 
 
 class Engine(Protocol):
-    """Compiles expressions, and may cache them; `name` is its value of `--cel-engine`."""
+    """Compiles expressions, and may cache them. `name` is the engine's name in `--cel-engine`."""
 
     def __hash__(self) -> int: ...
 
@@ -122,7 +122,7 @@ class Engine(Protocol):
         Raises:
             CompileError: with all issues.
             TooLargeToCompile: compiling needs too much time or memory.
-            Exception: of the deadline.
+            Exception: the deadline leaves no time.
         """
         ...
 
@@ -130,8 +130,8 @@ class Engine(Protocol):
 class CompiledProgram:
     """An expression as one Python function (compiler.py), generated before the first evaluation.
 
-    Reading and checking finds all mistakes in a fifth of the time that generating takes, and a replay of one review
-    evaluates few policies.
+    Reading and checking an expression finds all its mistakes. Generating the function takes five times as long, and a
+    replay of one review evaluates few policies.
     """
 
     __slots__ = (

@@ -11,8 +11,8 @@ policies) and the API server's costs.
 
 cel-python's transpiling runner stores variables in module globals, so only its interpreting runner is used. Its
 environments are not thread-safe, so each thread has one. Its `duration` needs exponential time for hostile texts, so
-ours replaces it. It cannot check the deadline: the deadline is checked before an evaluation, and a server kills a stuck
-worker.
+ours replaces it. cel-python cannot check the deadline. So the deadline is checked before an evaluation, and a server
+kills a stuck worker.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ class CelpyProgram:
         """Return the value for these variables.
 
         Raises:
-            EvaluationError: the expression failed; BudgetExceeded for too high a cost (counted by the compiled engine)
-                or a late deadline.
+            EvaluationError: the expression failed.
+            BudgetExceeded: the cost is too high, as the compiled engine counts it, or the deadline has passed.
         """
         self._count_api_server_cost(activation, meter)
         variables = {name: to_celpy(activation[name]) for name in self.variable_names if name in activation}
@@ -334,7 +334,7 @@ class CelpyEngine:
         expects: tuple[Type, ...] = (),
         deadline: Deadline | None = None,
     ) -> CelpyProgram:
-        """Compile an expression; the deadline is checked only before.
+        """Compile an expression; the deadline is checked only before the compilation.
 
         Raises:
             CompileError: with all issues; also for an expression that needs what cel-python lacks.

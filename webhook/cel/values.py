@@ -156,7 +156,7 @@ class Map(dict[Any, Any]):
 
 
 class DictWithEmptyMaps(dict[str, Any]):
-    """A map in which a lookup of another text gives an empty map; all else uses the stored keys."""
+    """A map in which a missing text key gives an empty map. `in`, loops, sizes and equality use only stored keys."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ _PATCH_TEXTS: Final = ("op", "path", "from")
 class Struct(dict[str, Any]):
     """An object of an expression: Object{…}, Object.spec{…}; `name` is its type's.
 
-    As in the API server, only a selection whose operand has this static type reads fields (runtime.field_of).
+    As in the API server, fields can be read only by a selection from a value of this static type (runtime.field_of).
     """
 
     __slots__ = ("name",)
@@ -247,7 +247,7 @@ TYPE_NAMES = TypeNames(
 
 
 def civil_date_and_time(seconds: int) -> tuple[int, int, int, int, int, int]:
-    """Return year, month, day, hour, minute and second of Unix seconds, also in years 0 and 10000 of a time zone."""
+    """Return year, month, day, hour, minute and second of Unix seconds; a zone can reach the years 0 and 10000."""
     day, rest = divmod(seconds, 86_400)
     shift = 0
     if not -719_162 <= day <= 2_932_896:

@@ -63,7 +63,7 @@ class ServerRefused(LookupFailed):
 
 
 class CredentialsRefused(ServerRefused):
-    """The API server refuses the credentials, or wants some (401); `fix` says what to do."""
+    """The API server refuses the credentials, or requires some (401); `fix` says what to do."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(HTTPStatus.UNAUTHORIZED, message)
@@ -137,7 +137,7 @@ class Connection(Protocol):
 
 
 def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
-    """Return a connection with the credentials of the kubeconfig; inside a Pod, by default, of its ServiceAccount.
+    """Return a connection with the credentials of the kubeconfig. Inside a Pod, the default is its ServiceAccount.
 
     Args:
         kubeconfig: None for the kubeconfig of kubectl.

@@ -1,8 +1,9 @@
 """Finds which release of a controller the files of a tree install, as the Deployment that its manifests create.
 
-A live cluster has this Deployment. For files, it is built from a release in a chart, a dependency of a chart, an image
-of a kustomization, or an object that installs a chart, with the file as its place. Releases in tests and in copies of
-other projects are not used. The release is unknown if a folder is named after another release.
+A live cluster has this Deployment. For files, it is built from a release that a file states: in a chart, a dependency
+of a chart, an image of a kustomization, or an object that installs a chart. The Deployment then has the place of this
+file. Releases in tests and in copies of other projects are not used. The release is unknown if a folder is named after
+another release.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FOLDER: Final = re.compile(r"(?:release-)?(v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1
 
 
 class Controller(Struct, frozen=True, kw_only=True):
-    """A controller whose release some rules depend on.
+    """A controller; some rules depend on its release.
 
     Args:
         place: the Deployment in its published manifests.

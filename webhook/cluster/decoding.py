@@ -42,7 +42,7 @@ class _TooDeep:
 TOO_DEEP: Final = _TooDeep()
 """Stands for a value that is nested too deeply to be decoded."""
 _PLACEHOLDER: Final = "NaN"
-"""The text of TOO_DEEP for the decoder: not JSON, and Python's decoder calls a function for it."""
+"""The text of TOO_DEEP. JSON does not have this constant, so Python's decoder calls a function for it."""
 
 
 def _float(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Finds the version and the path of a kind on an API server; the server's preferred version if it lacks the wanted one.
+"""Finds the version and the path of a kind on an API server. Without the wanted version, the preferred one counts.
 
 Source of the paths and documents: the API server's discovery (meta/v1 APIResourceList, APIGroup).
 """

@@ -56,7 +56,7 @@ _DISTRUSTED: Final = _Outage(
 _UNAUTHORIZED: Final = _Outage("API server refuses the credentials", "API server accepts the credentials again")
 _FAILING: Final = _Outage("API server answers with errors", "API server answers without errors again")
 _BROKEN: Final = _Outage("API server ended watches", "", "debug")
-"""No action is needed while the watch continues; otherwise another outage is logged."""
+"""No action is needed if the watch continues. Otherwise another outage is logged."""
 _TOGETHER_S: Final = 3.0
 """Seconds to wait for refusals of other kinds before one line: a lost role binding affects all kinds."""
 _GOING_S: Final = 30.0
@@ -134,7 +134,7 @@ class FailureLog:
             self._write("info", "kind is installed now", {**_names_of_kind(gvk), **self._policies(gvk), **meanwhile})
 
     def note_success(self, watch: object, gvk: GroupVersionKind) -> None:
-        """Note that a watch works; log the end of its outage for all watches, and a kind that is now installed."""
+        """Note that a watch works. Log the end of an outage without other watches, and a kind that is now installed."""
         if self._outages and watch in self._outages:  # mostly there are no failures
             self._move_watch(watch, None)
         if self._gathered is not None:

@@ -1,9 +1,9 @@
-"""The view of the cluster for an object of the named files. Its layers: the objects of --context, of the object's own
-file, and of the files that are applied together with this file (the unit).
+"""The view of the cluster for an object of the named files. Its layers are the objects of --context, of the object's
+own file, and of the files that are applied together with this file (the unit).
 
 The first layer with the name decides. The answer is unknown if this layer has several different objects with the name,
-or one with an unknown namespace. An object that no file has may exist, unless the user says that the files are whole.
-Then the files have all objects, and an object without a namespace is in `default`.
+or an object with an unknown namespace. An object that no file has may exist, unless the user says that the files are
+whole. Whole files have all objects, and an object without a namespace is in `default`.
 
 CustomResourceDefinitions and Deployments of controllers are used from all files: a tree may define a kind, or install
 its controller, in one folder, and use the kind in another.
@@ -116,7 +116,7 @@ class FileTree:
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
         self._of_all: FileObjects | None = None
-        # an object may exist under another name that is not known
+        # an object that seems to be absent may exist under a name that is not known
         self.is_whole: Final = is_whole and all(
             self._units.name_changes_of_file(file).is_known for file in self._documents
         )

@@ -18,7 +18,7 @@ from webhook.yamltext import yamlfile
 
 
 class FilesCluster:
-    """Objects by group, kind, namespace and name; of objects with the same key, the first.
+    """Objects by group, kind, namespace and name. If two objects have the same key, the first is used.
 
     `is_whole`: the cluster has no other objects.
     """
@@ -53,7 +53,7 @@ class FilesCluster:
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of an index key in a namespace (None: in all)."""
+        """Return the objects that an index has under a key in a namespace (None: in all)."""
         if not (listed := self.list(gvk, namespace)):  # no empty index is stored: requests can name any namespace
             return ()
         asked = (gvk.group, gvk.kind), namespace, index

@@ -43,7 +43,7 @@ class WatchTimes(Struct, frozen=True):
 
     @property
     def stale_s(self) -> float:
-        """Return the age at which a view is stale: one watch must have ended without a next one."""
+        """Return the age at which a view is stale: one watch must have ended, and the next did not begin."""
         return self.least_s * 3 // 2 + 2 * self.slack_s
 
 

@@ -31,7 +31,7 @@ class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
     labels: str = ""
 
     def includes(self, namespace: str, name: str) -> bool:
-        """Return whether the object is certainly in the scope; never with labels, which are not known."""
+        """Return whether the object is certainly in the scope; False with a labelSelector: labels are not known."""
         return not self.labels and self.namespace in ("", namespace) and self.name in ("", name)
 
     def covers(self, other: ObjectScope) -> bool:

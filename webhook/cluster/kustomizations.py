@@ -27,7 +27,7 @@ from webhook.yamltext import templates
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
-"""Makes Flux apply a folder of a repository."""
+"""The kind of objects with which Flux applies a folder of a repository."""
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
@@ -38,7 +38,7 @@ _LABELLED: Final = frozenset(
 )
 """Kinds with pod templates that kustomize labels (api v0.20 internal/konfig/builtinpluginconsts/commonlabels.go)."""
 _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
-"""Texts of a patch that changes a name. A strategic merge patch finds its object by name, so it cannot."""
+"""Texts in a patch that changes a name. A strategic merge patch cannot change a name: it finds its object by name."""
 
 
 class Kustomization(Struct, frozen=True, kw_only=True):
@@ -322,8 +322,7 @@ class FilesAppliedTogether:
         return self._template_labels[file]
 
     def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
-        # Flux applies everything below its path; with a kustomization at the path, only the resources of the
-        # kustomization root: the folder of the kustomization, or ""
+        # Flux applies everything below its path. If the path has a kustomization, Flux applies only its resources.
         # unknown if several objects of Flux set different namespaces
         namespaces: set[str] = set()
         at = folder

@@ -4,8 +4,8 @@ the cluster before the reviewed request. All raise LookupFailed when a view that
 NamespaceLifecycle refuses requests into a missing namespace before any webhook is called (k8s.io/apiserver v1.36
 pkg/admission/plugin/namespace/lifecycle). So a namespace that no file has is assumed, with only its standard label.
 
-Before a request, a created object does not exist yet, and an updated or deleted object is still the `oldObject`. A
-view differs if it contains the reviewed files, or if its watch is ahead or behind. A kind is its group and kind.
+Before a request, a created object does not exist yet, and an updated or deleted object is still the `oldObject`. A view
+shows another state if it contains the reviewed files, or if its watch is ahead or behind. A kind is its group and kind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.errors import LookupFailed
 
 
 class LayeredCluster:
-    """Looks up an object in the first view, then in the second; an object hides the same name in the second view."""
+    """Looks up an object in the first view, then in the second view."""
 
     def __init__(self, first: Cluster, then: Cluster) -> None:
         self._first = first
@@ -135,7 +135,7 @@ class ClusterBeforeChange:
     def __init__(
         self, view: Cluster, kind: tuple[str, str], place: tuple[str, str], held: JSON | None, old: JSON | None
     ) -> None:
-        """Args: `held` is the object in the view, `old` the object before the request."""
+        """`held` is the object in the view, `old` the object before the request."""
         self._view = view
         self._kind = kind
         self._place = place
@@ -156,7 +156,7 @@ class ClusterBeforeChange:
         return replace_object(listed, self._place, self._held, self._old)
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of an index key, with the changed object as before the request."""
+        """Return the objects that an index has under a key, with the changed object as before the request."""
         matching = self._view.list_indexed(gvk, namespace, index, key)
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return matching
@@ -184,7 +184,7 @@ class ClusterBeforeChange:
         return self._view.file_of_object(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:
-        """Return the view's revision; for the kind of the changed object this view, which never changes."""
+        """Return the view's revision. For the kind of the changed object, return this view, which never changes."""
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
 
 

@@ -34,7 +34,7 @@ class Cluster(Protocol):
         ...
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of an index key in a namespace (None: in all)."""
+        """Return the objects that an index has under a key in a namespace (None: in all)."""
         ...
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:

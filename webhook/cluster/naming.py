@@ -5,8 +5,8 @@ metadata.namespace, the namespace is unknown: `kubectl apply` may use any. Objec
 out.
 
 Source: sigs.k8s.io/kustomize api v0.20 internal/konfig/builtinpluginconsts (namespace, nameprefix, namesuffix), and
-internal/builtins/PrefixTransformer.go for kinds that keep their names. The namespace of a kustomization renames a
-Namespace.
+internal/builtins/PrefixTransformer.go for kinds that keep their names. For a Namespace, the namespace of a
+kustomization becomes the name.
 """
 
 from __future__ import annotations

@@ -107,9 +107,9 @@ SMALL: Final = 8 << 10
 """The most bytes of JSON of an object that is kept decoded: nearly all objects that people write. Caches find these
 objects by identity (docs/caches.md)."""
 LARGEST_HELD: Final = 128 << 10
-"""The most bytes of JSON of a kept object of a kind that is watched in all namespaces. Otherwise a user's objects could
-fill the memory of the server, and block the event loop with each lookup. Objects of people have some KB; etcd accepts
-1.5 MB."""
+"""The most bytes of JSON of a kept object, for a kind that is watched in all namespaces. Otherwise a user's objects
+could fill the memory of the server, and block the event loop with each lookup. Objects that people write have some KB;
+etcd accepts 1.5 MB."""
 WORK_BYTES: Final = 100
 """Bytes of JSON for one step of a deadline."""
 

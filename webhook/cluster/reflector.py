@@ -38,11 +38,11 @@ NOT_INSTALLED: Final = "not installed"
 SERVER_AWAY: Final = "server away"
 UNAUTHORIZED: Final = f"code {HTTPStatus.UNAUTHORIZED}"
 CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
-"""Causes of all kinds: messages name no kind."""
+"""Causes that affect all kinds, so messages name no kind."""
 
 
 def cause_of_error(error: LookupFailed) -> str:
-    """Return the cause of a failure, which is equal for all kinds; of a refusal, its code.
+    """Return the cause of a failure, equal for all kinds. Of a refusal, the code is used: its text names a kind.
 
     A broken stream has no cause: it happens often, and is a fault only if the next attempt also fails.
     """
@@ -138,7 +138,7 @@ class Reflector:
     def version(self) -> object:
         """Return a value that stays equal while lookups have the same answers; the caller holds the memory's lock."""
         before = self.before
-        failure = "" if self._store.is_listed else self.failure  # no answer depends on a later failure
+        failure = "" if self._store.is_listed else self.failure  # after the first list, a failure changes no answer
         return self, self.change_count, failure, self.resource, before.version() if before is not None else None
 
     def get(self, namespace: str, name: str) -> JSON | None:
@@ -163,7 +163,7 @@ class Reflector:
         return listed
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of an index key in a namespace (None: in all), unsorted; raises as `list`."""
+        """Return the objects that an index has under a key, unsorted; `namespace` None means all."""
         answering = self._answering_reflector
         if index != BY_NAME and index not in answering.interest.indexes:
             raise LookupFailed(f"{self.interest.gvk.kind} list: not indexed by {index.name}")
@@ -306,7 +306,7 @@ class Reflector:
         return not self.interest.only or self.interest.includes(*place)
 
     def _watch_from_version(self, resource: ServedResource, version: str) -> None:
-        # a broken stream is resumed; the end is 410, or time to list objects that did not fit into the view
+        # a broken stream is resumed; the watch ends at 410, or to list objects that did not fit into the view
         # failures are reset only after a watch has begun: with the right to list but not to watch, claimgate would
         # otherwise list everything each second
         is_first = True

@@ -114,7 +114,7 @@ class _NamespaceObjects:
         return self.sizes[self._place_of_name(name)]
 
     def list_indexed(self, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of an index key."""
+        """Return the objects that an index has under a key."""
         if index == BY_NAME:
             obj = self.by_name.get(key)
             return () if obj is None else readable_list((obj,))
@@ -192,7 +192,7 @@ class ObjectStore:
         return listed[1]
 
     def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of an index key in a namespace (None: in all), unsorted."""
+        """Return the objects that an index has under a key in a namespace (None: in all), unsorted."""
         namespaces = self._namespaces or {}
         if namespace is not None:
             return namespaces.get(namespace, _NONE).list_indexed(index, key)

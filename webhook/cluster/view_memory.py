@@ -1,8 +1,9 @@
 """Bounds the memory of the watches of one view, also while they read lists.
 
 Above the bound, the namespace with the most bytes loses its kind with the most bytes, and lookups of these objects
-fail. The bytes of a Namespace count for the namespace of its name, because its creator may choose its labels. Other
-cluster-scoped objects are made by administrators: their kinds are dropped only if they alone exceed the bound.
+fail. The bytes of a Namespace count for the namespace of its name, because its creator may choose its labels.
+Administrators create the other cluster-scoped objects: a kind of these is dropped only if cluster-scoped objects alone
+exceed the bound.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class SharedKeys:
 
 
 class ViewMemory:
-    """Counts the bytes of each namespace for all watches of a view; only their threads change the counts.
+    """Counts the bytes of each namespace for all watches of a view. Only the threads of watches change the counts.
 
     Attributes:
         most_bytes: the bound; None means no bound.

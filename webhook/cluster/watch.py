@@ -189,7 +189,7 @@ class WatchCluster:
 
     @property
     def age_s(self) -> float:
-        """Return the seconds since the last message of the watch that has waited longest."""
+        """Return the seconds since the last message, for the watch that has waited longest."""
         return max((each.age_s for each in self._reflectors.values()), default=0.0)
 
     @property
@@ -234,7 +234,7 @@ class WatchCluster:
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
-        """Return the objects of an index key in a namespace (None: in all), unsorted.
+        """Return the objects that an index has under a key in a namespace (None: in all), unsorted.
 
         Raises:
             LookupFailed: as for `list`.

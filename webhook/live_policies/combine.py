@@ -48,7 +48,7 @@ def combine_file_and_stored_policies(
     Args:
         files: the loaded policies of files.
         compiled: the compiled stored objects.
-        is_server: leave out policies that their status calls unregistered.
+        is_server: leave out policies that are not registered according to their status.
     """
     of_files: dict[Key, Policy] = {
         **{(VALIDATING, policy.name): policy for policy in files.validating},

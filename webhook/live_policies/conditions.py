@@ -58,7 +58,7 @@ def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPoli
 
 
 def has_stored_conditions(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
-    """Return whether the stored status has these conditions, at any time."""
+    """Return whether the stored status has these conditions; times are not compared."""
     known = stored_conditions(stored)
     return all(
         each["type"] in known and all(known[each["type"]].get(name) == each.get(name) for name in _FIELDS)

@@ -158,7 +158,7 @@ class StoredPolicies:
 
 
 def watch_stored_policies(connection: Connection, log: Log, failure_log: FailureLog | None = None) -> StoredPolicies:
-    """Watch the objects and wait for the first lists; with a `failure_log`, not for an unreachable API server."""
+    """Watch the objects and wait for the first lists. With a `failure_log`, an unreachable server ends the wait."""
     view = WatchCluster(connection, INTERESTS, log, most_bytes=MOST_VIEW_BYTES, failure_log=failure_log)
     view.start()
     if failure_log is None:
@@ -169,5 +169,5 @@ def watch_stored_policies(connection: Connection, log: Log, failure_log: Failure
 
 
 def current_timestamp() -> str:
-    """Return the present time as in conditions."""
+    """Return the present time in the format of conditions."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

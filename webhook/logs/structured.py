@@ -38,7 +38,7 @@ from webhook.text.wording import counted
 MOST_LINES: Final = 10_000
 MOST_CHARACTERS: Final = 4 * 1024 * 1024
 """The most characters of waiting lines; MOST_LINES bounds their number. A review's line has about 400 characters. Both
-last three seconds for the busiest measured replica (3,250 reviews a second)."""
+bounds are enough for three seconds of the busiest measured replica (3,250 reviews a second)."""
 GATHER_S: Final = 0.02
 """Seconds that the first line of a batch waits for more: twenty lines at 1,000 reviews a second."""
 FLUSH_S: Final = 1.0

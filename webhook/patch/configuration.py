@@ -38,10 +38,10 @@ def apply_configuration(
     """Return the document after merging the configuration; unchanged parts stay the same objects.
 
     Args:
-        document: the current object. The schema may lack fields that `sent` has too.
+        document: the current object. Fields that are also in `sent` may be unknown to the schema.
         configuration: the value of `Object{…}` as plain JSON.
         gvk: the kind of the document.
-        crd: the CustomResourceDefinition of a custom kind, or None. The document must fit its schema.
+        crd: the CustomResourceDefinition of a custom kind, if it is known. The document must then fit its schema.
         sent: the document before the first change.
         deadline: charged for the walked parts of the document.
 
@@ -200,7 +200,7 @@ def _merge_values(old: JSON, new: JSON, node: Node, path: str) -> JSON:
     shape = shape_of_node(node)
     of_new = _shape_fitting_value(shape, new)
     if old is not None and new is not None and _shape_fitting_value(shape, old) != of_new:
-        return new  # of another form, which the schema allows
+        return new  # an allowed value of another form is replaced
     if of_new.map:
         return _merge_maps(_require_map(old, "lhs", path), _require_map(new, "rhs", path), of_new.map, path)
     if of_new.list:
@@ -259,7 +259,7 @@ def _is_same_object(one: JSON, other: JSON) -> bool:
 
 
 def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
-    # (index, None) is an item that only the document has, (-1, key) one of the configuration
+    # (index, None) is an item that only the document has, (-1, key) an item of the configuration
     # as visitListItems in merge.go: shared items in the configuration's order; an item of the document alone stays
     # before the next shared item
     held, given = set(mine), set(theirs)
@@ -277,7 +277,7 @@ def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[
                 expected = shared.popleft() if shared else None
                 continue
             if key in given and expected is not None and expected != key:
-                left += 1  # after another shared item
+                left += 1  # another shared item comes before this one
                 continue
         if left < len(mine):
             key = mine[left]

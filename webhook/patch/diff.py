@@ -21,8 +21,8 @@ _GONE: Final = object()
 def operations_between(before: JSON, after: JSON, deadline: Deadline | None = None) -> tuple[Operation, ...]:
     """Return the operations that change `before` to `after`.
 
-    Operations follow the members of objects. Lists of equal length are compared item by item. In other lists, equal
-    items at both ends stay, and those between are replaced, added or removed.
+    The operations have the order of the object's members. Lists of equal length are compared item by item. In other
+    lists, equal items at both ends stay. Items between them are replaced, added or removed.
     """
     return tuple(_operations_between_values(before, after, "", deadline or Deadline()))
 

@@ -180,7 +180,7 @@ def _insert_value(container: JSON, step: str, value: JSON, where: str) -> None:
 
 
 def _insertion_index(container: list[JSON], step: str) -> int:
-    # at most one past the end, from which negative indexes count
+    # the index is at most one past the end; negative indexes count from there
     try:
         index = _parse_index(step)
     except PatchError as error:

@@ -123,7 +123,7 @@ def _node_of_name(name: str) -> Node:
 
 
 def _compute_shape(node: Mapping[str, Node]) -> Shape:
-    if "ref" in node:  # which can override whether its type is atomic
+    if "ref" in node:  # a reference can override whether its type is atomic
         shape = shape_of_node(f"#{node['ref']}")
         assert shape.map is not None
         return Shape(map=MapShape(shape.map.fields, shape.map.other, bool(node["atomic"])))

@@ -1,9 +1,9 @@
 """Applies strategic merge patches, as Kubeflow Trainer applies runtimePatches to a JobSet.
 
 Rules: k8s.io/apimachinery v0.36.1 pkg/util/strategicpatch/patch.go StrategicMergePatch, with the struct tags of the
-API types (listkeys.json, `merge`). Lists with a merge key are merged by it, other lists are replaced. null removes a
-field. The directives are `$patch` (replace, delete) and `$retainKeys`; without the latter, a volume or claim gets the
-sources of both sides. The two list directives that only kubectl writes are refused.
+API types (listkeys.json, `merge`). Lists with a merge key are merged by this key, other lists are replaced. null
+removes a field. The directives are `$patch` (replace, delete) and `$retainKeys`; without `$retainKeys`, a volume or
+claim gets the sources of both sides. The two list directives that only kubectl writes are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from webhook.errors import PatchError
 
 Root: TypeAlias = Literal["JobSetSpec", "JobTemplateSpec", "PodTemplateSpec", "PodSpec"]
 Tags: TypeAlias = Mapping[str, Any]
-"""The tagged fields of a type: `merge` is a list's merge key ("" for plain values), `type` that of items or field."""
+"""The tagged fields of a type: `merge` is the merge key of a list ("" for plain values), and `type` the type of the
+items or of the field."""
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
@@ -51,7 +52,7 @@ class _ItemIndex(Struct, frozen=True):
     """The order of a list's items as increasing numbers, with gaps for new items.
 
     Args:
-        numbers: in order.
+        numbers: the numbers of the items, in order.
         by_key: the number of the item with a merge key; None if several items have it.
     """
 
@@ -104,7 +105,7 @@ def merge_patch(
         patch: a part of such an object.
         root: the type of the object.
         deadline: charged for each walked value.
-        indexes: of earlier merges, if `original` is the last result.
+        indexes: the indexes of earlier merges, if `original` is the result of the last merge.
 
     Raises:
         UnmergeableError: the patch is not an object, lacks a merge key, or has an unknown directive.

@@ -1,7 +1,7 @@
 """Runs one piece of work in a forked child of this process, with a deadline and a memory limit.
 
-A child has the policies, the context and the view of the cluster of this process at the fork. So a reload never mixes
-two sets of policies in one answer, and all memory is returned when the child ends. A separate process forks the
+A child has the policies, the context and the view of the cluster that this process had at the fork. So a reload never
+mixes two sets of policies in one answer, and all memory is returned when the child ends. A separate process forks the
 server's workers (fork_server.py).
 
 Alternatives: a reload or a watch event would have to reach all long-lived workers at the same moment. A subinterpreter

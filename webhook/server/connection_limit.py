@@ -1,8 +1,8 @@
 """Chooses the connections that the server ends: above the limit of a port, with full buffers, with late clients, at a
 stop.
 
-A new connection is always accepted. At the limit, the address with the most connections loses one. So a client that
-fills the port cannot lock the API server out.
+A new connection is always accepted. At the limit, the address with the most connections loses one connection. So a
+client that fills the port cannot lock the API server out.
 
 An HTTP/1.1 client may send a request while the server closes the idle connection. So an idle connection is closed only
 if no byte of a request has arrived, not even in the system's buffers, and few are closed between two polls of the
@@ -23,18 +23,19 @@ from webhook.server.http_connection import HttpConnection
 from webhook.server.request_body import ReadingPace
 
 MAX_HELD_BYTES: Final = 6 * 1024 * 1024
-"""The most bytes of connections without an answer until slow connections are ended. A thousand reviews of usual size
+"""Above this number of bytes of unanswered requests, slow connections are ended. A thousand reviews of usual size
 make 6 MB; a thousand unfinished bodies of 60 KB make 60 MB."""
 _MOST_HELD_BYTES: Final = 32 * 1024 * 1024
-"""The most bytes until the largest holders are ended, slow or not. A thousand connections may send 240 MB at one
-moment. An API server sends less: some hundreds of requests are in flight, and few large bodies are read at a time."""
+"""Above this number of bytes, the connections that hold the most are ended, slow or not. A thousand connections may
+send 240 MB at one moment. An API server sends less: some hundreds of requests are in flight, and few large bodies are
+read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
 """Bytes a second of bodies that were already answered, for all connections."""
 _LARGE_BYTES: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""Seconds without data after which a connection in the middle of a request is ended before idle connections. The body
-of an API server arrives within milliseconds. Full buffers end it earlier."""
+"""If the server has waited this long in the middle of a request, the connection is ended before idle connections. The
+body of an API server arrives within milliseconds. With full buffers, the connection is ended earlier."""
 _UNPROVEN_SHARE: Final = 4
 """A quarter of the places is for connections without an answer yet. Otherwise a client with an answer on every
 connection could open another one to end each new connection of an API server."""
@@ -125,7 +126,7 @@ class ConnectionLimit:
                 self._abort_largest_holder(connection)
 
     def _abort_largest_holder(self, reader: HttpConnection) -> None:
-        # the connection that reads now, if its address holds the most bytes
+        # aborts the connection that reads now, if its address holds the most bytes
         largest = max(self._addresses.values(), key=attrgetter("held_bytes"))
         self._end(reader if reader in largest else max(largest, key=attrgetter("held_bytes")), "buffers")
 
@@ -185,7 +186,7 @@ _MOST_IDLE: Final = 20
 """The most long-idle connections closed in one sweep."""
 _LOOK_S: Final = 0.02
 _FIRST_REQUEST_S: Final = 1.0
-"""Seconds until a client that has connected sends its first request."""
+"""Seconds for a client that has connected and not sent a request yet."""
 
 
 async def close_idle_connections(

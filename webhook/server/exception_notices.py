@@ -50,7 +50,7 @@ MANAGER: Final = "claimgate"
 LOOK_S: Final = 1.0
 """Seconds between two comparisons of the stored status with the intended status."""
 _MOST_SHARE: Final = 0.1
-"""The most of a processor for these comparisons; users choose the number of objects and of changes."""
+"""The largest share of a processor for these comparisons; users choose the number of objects and of changes."""
 MOST_STATUSES: Final = 1000
 """The most objects with a status; namespaces take turns, because users may store any number of objects."""
 _TOO_MANY: Final = (

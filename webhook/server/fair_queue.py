@@ -6,7 +6,7 @@ namespace begins at the current virtual time, and debts arise only while others 
 
 One heap has the namespaces, and one heap for each namespace has its tenants. A heap entry is moved back only when it
 reaches the top, so a turn does not visit all waiting tenants. (A busy address moves a thousand tenants back in 6 ms.)
-A third heap has the moments at which waiting tenants become light, because a new light tenant would stay in front of
+A third heap has the moments at which waiting tenants become light. Otherwise new light tenants would always go before
 them.
 """
 
@@ -29,7 +29,7 @@ _Waiting: TypeAlias = tuple[tuple[float, float], int, Tenant]
 _Place: TypeAlias = tuple[Rank, float, int, str]
 """A namespace in the heap: the rank of its first tenant, its virtual finish time, a number, its name."""
 _Fading: TypeAlias = tuple[float, int, Tenant]
-"""When a heavy tenant becomes lighter if it uses nothing until then (monotonic clock), a number, the tenant."""
+"""The moment at which a heavy tenant that uses nothing becomes lighter (monotonic clock), a number, the tenant."""
 _SPARE_PLACES: Final = 64
 _MORE: Final = 3
 """Work advances the virtual clock by its seconds / (waiting namespaces + this number).
@@ -56,9 +56,9 @@ class FairQueue:
 
         Args:
             usage: the usage of each tenant.
-            lost: called with the tenant of a turn for a client that has just disconnected.
+            lost: called with a tenant if its client disconnects at the moment of its turn.
             turn_s: seconds that each turn costs beyond what is charged for it.
-            most_debt_s: the most seconds of virtual time by which others go before a namespace that begins to wait.
+            most_debt_s: the most seconds by which earlier use places a namespace behind others when it begins to wait.
         """
         self._usage = usage
         self._lost = lost
@@ -106,7 +106,7 @@ class FairQueue:
             until: a moment of the monotonic clock.
 
         Raises:
-            TimeoutError: the moment came first.
+            TimeoutError: `until` came first.
         """
         turn: Turn = asyncio.get_running_loop().create_future()
         self._push(tenant, turn)
@@ -200,7 +200,8 @@ class FairQueue:
         heappush(self._fading, (at, next(self._numbers), tenant))
 
     def _forget_moments_of_gone_tenants(self) -> None:
-        # a waiting namespace keeps one moment of tenants that no longer wait: the namespace is checked again then
+        # one moment stays for each waiting namespace, also of a tenant that waits no longer: the namespace is checked
+        # then
         kept = {
             one[-1] if one[-1] in self._turns else one[-1].namespace: one
             for one in sorted(self._fading, reverse=True)

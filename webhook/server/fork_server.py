@@ -3,7 +3,7 @@
 A fork of the server stops the event loop for some milliseconds. Afterwards the loop copies each page that it changes
 while a worker runs. Ten workers a second took a tenth of the loop, and small reviews took 10 ms instead of 1 ms. So the
 server forks this process once, and this process forks the workers, with pages that do not change. worker_lane.py
-replaces it when the state of the server changes.
+replaces this process when the state of the server changes.
 
 All messages of the server have one size: start a worker (with a socket attached), or kill a worker. The process and its
 workers end with the server, or when the server closes its end. A job and its answer use the worker's socket.
@@ -35,7 +35,8 @@ from webhook.server.child_process import (
 from webhook.server.request_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
-"""The work of a worker: reads the job from the socket and returns the answer. Without an answer, it raises."""
+"""The work of a worker: reads the job from the socket and returns the answer. If it raises, the worker ends without an
+answer."""
 _MESSAGE: Final = struct.Struct("!BQd")
 """The command, the number of the worker, its deadline (monotonic clock)."""
 _START: Final = 1
@@ -99,7 +100,7 @@ class ForkServer:
         return Worker(number, ours, self)
 
     def end_worker(self, number: int) -> None:
-        """Kill a worker; end a retired process without other workers."""
+        """Kill a worker. If the process is retired and has no other worker, end the process."""
         self._running.discard(number)
         with suppress(OSError):  # the process has ended, and its workers with it
             self._process.channel.send(_MESSAGE.pack(_KILL, number, 0.0))

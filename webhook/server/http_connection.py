@@ -1,6 +1,6 @@
 """One connection of a client: its socket, TLS, its clock, and one request after the other.
 
-uvicorn counts and drains it like its own protocols. client_clock.py says what the client must send in time;
+uvicorn counts and drains the connection like its own protocols. client_clock.py says what the client must send in time;
 http_exchange.py parses the requests. A request waits for the answer to the previous request; a third request is
 refused. The connection of a client that is late or sends too much is aborted: `close()` would wait until the client has
 read everything.
@@ -480,7 +480,7 @@ class HttpConnection(ClientClock, asyncio.BufferedProtocol):
         self.close_if_unused()
 
     def close_after_next_answer(self) -> None:
-        """Close the connection after the next answer; if a request has arrived, after its answer."""
+        """Close the connection after the next answer, or after the answer to a request that has arrived already."""
         self._is_parting = True
         if self._answering is not None and not self._answering.is_answered:
             self._answering.keeps_alive = False

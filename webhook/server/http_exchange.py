@@ -1,7 +1,7 @@
 """HTTP/1.1 (RFC 9112): parses requests, and frames their answers.
 
 Knows the messages of ASGI (asgi.readthedocs.io, HTTP, version 2.3), and no sockets. The head of an answer waits for the
-first piece of its body: one write is one TLS record and one system call.
+first piece of its body, so that both are one write: one TLS record and one system call.
 
 httptools does not limit the URL, the headers and the pieces of the body. The limits here keep one client from taking
 the loop's time or the server's memory before a review begins.
@@ -42,15 +42,15 @@ _INTERNAL_ERROR: Final = b"Internal Server Error"
 MAX_FRAMING_BYTES: Final = 64 * 1024
 """The most bytes of chunk headers, extensions and trailers beyond the body; the parser collects them without bound."""
 MAX_UNHEARD_BYTES: Final = 256 * 1024
-"""The most bytes of a body after its answer, as in Go (net/http, server.go, maxPostHandlerReadBytes)."""
+"""The most bytes of a body that may follow its answer, as in Go (net/http, server.go, maxPostHandlerReadBytes)."""
 MAX_LATE_BYTES: Final = DEFAULTS.max_body_bytes
-"""The most bytes of a review's body after its answer.
+"""The most bytes of a review's body that may follow its answer.
 
 A body that waits too long for memory is answered before it is whole. A client that first writes the whole body would
 otherwise see a reset connection and no answer.
 """
 MAX_HEADER_BYTES: Final = 64 * 1024
-"""kube-apiserver sends seven short headers; with a client certificate or a token, below 16 KB."""
+"""kube-apiserver sends seven short headers; a client certificate or a token in them stays below 16 KB."""
 MAX_HEADERS: Final = 200
 """An API server sends ten. Each header is a call in Python, and the headers of one read delay other clients."""
 MAX_URL_BYTES: Final = 4 * 1024
@@ -383,7 +383,7 @@ class RequestParser:
         elif self._framing_bytes > MAX_FRAMING_BYTES + self._body_bytes:
             wire.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
         if wire.state != "headers" or self._begun_requests > 1 or was_in_body:
-            self._header_bytes = 0  # where the next request begins is not known
+            self._header_bytes = 0  # the beginning of the next request is not known
             return
         self._header_bytes += size
         if self._header_bytes > MAX_HEADER_BYTES:

@@ -49,7 +49,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
         """Compile the stored policies; the server is not ready until they could be listed.
 
         Args:
-            files: the policies of files, polled from here from now on.
+            files: the policies of files; this set polls them from now on.
             stored: the objects of the cluster.
             connection: where status is written.
             compiler: compiles the objects.
@@ -164,7 +164,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
 
 
 def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
-    # the status of the registration, and for an object with errors the last generation that compiled
+    # the evaluated generation depends on the registration, and for an object with errors on the last one that compiled
     last = stored.last_compiled if is_failing else None
     return stored.uid, stored.generation, stored.digest(), stored.registration, last and last.digest()
 
@@ -189,11 +189,11 @@ class LiveParamsChecker:
         self._seen: object = None
 
     def describe_mistakes(self) -> str:
-        """Return the last mistakes, each on a line."""
+        """Return the mistakes of the last search, each on a line."""
         return "\n".join(self._mistakes)
 
     def mistake_count(self) -> int:
-        """Return the number of the last mistakes."""
+        """Return the number of mistakes of the last search."""
         return len(self._mistakes)
 
     async def watch(self) -> None:

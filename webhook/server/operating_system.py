@@ -17,11 +17,11 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 _LARGE_BYTES: Final = 256 * 1024
-"""The least bytes of blocks that come from the system and return to it.
+"""Blocks of at least this size come from the system and return to it.
 
 uvloop keeps a buffer of exactly 256 KB for each TLS connection and uses few of its bytes. On a heap, the whole buffer
 would be resident. By default, glibc raises this size from 128 KB to the largest freed block, up to 32 MB. Then one
-small object above such blocks keeps them: 24 bodies of 20 MB left the process at 530 MB."""
+small object above such blocks prevents their return: 24 bodies of 20 MB left the process at 530 MB."""
 _TRIM_BYTES: Final = 8 * 1024 * 1024
 _GROWN_BYTES: Final = 16 * 1024 * 1024
 _HELPED_BYTES: Final = 1024 * 1024

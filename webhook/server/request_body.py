@@ -1,14 +1,15 @@
 """Reads the body of one call whole, with limits for its length, its pace and the memory of all bodies together.
 
 Bodies of up to FREE_BYTES, and the first piece of larger bodies, are read at once: the number of connections bounds
-them. For a larger body, memory of its declared length is reserved first; for a streamed body, memory of the limit.
-Until then nothing more is read, so TCP makes the client wait. A call without a turn is answered from the beginning of
-its body. A call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The API server
-tries again while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
+them. For a larger body, memory is reserved first: its declared length, or the limit for a streamed body. Until then
+nothing more is read, so TCP makes the client wait. A call without a turn is answered from the beginning of its body. A
+call without a place in the queue gets 429 and `Retry-After: 1`, as from kube-apiserver. The API server tries again
+while it has time (client-go rest/with_retry.go), then applies its failurePolicy.
 
 A large body has its own memory, which returns to the system after the answer. On the heap, bodies that arrive in turns
 of 64 KB leave holes between other objects, and each forked process keeps the holes: with 36 MiB of bodies, a worker
-kept 113 MB that the server had freed. Reading a large body whole copies it: milliseconds, and its memory again.
+kept 113 MB that the server had freed. To read a large body as a whole copies it, which takes milliseconds and the same
+memory again.
 
 All clients share one pace of reading, so that decryption does not fill the loop.
 """
@@ -48,7 +49,7 @@ class ReadingPace:
 
 BEGINNING_BYTES: Final = 128 * 1024
 LONG_BEGINNING_BYTES: Final = 4 * 1024 * 1024
-"""More than kube-apiserver accepts from a user: the object begins before this."""
+"""More than kube-apiserver accepts from a user, so no field before the object is longer."""
 
 
 class LargeBody:
@@ -90,7 +91,7 @@ class LargeBody:
 
 
 _HELD: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
-"""All open bodies of this process, for its forks."""
+"""All open bodies of this process, which a fork inherits."""
 
 
 def close_all_bodies() -> None:
@@ -100,7 +101,7 @@ def close_all_bodies() -> None:
 
 
 FREE_BYTES: Final = 64 * 1024
-"""The bytes of each body that are read in advance; most reviews have a tenth.
+"""The bytes of each body that are read in advance; most reviews are a tenth of this size.
 
 Workers evaluate larger bodies: decoding a TrainJob of 60 KB takes 1 to 2 ms, and a hostile body of 120 KB takes 5 ms.
 """
@@ -229,7 +230,7 @@ class BodyBudget:
                 self._queues[address] = queue
 
     def _leave(self, size: int, turn: asyncio.Future[None], address: str) -> None:
-        if turn.done() and not turn.cancelled():  # it was reserved at the same moment
+        if turn.done() and not turn.cancelled():  # the bytes were reserved at the same moment
             self.release(size)
             return
         queue = self._queues.get(address, deque())

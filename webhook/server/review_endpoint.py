@@ -2,8 +2,9 @@
 
 It runs before FastAPI, because a FastAPI route costs three times as much.
 
-An ordinary review is evaluated on the event loop in less than a millisecond. A review that uses up its slice, or a body
-that surely will, goes to a worker process (slow_reviews.py). scheduler.py decides the order of reviews.
+An ordinary review is evaluated on the event loop in less than a millisecond. A review that uses up its slice goes to a
+worker process (slow_reviews.py). So does a body that is too large for a slice. scheduler.py decides the order of
+reviews.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class ReviewEndpoint:
             return self._refuse(phase, error)
         except ClientGone:
             raise
-        except Exception as error:  # noqa: BLE001 - our own bug: HTTP 500 leaves it to the failurePolicy
+        except Exception as error:  # noqa: BLE001 - our own bug: after HTTP 500 the failurePolicy decides
             status = self._log.record_unexpected_error(phase, error)
             return _Reply(status.code, encode_failure_status(status))
 
@@ -199,7 +200,8 @@ class ReviewEndpoint:
 
         Returns:
             The request without its objects, which need up to 44 times the memory of their bytes. Then the answer, an
-            open question, or None if the evaluation takes too long; with `needs_namespace` perhaps _AWAITS_NAMESPACE.
+            open question, or None if the evaluation takes too long. _AWAITS_NAMESPACE is possible with
+            `needs_namespace`.
 
         Raises:
             CallError: the body cannot be read.
@@ -227,14 +229,14 @@ class ReviewEndpoint:
         return attributes, result.body
 
     def _require_started(self) -> None:
-        # an HTTP error leaves the call to the webhook's failurePolicy until the cluster was read
+        # until the cluster was read, an HTTP error lets the webhook's failurePolicy decide
         if why := self._why_not_started():
             raise CallError(503, "ServiceUnavailable", f"claimgate cannot judge requests yet: {why}")
 
     async def _answer_incomplete_body(
         self, error: IncompleteBodyError, phase: Phase, arrived: float, address: str
     ) -> _Reply:
-        # by the policies' failurePolicy, if the beginning of the body names the request
+        # the policies' failurePolicy decides if the beginning of the body names the request
         is_too_large = error.code == 413
         late = f"the request was not read whole within {monotonic() - arrived:.2g} s"
         because = error.message.partition(";")[0] if is_too_large else late
@@ -289,7 +291,7 @@ _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
 def timeout_of_call(query: bytes, most_s: float) -> float:
     """Return the seconds for a call by its `?timeout=`, less a part for the network; at most `most_s`.
 
-    A tenth, or up to a fifth of a short timeout, is kept back to write the answer on a busy node.
+    A tenth is kept back to write the answer on a busy node. Of a short timeout, up to a fifth is kept back.
 
     Raises:
         CallError: 400 if it is no duration of Go.

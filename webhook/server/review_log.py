@@ -1,7 +1,7 @@
 """The log line of each review, of refused calls and of our own faults, and the counts that belong to them.
 
 A line has no objects, params, patches or texts of exceptions, which may quote them. The message of a denial quotes
-values of the object: a line has it only if the operator wants it.
+values of the object: a line has the message only if the operator asks for it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _LONGEST: Final = 512
 _LONGEST_DENIAL: Final = 4096
 """The most logged characters of a denial: the first eight problems."""
 FAULTS: Final = "faults"
-"""The log field with the policies with a fault of ours; each becomes a line."""
+"""The log field with the policies that failed by a fault of ours; each becomes a line."""
 
 
 def log_fields_of_review(

@@ -26,7 +26,7 @@ HEAVY_S: Final = 0.006
 WARMING_S: Final = 1.0
 """Seconds while policies are compiled. A worker would compile them again for itself."""
 SMALL_BYTES: Final = 16 * 1024
-"""The size of reviews that are tried on the loop first while it has time: twice an ordinary Pod. A worker costs the
+"""Reviews up to this size, twice an ordinary Pod, are tried on the loop first while it has time. A worker costs the
 loop more than most reviews of this size."""
 _EXPECTED: Final = 2
 _EXPECTED_SMALL: Final = 4
@@ -101,7 +101,7 @@ class InlineTimeSlice(Deadline):
 
 
 class Overruns:
-    """Remembers which tenants' reviews overran their slice, to start their next reviews in a worker.
+    """Remembers the tenants with reviews that overran their slice, to start their next reviews in a worker.
 
     One overrun may be chance: the process is interrupted, or collects garbage. So workers get the reviews only after
     several overruns in a row, and for half a minute. A small review takes long if it names large objects.
@@ -154,11 +154,11 @@ class _Overrun(NamedTuple):
 
 
 ROUND_S: Final = HEAVY_S
-"""Seconds of work between two polls of the sockets until others queue: about ten ordinary reviews."""
+"""After these seconds of work between two polls of the sockets, others queue: about ten ordinary reviews."""
 _SHORT_S: Final = ROUND_S / 4
-"""A shorter round continues after a poll of the sockets: to queue one request costs a tenth of a review."""
+"""A round with less work continues after a poll of the sockets: to queue one request costs a tenth of a review."""
 _SHORT_WORK_S: Final = ROUND_S / 2
-"""Seconds of short work: a small review, or a review that copies the pages that it touches after a fork.
+"""Work up to these seconds is short: a small review, or a review that copies the pages that it touches after a fork.
 
 Short work has a second ROUND_S in each round, so it does not wait for the next round after long work of others. Longer
 work is charged more than it took: work of twice the time is charged four times as much, because twice as many reviews

@@ -89,7 +89,7 @@ def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
 
 
 class ReviewEvaluation:
-    """Evaluates reviews with the policies and the view that a reviewer has then."""
+    """Evaluates reviews with the policies and the view that a reviewer has at that moment."""
 
     def __init__(self, reviewer: Reviewer, *, logs_denials: bool = False, notes_warnings: bool = False) -> None:
         """Evaluate with `reviewer`.
@@ -158,7 +158,8 @@ class ReviewEvaluation:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - our own bug: the server logs it and answers HTTP 500
             if isinstance(error, BudgetExceeded) and (attributes is None or deadline.is_over):
-                result = WorkerResult(outcome="out of time", fields={})  # before a body is read slowly, it ends early
+                result = WorkerResult(outcome="out of time", fields={})  # also before a slow decoding that would end
+                too late
             else:
                 result = WorkerResult(outcome="failed", fields=describe_fault(error))
         return result.packed(counters)

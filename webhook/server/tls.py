@@ -356,7 +356,7 @@ class HandshakeLog:
     def failed(self, peer: str, error: BaseException | None) -> None:
         """Count and log a failed handshake; error None: the client went away."""
         reason, text = _label_and_sentence_of_error(error)
-        # load balancers check the port so
+        # load balancers connect and disconnect to check the port
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
 
     def refused(self, peer: str, names: tuple[str, ...], expected: tuple[str, ...]) -> None:

@@ -4,8 +4,8 @@ The tenant that used the workers least is next. The last free worker is for tena
 objects of one namespace never take all workers. Usage is measured in processor time: a busy machine makes no tenant
 heavy.
 
-A job is sent as two lengths, the instructions and the body. The result is JSON. The worker reads what users send, and
-a pickle from the worker could run code in the server.
+A job is sent as two lengths, the instructions and the body. The result is JSON: a pickle could run code in the server,
+and the worker reads what users send.
 
 A fork server (fork_server.py) starts the workers. A worker needs the state of the server at the review's arrival, or
 a later state. A fork server serves reviews that arrived before its fork, and later reviews until the state changes.
@@ -190,7 +190,8 @@ _MOST_DEBT_S: Final = 0.3
 Three reviews of Pods of 200 KB take this time.
 """
 _STARTS: Final = 2
-"""The most workers for one review. A second worker starts if the kernel kills the first, as for memory."""
+"""The most workers for one review. A second worker starts if the kernel kills the first, for example for lack of
+memory."""
 
 
 class OutOfTime(Exception):

@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 ENTRY: Final = 200
 """The bytes of an entry without key and value: places in the dict, a tuple for the key."""
 _SHARE: Final = 8
-"""A larger entry than this part of a cache is not kept, because it would replace many others."""
+"""An entry that needs more than this part of a cache is not kept, because it would replace many others."""
 
 _CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg]
 

@@ -33,16 +33,16 @@ class CheckedTree(Struct, frozen=True, kw_only=True):
         result: the type of the whole.
         names: the full names of the variables that the expression reads.
         types: of each node; dyn if it is known only at run time.
-        references: the full name that a node refers to, except variables of comprehensions. An Ident or Select is a
-            variable or a type, and no selection. A Call with a target is a function in the target's namespace. For a
-            StructNode it is the type.
+        references: the full name that a node refers to, except variables of comprehensions. An Ident or Select in this
+            table is a variable or a type. A Call with a target in this table is a function in the target's namespace.
+            For a StructNode, it is the name of its type.
         overloads: the signatures of a call that fit the known types.
-        candidates: the signatures among which a call chooses at run time, if they differ: several possible signatures
-            make cel-go choose among all with the number of arguments.
+        candidates: the signatures among which a call chooses at run time, if they differ from `overloads`. If the
+            checker leaves several, cel-go chooses among all signatures with the number of arguments.
         planned: an expression with failing constants is refused (Environment.planned).
         patterns: the constant patterns of the expression.
-        has_opaque: a dyn value may have a type that JSON lacks, such as bytes or an IP address: the expression makes
-            such a value, or a declared structure has a dyn field.
+        has_opaque: a dyn value may have a type that JSON lacks, such as bytes or an IP address. This is possible only
+            if the expression makes such a value, or if a declared structure has a field of type dyn.
     """
 
     node: Node
@@ -74,8 +74,7 @@ def parse_and_check(
     Args:
         source: the text of the expression.
         environment: what the expression may use.
-        expects: the allowed types of the result; empty allows all. As in kube-apiserver, dyn is no bool: an expression
-            that must be bool must be bool for every input.
+        expects: the allowed types of the result; empty allows all. As in kube-apiserver, dyn does not count as bool.
         patterns: compiles constant patterns; None for an expression of a policy.
 
     Raises:
@@ -164,7 +163,7 @@ _ALLOWED = {
 
 
 def _check_literals(checker: TypeChecker) -> None:
-    # those that Kubernetes rejects
+    # reports what Kubernetes rejects
     exempt: set[int] = set()
     if checker.environment.homogeneous:
         for node in checker.order:
@@ -222,7 +221,7 @@ def _check_call_literals(checker: TypeChecker, node: Call) -> None:
 
 
 def _check_call_requiring_literals(checker: TypeChecker, node: Call) -> None:
-    # also one that fails with its literals
+    # a call that fails with its literals is also reported
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     if len(values) < len(node.arguments):
         checker.report_issue(f"{node.function} takes a literal", node)
@@ -240,7 +239,7 @@ def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
         elif isinstance(value, str):
             checker.patterns.compiled_pattern(value)
     except BudgetExceeded:
-        raise  # too large, or time is up, so it may be valid
+        raise  # the literal is too large, or time is up: it may be valid
     except (EvaluationError, ValueError):
         return False
     return True
@@ -272,7 +271,7 @@ def _check_format_call(checker: TypeChecker, node: Call) -> None:
 
 
 def _node_not_formattable(checker: TypeChecker, node: Node, allowed: frozenset[str]) -> Node | None:
-    # for %s also an element of a literal list or map
+    # for %s, the elements of a literal list or map are also checked
     pending = [node]
     while pending:
         current = pending.pop()

@@ -36,8 +36,8 @@ Handler: TypeAlias = "Callable[[TypeChecker, Any], Type]"
 class TypeChecker:
     """Checks one tree once. A failed node has the type ERROR, which fits every type.
 
-    Each handler calls those of the nodes below directly: one Python frame a level keeps the deepest tree within the
-    default recursion limit.
+    Each handler calls the handlers of the nodes below directly. With one Python frame a level, the deepest tree stays
+    within the default recursion limit.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class _ConstantFolder:
                 values[id(node)] = [values[id(each)] for each in node.elements]
             case MapNode() if not any(entry.optional for entry in node.entries):
                 if all(id(part) in values for part in children(node)):
-                    # with a key that Go cannot hash: fails at evaluation, and crashes cel-go
+                    # a map with a key that Go cannot hash fails at evaluation, and folding it crashes cel-go
                     with suppress(EvaluationPanic):
                         values[id(node)] = make_map((values[id(e.key)], values[id(e.value)]) for e in node.entries)
             case Call() if node.arguments:
@@ -109,5 +109,5 @@ class _ConstantFolder:
 
 
 def is_turned_into_set(values: list[Any]) -> bool:
-    """Return whether cel-go makes a constant list a set for `in`, in which a lookup costs nothing."""
+    """Return whether cel-go makes a set of a constant list for `in`; a lookup in the set costs nothing."""
     return all(type_name(value) in _PRIMITIVES for value in values)

@@ -66,11 +66,11 @@ class TypeInference:
         )
 
     def fits(self, target: Type, given: Type) -> bool:
-        """Return whether `given` is assignable to `target`, and then bind type variables."""
+        """Return whether `given` is assignable to `target`, and bind type variables if it is."""
         return self.all_fit((target,), (given,))
 
     def all_fit(self, targets: Sequence[Type], given: Sequence[Type]) -> bool:
-        """Return whether all types fit their targets, and then bind type variables."""
+        """Return whether all types fit their targets, and bind type variables if they do."""
         if len(targets) != len(given):
             return False
         for wanted, actual in zip(targets, given, strict=True):
@@ -89,9 +89,10 @@ class TypeInference:
                 self._bound[name] = before
 
     def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
-        """Return the types without variables, under the same keys; unbound ones become dyn.
+        """Return the types without variables, under the same keys; unbound variables become dyn.
 
-        A nested type is replaced once: in lists of lists, each type contains all types below.
+        A nested type that several types share is replaced once: in lists of lists, each type contains all types below
+        it.
         """
         known: dict[int, tuple[Type, Type]] = {}
         return {key: self._final_type(kind, known) for key, kind in kinds.items()}
@@ -109,13 +110,13 @@ class TypeInference:
         return before[1]
 
     def _bound_type(self, kind: Type) -> Type:
-        # dyn if unbound; its parameters may be variables
+        # an unbound variable becomes dyn; parameters may still be variables
         while kind.kind == "param":
             kind = self._bound.get(kind.name, DYN)
         return kind
 
     def resolved_type(self, kind: Type, *, final: bool = False) -> Type:
-        """Return the type without bound variables; `final` makes unbound ones dyn."""
+        """Return the type with its variables replaced; with `final`, unbound variables become dyn."""
         while kind.kind == "param":
             bound = self._bound.get(kind.name)
             if bound is None:

@@ -282,7 +282,7 @@ def _type_inside_optional(checker: TypeChecker, node: Macro, operand: Type) -> T
 
 
 def _key_and_element_types(checker: TypeChecker, node: Macro, operand: Type) -> tuple[Type | None, Type]:
-    # of a map, or None and the elements' type of a list
+    # key and value of a map; for a list, None and the elements
     if operand.name == "list":
         return None, operand.parameters[0]
     if operand.name == "map":

@@ -22,7 +22,7 @@ class ReadPaths(Struct, frozen=True):
     """The variables and paths that an expression reads.
 
     Args:
-        paths: a variable and its fields, such as ("object", "spec"), of which the whole value is read.
+        paths: a variable and its fields, such as ("object", "spec"); the whole value there is read.
         always: the variables that every evaluation reads.
     """
 

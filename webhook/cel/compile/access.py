@@ -1,8 +1,8 @@
 """Compiles names, fields, indexes, has() and optional selections.
 
-A path `a.b[c].d` is a chain of subscripts: on plain JSON, their KeyError and TypeError are cel-go's errors. It costs 1,
-and 1 for every step that is tried, after an optional step only if it finds a value (cel-go v0.26.0
-interpreter/attributes.go, runtimecost.go).
+A path `a.b[c].d` is a chain of subscripts: on plain JSON, their KeyError and TypeError are cel-go's errors. A path
+costs 1, and each step that is tried costs 1. Steps after an optional step cost 1 only if they find a value (cel-go
+v0.26.0 interpreter/attributes.go, runtimecost.go).
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, ar
         return overload_call_code(compiler, node, _type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
         return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
-    # cel-go evaluates one or two arguments in any case, and stops at the first failure of three or more, without a call
+    # cel-go always evaluates one or two arguments; with three or more, it stops at the first failure, without a call
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for each in arguments:
@@ -129,7 +129,7 @@ def overload_call_code(compiler: ExpressionCompiler, node: Call, terms: list[Val
     """Return the code that chooses the signature at run time, calls it and adds its cost."""
     candidates = compiler.overloads_chosen_at_run_time(node)
     if node.function in _STOPPING and _is_string_constant(terms[1].code):
-        candidates = tuple(replace(each, name="matches") for each in candidates)  # refuses the same values
+        candidates = tuple(replace(each, name="matches") for each in candidates)  # matches() refuses the same values
     signatures = CallSignatures(compiler.overloads_fitting_static_types(node), candidates)
     return signatures_call_code(compiler, signatures, terms, compiler.checked.type_of(node))
 

@@ -99,14 +99,14 @@ def comparison_node(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: 
 
 
 def is_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """`left is right`, or its result for two constants, of which Python would warn."""
+    """`left is right`, or the result if both are constants, because Python would warn."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is right.value)
     return comparison_node(left, ast.Is(), right)
 
 
 def is_not_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
-    """`left is not right`, or its result for two constants, of which Python would warn."""
+    """`left is not right`, or the result if both are constants, because Python would warn."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is not right.value)
     return comparison_node(left, ast.IsNot(), right)
@@ -232,11 +232,11 @@ class CodeWriter(Struct):
     """Collects the generated statements, their cost and the positions that can fail.
 
     Args:
-        exact: a loop counts each iteration when it runs. Otherwise it counts all in advance, which is cheaper and may
-            be too much, and is used far below the limit (cost.LoopExceedsLimit).
+        exact: a loop counts each iteration when it runs. Otherwise a loop counts all iterations in advance. This is
+            cheaper and may count too much, so it is used only far below the limit (cost.LoopExceedsLimit).
         lightest: the least cost of an iteration of any loop; None without loops.
         moves: the number of statements that change the cost at run time.
-        heavy: those that may change it by more than LIGHT.
+        heavy: the number of these statements that may change the cost by more than LIGHT.
         depth: the nested blocks that Python counts.
         level: the error handlers around the code.
     """
@@ -280,7 +280,7 @@ class CodeWriter(Struct):
         return name_node(known)
 
     def stored_in_variable(self, value: ast.expr) -> ast.Name:
-        """Return the value's variable, a new one if needed."""
+        """Return a variable with the value: its own, or a new one."""
         return value if isinstance(value, ast.Name) else self.assign_to_new_variable(value)
 
     def assign_to_new_variable(self, value: ast.expr) -> ast.Name:

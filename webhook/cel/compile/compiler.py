@@ -15,8 +15,8 @@ compile its nodes. This module lists their handlers, and writes the frame of the
             M.cost = C
             raise failure(x)
 
-KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors, with texts that are
-made for a reported error only (failure.py).
+KeyError, TypeError, IndexError and AttributeError of plain subscripts and methods are CEL errors. Their texts are made
+only for a reported error (failure.py).
 """
 
 from __future__ import annotations

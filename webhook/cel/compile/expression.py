@@ -63,7 +63,10 @@ class ExpressionCompiler:
         return terms
 
     def value_code_after(self, before: list[ValueCode], node: Node) -> ValueCode:
-        """Return the code of a value after others; earlier values that may fail come before its statements."""
+        """Return the code of a value that is evaluated after other values.
+
+        Earlier values that may fail are evaluated before the statements of this value.
+        """
         body = self.writer.body
         start = len(body)
         term = self.value_code(node)
@@ -179,7 +182,7 @@ def is_attribute(node: Node) -> bool:
 
 
 def path_costs_one_extra(compiler: ExpressionCompiler, node: Node) -> bool:
-    """Return whether cel-go counts 1 for a path besides its steps: not if it starts with `? :`."""
+    """Return whether cel-go counts 1 for a path besides its steps: always, unless the path starts with `? :`."""
     return not is_conditional_expression(path_steps_and_start(compiler, node)[1])
 
 

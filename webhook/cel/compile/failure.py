@@ -88,7 +88,7 @@ def _innermost_generated_entry(trace: TracebackType | None) -> TracebackType | N
 
 
 def failed_call_cost(cost: Callable[..., int], values: Sequence[Any]) -> int:
-    """Return the cost of a failed call beyond 1; None is a failed argument, of size 1.
+    """Return the cost of a failed call beyond 1. The value None is a failed argument, of size 1.
 
     Values that cannot be measured add no cost: cel-go itself stops there.
     """

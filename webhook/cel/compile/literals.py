@@ -82,7 +82,7 @@ def structure_code(compiler: ExpressionCompiler, node: StructNode) -> ValueCode:
 
 
 def _entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    # None as a code means that of the entry's own key
+    # the code None means the code of the entry's own key
     if not any(entry.optional for entry, _ in entries):
         return _plain_entry_pairs_code(compiler, entries)
     writer = compiler.writer
@@ -106,7 +106,7 @@ def _entry_pair_code(compiler: ExpressionCompiler, entry: MapEntry, name: ast.ex
 
 
 def _plain_entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
-    # evaluated as written
+    # in the order in which they are written
     terms: list[ValueCode] = []
     with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for entry, name in entries:

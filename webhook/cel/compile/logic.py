@@ -1,8 +1,8 @@
 """Compiles `&&`, `||`, `!` and `? :`.
 
-An operand of && or || is evaluated only if no earlier one decides, in its own try if it can fail. The first error is
-raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go evalAnd, evalOr). In Python 3.11 a
-try costs nothing until something is raised.
+An operand of && or || is evaluated only if no earlier operand decides. It has its own try if it can fail. The first
+error is raised only if no later operand decides (cel-go v0.26.0 interpreter/interpretable.go evalAnd, evalOr). In
+Python 3.11 a try costs nothing until something is raised.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _NESTED = 8
 
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
-    # each operand is evaluated only if earlier ones have not decided
+    # each operand is evaluated only if earlier operands have not decided
     undecided = code.is_not_comparison_node(result, code.constant_node(decides))
     inner: list[ast.stmt] = []
     for body in reversed(bodies):
@@ -128,7 +128,7 @@ def _write_bool_check(compiler: ExpressionCompiler, value: ast.expr, operator: s
 
 
 def code_checked_as_bool(compiler: ExpressionCompiler, term: ValueCode, operator: str = "") -> ast.expr:
-    """Return the code of a value, after a check that it is a bool if that is not certain."""
+    """Return the code of a value as a bool, with a check if its class is not certain."""
     if is_surely_bool(term):
         return term.code
     reusable = compiler.reusable_code(term)

@@ -44,7 +44,7 @@ class _LoopWriter:
         self.remaining = self.writer.new_variable_name()
 
     def _range_variables(self) -> tuple[ast.Name, ast.Name]:
-        # the range itself, for its size, and what the loop iterates over
+        # the range, for its size, and what the loop iterates over
         compiler, in_variable = self.compiler, self.writer.stored_in_variable
         operand = compiler.reusable_code(compiler.value_code(self.node.operand))
         is_list = code.is_comparison_node(
@@ -94,7 +94,7 @@ class _LoopWriter:
         return term
 
     def _certainty_of_variable_classes(self) -> list[bool]:
-        # certain for an index, and for a text of a constant list
+        # the class of an index is certain, and that of a text of a constant list
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)
@@ -147,7 +147,10 @@ class _LoopWriter:
         return code.if_node(over, [code.assignment_node(code.LIMIT, bound), *more])
 
     def early_end_cost_statements(self, each: int, condition: int) -> list[ast.stmt]:
-        """Return statements that correct the cost of a loop that ends early; only the next condition still counts."""
+        """Return statements that correct the cost of a loop that ends early.
+
+        Only the condition of the next element is still evaluated.
+        """
         remaining = code.name_node(self.remaining)
         if self.writer.exact:
             return [
@@ -157,7 +160,7 @@ class _LoopWriter:
                     )
                 )
             ]
-        # all remaining elements were counted; the condition of the next one stays counted
+        # all elements were counted in advance; the condition of the next element stays counted
         left = self.writer.new_variable_name()
         hint = code.call_node(code.attribute_node(remaining, "__length_hint__"))
         counted = code.binary_operation_node(code.name_node(left), ast.Mult(), code.constant_node(each))
@@ -341,7 +344,7 @@ def _write_append(compiler: ExpressionCompiler, loop: _LoopWriter, result: ast.N
     value = node.arguments[-1]
     writer.add_fixed_cost(step)
     if step == _MAP_STEP and compiler.is_constant(value):
-        writer.add_fixed_cost(-10)  # a list of constants is one
+        writer.add_fixed_cost(-10)  # a list of constants is a constant
     term = loop.code_in_loop(value)
     if node.name == "transformMapEntry":
         appending = compiler.function_call(

@@ -392,7 +392,7 @@ def _may_be_opaque(compiler: ExpressionCompiler, term: ValueCode) -> bool:
 
 
 def _short_list_test(compiler: ExpressionCompiler, container: ast.expr) -> ast.expr:
-    # is it searched without reading the clock?
+    # a short list is searched without reading the clock
     return code.comparison_node(
         code.call_node(compiler.reference_to_object(len), container), ast.LtE(), code.constant_node(ITERATIONS)
     )

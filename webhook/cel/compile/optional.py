@@ -43,12 +43,12 @@ def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, stati
 
 
 def presence_test(compiler: ExpressionCompiler, raw: ast.Name) -> ast.expr:
-    """Return the code that tests a variable for ABSENT."""
+    """Return the code that tests that a variable has a value and not ABSENT."""
     return code.is_not_comparison_node(raw, compiler.reference_to_object(ABSENT))
 
 
 def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -> ast.Name:
-    """Return a variable with the value of an optional, or ABSENT; another value counts as an optional's."""
+    """Return a variable with the value of an optional, or ABSENT. Any other value is its own value."""
     return term.raw or compiler.writer.stored_in_variable(
         compiler.function_call(optional_value.value_or_absent, term.code)
     )

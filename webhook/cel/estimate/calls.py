@@ -372,7 +372,7 @@ _WORST: Mapping[str, Callable[[OverloadCall], Answer]] = {
     "validate": _estimate_worst_format_validation,
     "join": _estimate_worst_join,
 }
-"""Estimates of functions for which cel-go's may be too low."""
+"""The functions for which cel-go's estimate may be below the cost at run time."""
 _COMPARISONS = [f"{name}_{kind}" for name in ("less", "less_equals") for kind in ("string", "bytes")]
 _COMPARISONS += [f"{name}_{kind}" for name in ("greater", "greater_equals") for kind in ("string", "bytes")]
 _BY_OVERLOAD: Mapping[str, _Formula] = {

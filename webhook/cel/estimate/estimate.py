@@ -4,10 +4,10 @@ The model is cel-go v0.26.0's checker/cost.go with the API server's formulas (ca
 them. The API server estimates rules of a CustomResourceDefinition with a schema. For admission policies it limits only
 the cost at run time, because every object is dyn: without sizes, most loops are UNBOUNDED.
 
-Differences from cel-go: where Go's arithmetic overflows, cel-go counts a result of unknown size as small. `worst` also
-counts where cel-go's estimate is too low: 1 for each field of a dyn value, the text of startsWith, the longest pattern
-of formats, the elements of walked lists (one level deep). A comparison with a size limits the size in later operands
-(guards.py).
+There are two differences from cel-go. Where Go's arithmetic overflows, cel-go counts a result of unknown size as small;
+this module does not. `worst` also counts what cel-go's estimate leaves out: 1 for each field of a dyn value, the text
+of startsWith, the longest pattern of formats, the elements of walked lists (one level deep). A comparison with a size
+limits the size in later operands (guards.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from webhook.cel.types import BOOL, DOUBLE, DURATION, INT, NULL, TIMESTAMP, UINT
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
 _LIST, _MAP, _STRUCT = range_of_value(10), range_of_value(30), range_of_value(40)
-"""The costs of creating them."""
+"""The costs of creating a list, a map and a structure."""
 
 
 def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:

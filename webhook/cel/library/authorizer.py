@@ -1,8 +1,8 @@
 """Authorization checks: kubernetes.authz, since 1.27; selectors since 1.31.
 
-Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller has an Authorizer: outside a cluster a list of
-decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the user
-`alice` and these decisions:
+Source: k8s.io/apiserver v0.36.1 pkg/cel/library/authz.go. The caller supplies an Authorizer. Outside a cluster it is a
+list of decisions (ListedAuthorizer). A question without a decision is an error, never a guess. The examples use the
+user `alice` and these decisions:
 
     - {verb: get, resource: secrets, namespace: team, allowed: true, reason: "RBAC: allowed"}
     - {verb: get, path: /healthz, allowed: false}
@@ -112,7 +112,8 @@ CHECK_COST = 350_000
 class AuthorizationQuestion:
     """Whether a user may do something; either `path` or `resource` is set.
 
-    `user` is the sender of the request, or with `is_service_account` a service account of which only the name is known.
+    `user` is the sender of the request. With `is_service_account`, `user` is a service account of which the name is
+    known.
     """
 
     user: str = ""

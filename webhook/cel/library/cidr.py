@@ -71,7 +71,7 @@ CIDR_TYPE = opaque_type("net.CIDR")
 _PREFIX = "network address parse error during conversion from string: "
 _BITS = re.compile(r"0|[1-9][0-9]*")
 _LARGEST = 2**63 - 1
-"""The largest number that Go reads."""
+"""The largest number that Go can read."""
 _MOST_DIGITS = len(str(_LARGEST))
 
 
@@ -153,7 +153,7 @@ def is_cidr(text: str) -> bool:
 
 
 def contains_ip(range_: CIDR, value: IP) -> bool:
-    """Return whether the range has the address; never one of another IP version."""
+    """Return whether the range has the address; False for another IP version."""
     address = value.address
     if address.version != range_.address.version:
         return False
@@ -161,7 +161,7 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
-    """Return whether the range has the address in a text; as upstream, another text fails with `no such overload`."""
+    """Return whether the range has the address in a text; as upstream, fail without one."""
     try:
         value = parse_ip(text)
     except EvaluationError:

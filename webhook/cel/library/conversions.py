@@ -73,7 +73,7 @@ def uint_to_int(value: int) -> int:
 
 
 def double_to_int(value: float) -> int:
-    """Return a double as an int, rounded toward zero, without the ends of int64 (doubleToInt64Checked)."""
+    """Return a double as an int, rounded toward zero; both ends of int64 are out of range (doubleToInt64Checked)."""
     if math.isnan(value) or not -(2.0**63) < value < 2.0**63:
         raise EvaluationError("integer overflow")
     return int(value)
@@ -147,7 +147,7 @@ def int_to_timestamp(seconds: int) -> Timestamp:
 
 
 def refuse_int_to_duration(_: int) -> Duration:
-    """Fail: declared, but without a conversion (cel-go Int.ConvertToType has no duration)."""
+    """Fail: the function is declared, but converts no int (cel-go Int.ConvertToType has no duration)."""
     raise conversion_error("int", DURATION.name)
 
 
@@ -157,7 +157,7 @@ def bool_to_string(value: bool) -> str:
 
 
 def double_to_string(value: float) -> str:
-    """Return a double as Go's %g: the fewest digits, an exponent below 1e-4 and from 1e6 on."""
+    """Return a double as Go's %g prints it: with the fewest digits, and with an exponent below 1e-4 and from 1e6 on."""
     if math.isinf(value) or math.isnan(value):
         return plain_double_text(value)
     if value == 0 or 1e-4 <= abs(value) < 1e6:
@@ -189,7 +189,7 @@ def type_of_value(value: Any) -> TypeValue:
 
 
 def format_key_for_message(value: Any) -> str:
-    """Return a key or an index in an error, as Go's %v."""
+    """Return a key or an index as an error names it, in the form of Go's %v."""
     kind = type(value)
     if kind is bool:
         return bool_to_string(value)

@@ -1,7 +1,7 @@
 """The parts of call costs: sizes, walks, and bounds on results.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go actualSize and traversalCost, cel-go v0.26.0 common/cost.go.
-Floating point in cel-go's order gives the same rounding.
+Costs are computed in floating point and in cel-go's order, to get the same rounding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SIZED = frozenset((str, bytes, list, *_MAPS))
 
 
 def counted_size(value: Any) -> int:
-    """Return the size for costs: characters, bytes or entries; 1 without a size."""
+    """Return the size for costs: characters, bytes or entries; 1 for values without a size."""
     if type(value) in _SIZED:
         return len(value)
     return int(getattr(value, "cel_size", 1))
@@ -47,7 +47,7 @@ def walk_cost(value: Any, times: float = STRING) -> int:
 
 
 def traversal_cost(value: Any, deadline: Deadline) -> int:
-    """Return the cost of a walk over a value and everything inside, by walking."""
+    """Return the cost of a walk over a value and everything inside it; this function walks over everything."""
     kind = type(value)
     if kind is str:
         return int((len(value) if value.isascii() else len(value.encode(errors="replace"))) * STRING)
@@ -80,7 +80,7 @@ def cost_one(_: Any, *__: Any) -> int:
 
 
 def cost_zero(_: Any, *__: Any) -> int:
-    """Return the cost 0: beyond the operands."""
+    """Return the cost 0: the call costs no more than its operands."""
     return 0
 
 
@@ -90,7 +90,7 @@ def walk_target_cost(_: Any, target: Any, *__: Any) -> int:
 
 
 def walk_target_twice_cost(_: Any, target: Any, *__: Any) -> int:
-    """Return the cost of a walk over the target and of the result."""
+    """Return the cost of a walk over the target and of creating the result."""
     return ceil(counted_size(target) * 2 * STRING)
 
 

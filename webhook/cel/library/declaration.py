@@ -29,15 +29,15 @@ class Overload(Struct, frozen=True):
 
     Attributes:
         parameters: the types of the arguments; if `member` is true, the first is the target.
-        implementation: takes the values in this order, and returns a value or raises EvaluationError, or NoSuchOverload
+        implementation: takes the values in this order. It returns a value or raises EvaluationError, or NoSuchOverload
             for values of wrong types. The Python classes of the values fit the parameters (values.py); element types
             are not checked.
         since: the first version of Kubernetes with the function.
         until: the first later version without it.
         metered: the implementation walks something of a length that a user chooses, in Python or for more than a
             millisecond of C. It gets the Deadline before the values, and charges its walks.
-        is_literal: the arguments are literals, and the call is tried when an expression is checked. An error refuses
-            the expression.
+        is_literal: the arguments are literals, and the call is tried when an expression is checked. If the call fails,
+            the expression is refused.
         hidden: only for values of unknown types at run time, not for the checker.
         resolved_cost: replaces `cost` if the checker leaves only this overload. cel-go knows some costs by overload,
             and a call on dyn values has no overload before it runs.

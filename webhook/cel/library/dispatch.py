@@ -39,7 +39,7 @@ _HOLDERS = frozenset(("list", "map"))
 
 
 def class_fits_parameter(parameter: Type, kind: type) -> bool:
-    """Return whether a parameter accepts a Python class, with any elements."""
+    """Return whether a parameter accepts a Python class; element types are not checked."""
     if parameter.kind == "param" or parameter.name == "dyn":
         return True
     classes = _CLASSES.get(parameter.name)

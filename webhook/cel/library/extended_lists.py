@@ -142,7 +142,7 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
 
 
 def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
-    # Go sorts up to 12 numbers with NaN so; more get an order of our own
+    # the order of Go's sort for up to 12 numbers with NaN among them; more numbers get an order of our own
     if len(keys) > 12:
         return indexes_in_ascending_order(
             deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.charge_for_items(keys)]
@@ -199,9 +199,9 @@ _LONG: Final = 64
 def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]:
     """Return the indexes of the keys in ascending order; equal keys keep their order.
 
-    Nothing interrupts Python's sort. So random keys divide a long list into parts (a sample sort), which take about as
-    long as one sort and give the same order. Long texts are first replaced by their ranks: with the same text a hundred
-    thousand times, each comparison would read the whole text.
+    Nothing interrupts Python's sort. So random keys divide a long list into parts (a sample sort). The parts take about
+    as long as one sort and give the same order. Long texts are first replaced by their ranks: a list may have the same
+    text a hundred thousand times, and each comparison would read the whole text.
     """
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > _LONG * len(keys)
@@ -232,7 +232,7 @@ def _sorted_indexes(deadline: Deadline, keys: list[Any]) -> list[int]:
 
 
 def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
-    # each part has ascending keys, and a flag whether they are all equal
+    # returns parts with ascending keys, and for each part whether all its keys are equal
     drawn = Random(len(places)).sample(places, _DRAWN)  # noqa: S311 - no secret depends on it
     bounds = sorted({keys[place] for place in drawn})
     if len(bounds) == 1:  # most keys are equal

@@ -1,8 +1,8 @@
 """Formats texts and numbers as Go does: strconv.Quote, and %f and %e of golang.org/x/text/message.
 
 Kubernetes' CEL formats numbers with x/text in the en-US locale, with its oddities: thousands separators, `×10⁰⁴`, a
-precision that is a width in %e, numbers in too few bits. An expression may compare the text, so it is exact. Observed
-in k8s.io/apiserver v0.36.1 (cel-go v0.26.0, x/text v0.33).
+precision that is a width in %e, numbers stored in too few bits. The text must be exact, because an expression may
+compare it. Observed in k8s.io/apiserver v0.36.1 (cel-go v0.26.0, x/text v0.33).
 """  # noqa: RUF002
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def quote_as_go(text: str, deadline: Deadline | None = None) -> str:
 
 
 def _quote_special_characters(match: re.Match[str]) -> str:
-    # special characters, and those outside printable ASCII
+    # escapes special characters, and those outside printable ASCII
     text = match[0]
     return text if text.isprintable() and text not in ESCAPES else "".join(map(_quote_character, text))
 
@@ -64,10 +64,10 @@ def fixed_notation(value: float, precision: int) -> str:
         return _NO_VERB
     if (special := _text_of_nan_or_infinity(value)) is not None:
         return special
-    kept = precision & 0xFFFF  # x/text rounds with an int16
+    kept = precision & 0xFFFF  # x/text stores the precision as int16 for rounding
     text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest_decimal(value):,}"
     whole, _, fraction = text.partition(".")
-    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # x/text pads with a uint8
+    fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # x/text stores the precision as uint8 for padding
     if value == 0:
         whole = "0"
     return f"{whole}.{fraction}" if fraction else whole

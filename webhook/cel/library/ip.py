@@ -120,10 +120,10 @@ class IP:
 
 
 def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address, bool]:
-    """Return the address in a text without its zone, as Go's netip.ParseAddr, and whether it has a zone.
+    """Return the address in a text as Go's netip.ParseAddr reads it, without its zone, and whether it has a zone.
 
     Raises:
-        ValueError: in ParseAddr's words.
+        ValueError: the text is not an address, in ParseAddr's words.
     """
     address, percent, zone = text.partition("%")
     with suppress(AddressValueError):
@@ -200,7 +200,7 @@ def is_link_local_unicast(value: IP) -> bool:
 
 
 def is_global_unicast(value: IP) -> bool:
-    """Return whether an address is global unicast, as Go's netip.Addr.IsGlobalUnicast."""
+    """Return whether an address is global unicast, as Go's netip.Addr.IsGlobalUnicast decides."""
     return not (
         is_unspecified(value)
         or value.address == _BROADCAST

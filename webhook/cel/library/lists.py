@@ -205,7 +205,7 @@ def _indexes_of_equal(deadline: Deadline, values: list[Any], item: Any, order: r
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
-    """Return whether a list has an equal element, or another target is equal."""
+    """Return whether a list has an equal element. A target that is not a list is compared itself."""
     if type(target) is list:
         return index_of(deadline, target, item) >= 0
     return are_equal(target, item, deadline)

@@ -35,9 +35,9 @@ def hash_bucket(value: Any) -> Any:
 def membership_set(values: Collection[Any]) -> Mapping[tuple[type, Any], None]:
     """Return the members of a constant list of numbers, texts and bools for `in`, by class and value.
 
-    cel-go makes a set of such a list (v0.26.0 interpreter/decorators.go maybeOptimizeSetMembership). Each number is in
-    it in every class that it converts to, and an int converts to the nearest double. So 9007199254740992.0 is in
-    [9007199254740993], but 9007199254740993 is not in [9007199254740992.0].
+    cel-go makes a set of such a list (v0.26.0 interpreter/decorators.go maybeOptimizeSetMembership). The set also has
+    each number as an int, a uint and a double if it can be converted. An int becomes the nearest double. So
+    9007199254740992.0 is in [9007199254740993], but 9007199254740993 is not in [9007199254740992.0].
     """
     members: dict[tuple[type, Any], None] = {}
     for value in values:

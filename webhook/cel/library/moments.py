@@ -119,7 +119,7 @@ def time_zone(name: str) -> ZoneInfo | None:
 
 
 def zone_offset(seconds: int, name: str) -> int:
-    """Return the seconds of a zone east of UTC at a moment. `name` is a zone or `+hh:mm`."""
+    """Return how many seconds a zone is east of UTC at a moment. `name` is a zone or `+hh:mm`."""
     hours, colon, minutes = name.partition(":")
     if colon:
         for part in (hours, minutes):

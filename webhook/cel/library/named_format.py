@@ -69,7 +69,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 class NamedFormat(Struct, frozen=True, eq=False):
     """A format: its name upstream, the function that finds problems, and a pattern's length for the cost.
 
-    `metered`: the function takes the Deadline after the text; others search for a pattern in C.
+    `metered`: the function takes the Deadline after the text. Other functions search for a pattern in C.
     """
 
     cel_type: ClassVar[Type] = FORMAT

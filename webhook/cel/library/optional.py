@@ -108,9 +108,9 @@ _GO_TYPES: Final = {
 def convert_branch_value_as_go(value: Any) -> Any:
     """Return the value of an optional that `? :`, optMap or optFlatMap returns, converted to Go and back as in cel-go.
 
-    In cel-go a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(): an optional
-    inside becomes its value, a type its name (cel-go v0.26.0 interpreter/attributes.go relativeAttribute.Resolve,
-    applyQualifiers).
+    In cel-go a branch is an attribute, and an optional without a qualifier is rebuilt from its Value(). An optional
+    inside it becomes its value, and a type becomes its name (cel-go v0.26.0 interpreter/attributes.go
+    relativeAttribute.Resolve, applyQualifiers).
 
     Raises:
         EvaluationError: an opaque value cannot be converted back.
@@ -129,7 +129,7 @@ def convert_branch_value_as_go(value: Any) -> Any:
 
 
 def convert_branch_optional_as_go(value: Any) -> Any:
-    """Return an optional with its value converted by convert_branch_value_as_go; others unchanged."""
+    """Return an optional with its value converted by convert_branch_value_as_go; other values unchanged."""
     return Optional(convert_branch_value_as_go(value.value)) if type(value) is Optional and value.present else value
 
 
@@ -156,7 +156,7 @@ def or_else(optional: Any, other: Any) -> Any:
 
 
 def or_value(optional: Any, other: Any) -> Any:
-    """Return `other` for an optional without a value, the value of another one; other types unchanged."""
+    """Return the value of an optional, or `other` if it has none. A first argument of another type is the result."""
     if type(optional) is not Optional:
         return optional
     return optional.value if optional.present else other

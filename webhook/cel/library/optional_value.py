@@ -29,7 +29,7 @@ _WITH_ZERO = frozenset((bool, int, UInt, float, str, bytes, list, *MAPS, Struct,
 
 
 class Optional:
-    """optional.of(value); NONE if `present` is False, without a meaningful value."""
+    """optional.of(value). If `present` is False, it is NONE, and `value` has no meaning."""
 
     __slots__ = ("present", "value")
     cel_type: ClassVar[Type] = optional_of(DYN)
@@ -64,11 +64,7 @@ NONE = Optional(None, present=False)
 
 
 def check_key_type(key: Any) -> None:
-    """Refuse a value that is no key or index.
-
-    Raises:
-        EvaluationError: always for such a value.
-    """
+    """Raise an EvaluationError if a value can be neither a key nor an index."""
     if type(key) not in _KEYS:
         raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_type_name(type(key))}")
 

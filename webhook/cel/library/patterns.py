@@ -2,8 +2,8 @@
 
 Nothing interrupts RE2, and a pattern of ten characters may become a program of 8 MB. RE2 limits a program's memory, and
 stops when it needs more. So a user's pattern is first compiled with little memory, in a few milliseconds. If that fails
-and the caller has time (never on the event loop), it gets much memory. A pattern that is still too large is not
-evaluated, although Go accepts 128 MB.
+and the caller has time, the pattern gets much memory; the event loop never has this time. A pattern that is still too
+large is not evaluated, although Go accepts patterns of up to 128 MB.
 
 Times: google-re2 1.1 on 10,000 random patterns with nesting, counts and classes of Unicode
     (tests/cel/test_patterns.py).
@@ -25,7 +25,7 @@ from webhook.text.caches import TwoGenerationCache
 SMALL_BYTES: Final = 32 << 10
 """The memory of a program on the event loop: 2,700 instructions, most in 1 ms, all in 5 ms."""
 LARGE_BYTES: Final = 8 << 20
-"""The memory of other programs, RE2's default: 50 to 150 ms, at worst a second."""
+"""The memory of other programs, RE2's default. Compiling takes 50 to 150 ms, at worst a second."""
 _SMALL_S: Final = 0.001
 _LARGE_S: Final = 0.150
 _CHARACTER_S: Final = 1.5e-6
@@ -35,7 +35,10 @@ _COSTLY_S: Final = 1.5e-4
 _COSTLY_BYTES: Final = 8 << 10
 _CHARACTER_BYTES: Final = 100
 _STEP_S: Final = 1e-8
-"""Seconds for each byte of a text and each instruction if RE2 has no memory for its automaton; a hundredth is usual."""
+"""Seconds for each byte of a text and each instruction if RE2 has no memory for its automaton.
+
+Most patterns need a hundredth of this time.
+"""
 _MOST_CONSTANT: Final = 24 << 20
 """The most bytes of all constant patterns of one expression; a worker has 44 MB."""
 
@@ -114,7 +117,7 @@ class PatternTable:
         """Create an empty table.
 
         Args:
-            deadline: of the review with the user's expression; None for a policy's.
+            deadline: of the review with the user's expression; None for an expression of a policy.
         """
         self._deadline = deadline
         self._found: dict[str, Pattern] = {}
@@ -123,9 +126,9 @@ class PatternTable:
         """Return the compiled pattern for a text.
 
         Raises:
-            ValueError: the text is no pattern, in Go's words.
-            TooLargeToCompile: the pattern, or all together, are too large.
-            Exception: of the deadline.
+            ValueError: the text is not a pattern; the message is Go's.
+            TooLargeToCompile: the pattern is too large, or all patterns together are.
+            Exception: the deadline leaves no time.
         """
         pattern = self._found.get(text)
         if pattern is None:
@@ -153,7 +156,7 @@ def compile_policy_pattern(text: str) -> Pattern:
     """Return the compiled pattern of a policy.
 
     Raises:
-        ValueError: the text is no pattern, or too large.
+        ValueError: the text is not a pattern, or the pattern is too large.
     """
     pattern = _OF_POLICIES.get(text)
     if pattern is None:
@@ -165,9 +168,9 @@ def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
     """Return the compiled pattern of a user, within small bounds.
 
     Raises:
-        ValueError: the text is no pattern, in Go's words.
-        TooLargeToCompile: it needs too much memory.
-        Exception: of the deadline.
+        ValueError: the text is not a pattern; the message is Go's.
+        TooLargeToCompile: the pattern needs too much memory.
+        Exception: the deadline leaves no time.
     """
     pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
     if pattern is not None:

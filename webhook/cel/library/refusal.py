@@ -2,12 +2,12 @@
 
 Most functions check their arguments against their signatures, and name the call in the error. Operators and a few
 functions accept every value that implements an operation (a singleton with an operand trait). Their error names no
-arguments, and no function if the first value implements the operation or is a text, a timestamp or a duration. Source:
-cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary and evalBinary,
-common/types/types.go.
+arguments. It names no function either if the first value implements the operation or is a text, a timestamp or a
+duration. Source: cel-go v0.26.0 common/decls/decls.go MaybeNoSuchOverload, interpreter/interpretable.go evalUnary and
+evalBinary, common/types/types.go.
 
 A few cost functions expect a list, and panic on another value, also after a failed argument:
-`object.spec.missing.distinct()` stops the whole evaluation, and no `||` absorbs it. A call with several fitting
+`object.spec.missing.distinct()` stops the whole evaluation, and no `||` absorbs the panic. A call with several fitting
 signatures costs 1 and does not panic. Source: cel-go v0.26.0 ext/lists.go trackListSelfCompare, trackListFlatten.
 """
 
@@ -53,12 +53,12 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
     "type": _ANY,
     "dyn": _ANY,
 }
-"""Functions with one implementation for all signatures, and the classes of its first value. Static types of the
-arguments are ignored at run time."""
+"""Functions with one implementation for all signatures, and the classes of the first value that it accepts. Static
+types of the arguments are ignored at run time."""
 UNGUARDED: Final = frozenset(("contains", "startsWith", "endsWith", "flatten"))
 """Functions without a check against signatures (decls.DisableTypeGuards)."""
 _NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
-"""Functions with nameless errors."""
+"""Functions with an error that does not contain their name."""
 _RECEIVERS = frozenset((str, Timestamp, Duration))
 
 
@@ -78,7 +78,7 @@ def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
 
 
 def no_such_overload_error(name: str, kind: type) -> NoSuchOverload:
-    """Return the error of a function that does not check its values, by the class of the first."""
+    """Return the error of a function that does not check its values; only the class of the first value matters."""
     if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
         return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}")
@@ -91,7 +91,7 @@ def _type_with_parameters(value: Any) -> str:
 
 
 def type_name_in_error(value: Any) -> str:
-    """Return the type of a value in errors; of an Object{…} its own."""
+    """Return the name of a value's type in errors; for an Object{…}, the name of its own type."""
     return value.name if isinstance(value, Struct) else type_name(value)
 
 

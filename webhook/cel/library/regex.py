@@ -38,15 +38,16 @@ from webhook.deadline import CHARACTERS, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
 
 MAX_SCANNED = 500_000_000
-"""Above these scanned bytes, findAll stops after MAX_SECONDS; each match counts as a scan to the end of the text."""
+"""After scanning more bytes, findAll stops at MAX_SECONDS; each match counts as a scan to the end of the text."""
 
 MAX_SECONDS = 1.0
 """The most seconds of such a findAll; many short matches take far less."""
 
 MAX_STEPS = 40_000_000
-"""Characters of a text times characters of its pattern, within the limit of 1,000,000 (costs.pattern_match_cost).
+"""The most characters of a text times the characters of its pattern.
 
-RE2 needs these steps if a pattern is too large for its automaton. A longer search is not started.
+The cost limit of an expression, 1,000,000, allows this number (costs.pattern_match_cost). RE2 needs this number of
+steps if a pattern is too large for its automaton. A longer search is not started.
 """
 
 

@@ -149,7 +149,7 @@ def append_optional_element(value: Any, target: list[Any]) -> None:
 
 
 def set_optional_entry(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
-    """Add the entry of an optional with a value; without one, remove an earlier entry; for {?key: value}."""
+    """Add the entry of {?key: value}, or remove an earlier entry if the optional has no value."""
     if type(value) is not Optional:
         entry, given = format_key_for_message(key), format_key_for_message(value)
         raise EvaluationError(f"cannot initialize optional entry '{entry}' from non-optional value {given}")

@@ -115,7 +115,7 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
 
 
 def contains_or_panic_if_unhashable(deadline: Deadline, value: Any, container: Any) -> bool:
-    """Return whether a map or list of the expression has a value; panic for values that are no keys in Go.
+    """Return whether a map or list of the expression has a value; panic for values that cannot be keys in Go.
 
     Raises:
         EvaluationPanic: Go has no such keys.
@@ -154,7 +154,7 @@ def list_index(key: Any) -> int:
 
 
 def size_of_value(value: Any) -> int:
-    """Return the characters, bytes, elements or entries of a value."""
+    """Return the number of characters, bytes, elements or entries of a value."""
     return len(value)
 
 

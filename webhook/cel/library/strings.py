@@ -184,7 +184,7 @@ def last_index_of_strict(text: str, part: str) -> int:
 
 
 def last_index_from(text: str, part: str, last: int) -> int:
-    """Return the index of the last occurrence from `last` back, as since 1.32."""
+    """Return the index of the last occurrence that starts at or before `last`, as since 1.32."""
     if not part:
         return last
     if last < 0:
@@ -236,7 +236,7 @@ def upper_ascii(text: str) -> str:
 
 
 def _change_ascii_letters(text: str, change: Callable[[bytes], bytes]) -> str:
-    # through UTF-8, whose other bytes are not letters
+    # in UTF-8, no byte of another character is an ASCII letter
     return change(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 

@@ -7,8 +7,8 @@ two limits on depth are cel-go's (parser/parser.go), both 250:
   comparison nests `relation`, the right side of arithmetic `calc`;
 - in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other.
 
-A syntax error ends the parsing; its text is ANTLR 4's, which generates cel-go's parser. Mistakes in text with correct
-grammar are collected: a reserved name, a number out of range, a macro's arguments.
+A syntax error ends the parsing; its text is that of ANTLR 4, which generates cel-go's parser. Mistakes in text with
+correct grammar are collected: a reserved name, a number out of range, a macro's arguments.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def parse(source: str, environment: Environment | None = None) -> Node:
 
     Args:
         source: the text of the expression.
-        environment: decides which macros and syntax exist; None is the default version's.
+        environment: decides which macros and syntax exist; None: the environment of the default version.
 
     Raises:
         CompileError: with all issues, in order of place.

@@ -1,8 +1,8 @@
 """Rewrites trees: replaces free names, and replaces named expressions by their definitions.
 
-A named expression (`variables.x`) fails only where it is used, and the rewritten one must not fail elsewhere. If every
-evaluation of an expression needs the value, it is bound to a name: `[value].map(name, expression)[0]`. Otherwise the
-definition replaces the variable.
+A named expression (`variables.x`) fails only where it is used. The rewritten expression must not fail in other places.
+If every evaluation of an expression needs the value, the value is bound to a name: `[value].map(name, expression)[0]`.
+Otherwise the definition replaces the variable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from webhook.cel.syntax.tree import (
 _LOGIC = ("_&&_", "_||_")
 _NONE: frozenset[str] = frozenset()
 _MOST = 5000
-"""The most nodes that inlining visits; each definition may double earlier ones."""
+"""The most nodes that inlining visits; each definition may double the size of earlier definitions."""
 
 
 class RewriteTooLong(Exception):
@@ -131,7 +131,7 @@ class VariableInliner:
         return self._inline_with_bound_names(node, _NONE)
 
     def _inline_with_bound_names(self, node: Node, known: frozenset[str]) -> Node:
-        # `known` are already bound
+        # the variables in `known` are already bound
         self._written += 1
         if self._written > _MOST:
             raise RewriteTooLong
@@ -181,7 +181,7 @@ def variable_read_by(node: Node) -> str:
 
 
 def _lazy_child_indexes(node: Node) -> range:
-    # not evaluated, or with a failure that another child may absorb
+    # the children that may not be evaluated, or that may fail because another child absorbs the failure
     count = len(children(node))
     if isinstance(node, Macro):
         return range(1, count)

@@ -26,7 +26,7 @@ class Ident(Struct, frozen=True):
 
 
 class Select(Struct, frozen=True):
-    """operand.field, or operand.?field if `optional`; offset is the dot's."""
+    """operand.field, or operand.?field if `optional`; offset is the place of the dot."""
 
     offset: int
     operand: Node
