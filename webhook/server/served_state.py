@@ -158,8 +158,7 @@ class ReviewEvaluation:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - our own bug: the server logs it and answers HTTP 500
             if isinstance(error, BudgetExceeded) and (attributes is None or deadline.is_over):
-                result = WorkerResult(outcome="out of time", fields={})  # also before a slow decoding that would end
-                too late
+                result = WorkerResult(outcome="out of time", fields={})  # also if decoding would end too late
             else:
                 result = WorkerResult(outcome="failed", fields=describe_fault(error))
         return result.packed(counters)
