@@ -233,7 +233,7 @@ class BindingError(ClaimgateError):
 
 
 class MissingParams(BindingError):
-    """A binding demands a param that does not exist. The API server's error does not contain the name, `named`."""
+    """A binding demands a param that does not exist. `named` is the name of the param."""
 
     def __init__(self, named: str) -> None:
         super().__init__("no params found for policy binding with `Deny` parameterNotFoundAction")

@@ -60,7 +60,7 @@ class LocalAnswerer(Struct, frozen=True, kw_only=True):
 class PhasesOutcome(Struct, frozen=True, kw_only=True):
     """The combined result of the phases.
 
-    `further`: decisions that the message of a mutating denial also reports.
+    `further`: more reasons in the message of a mutating denial.
     """
 
     verdict: Verdict
@@ -90,7 +90,7 @@ def _object_after_patch(attributes: Attributes, verdict: Verdict) -> JSON:
 
 
 def _combine_verdicts_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> PhasesOutcome:
-    # the last phase decides, the first has the patch, equal warnings are joined
+    # equal warnings appear once
     first, last = answered[0][1], answered[-1][1]
     joined = Verdict(
         allowed=last.allowed,

@@ -27,7 +27,7 @@ _STEP = re.compile(
 )
 _AFTER = re.compile(r":(?=\s|$)|\s|$")
 _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "binaryData", "webhooks"))
-"""Words that are a path before a colon or a dot: `spec: …` starts with a path, `error: …` does not."""
+"""The first steps of paths. `spec: …` starts with a path, and `error: …` does not."""
 
 
 def path_as_text(path: FieldPath) -> str:
@@ -86,8 +86,8 @@ def split_off_leading_path(text: str) -> tuple[FieldPath, str]:
     """Return the field path that a message starts with, and the rest with its separator.
 
     `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"). Without a
-    leading path, the result is ((), text). A path has an index or starts with a field of every object: `nvidia.com is
-    …` and `error: …` are words.
+    leading path, the result is ((), text). `nvidia.com is …` has no path: a path without an index must start with a
+    known field such as `spec`.
     """
     path, end = _longest_path_and_end(text)
     separator = _AFTER.match(text, end)
@@ -139,5 +139,5 @@ _OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
 
 
 def replace_spec_prefixes(text: str, spec: str) -> str:
-    """Put the path `spec` for the first step of each path in a text, such as `…; spec.x: …, spec.y`."""
+    """Replace the step `spec` by the path `spec` in each path of a text, such as `…; spec.x: …, spec.y`."""
     return _OTHER.sub(lambda match: match[1] + spec, text) if "spec." in text else text

@@ -50,7 +50,7 @@ _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 class Quantity:
     """`unscaled` times ten to the `scale`. Equal and hashed by value: `1000m` is `1`.
 
-    `is_big`: Go has a big decimal. `text` is the parsed text if Go keeps it, else "".
+    `is_big`: Go stores a big decimal. `text`: the parsed text if Go keeps the text, else "".
     """
 
     unscaled: int

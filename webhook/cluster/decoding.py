@@ -1,9 +1,10 @@
 """Decodes JSON of an API server object by object, so that a list needs only the memory of its largest object.
 
-Lists are one text: `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds, and sorted `{"apiVersion", "items",
-"kind", "metadata"}` of custom ones. API servers accept 10,000 levels, for example in `opaque.parameters` of a claim;
-Python decodes fewer. In an object that Python cannot decode, TOO_DEEP replaces everything below DEEPEST levels. Code
-that keeps an object must search it for TOO_DEEP and for deeper values (`is_too_deep`).
+The fields of a list come in the order kind, apiVersion, metadata, items; for a custom kind, in alphabetical order.
+
+API servers accept 10,000 levels, for example in `opaque.parameters` of a claim. Python decodes fewer: then TOO_DEEP
+replaces everything below DEEPEST levels. Code that keeps an object must search it for TOO_DEEP and for deeper values
+(`is_too_deep`).
 """
 
 from __future__ import annotations

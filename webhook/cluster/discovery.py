@@ -51,8 +51,8 @@ def api_path_of_group_version(group: str, version: str) -> str:
 class Discovery:
     """Finds the kinds of one API server for all watches of a view.
 
-    All watches share a document for `shared_s`, also before it arrives. At a start, a hundred watches ask within a
-    second about kinds of few groups.
+    All watches share a requested document for `shared_s`. At a start, a hundred watches ask within a second about kinds
+    of few groups.
     """
 
     def __init__(self, connection: Connection, shared_s: float = 0.0) -> None:

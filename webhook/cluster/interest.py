@@ -48,7 +48,7 @@ class Index(Struct, frozen=True):
 
     Args:
         name: for messages.
-        keys: returns the keys of an object from the fields that the view keeps of its kind.
+        keys: returns the keys of an object; may read only the fields that the view keeps.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Decodes lists and watches object by object to the place of each object and the fields that are kept.
+"""Decodes lists and watches object by object. Returns the namespace, the name and the kept fields of each object.
 
 An object that cannot be decoded is noted with its name and the reason.
 """

@@ -34,7 +34,7 @@ PAGE: Final = "500"
 
 
 NOT_INSTALLED: Final = "not installed"
-"""The cause of kinds that the API server does not serve; no cluster has all controllers."""
+"""The cause of kinds that the API server does not serve. This is normal: no cluster has all controllers."""
 SERVER_AWAY: Final = "server away"
 UNAUTHORIZED: Final = f"code {HTTPStatus.UNAUTHORIZED}"
 CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
@@ -42,7 +42,7 @@ CAUSES_OF_ALL_KINDS: Final = frozenset((SERVER_AWAY, UNAUTHORIZED))
 
 
 def cause_of_error(error: LookupFailed) -> str:
-    """Return the cause of a failure, equal for all kinds. Of a refusal, the code is used: its text names a kind.
+    """Return the cause of a failure, which names no kind.
 
     A broken stream has no cause: it happens often, and is a fault only if the next attempt also fails.
     """
@@ -242,7 +242,7 @@ class Reflector:
         # a start does not wait for a kind that is not served, or that the API server refuses
         cause = cause_of_error(error)
         is_same = self.cause == cause if isinstance(error, ServerRefused) else self.failure == str(error)
-        is_new = not (self.failure and is_same)  # a lost role fails a watch, then a list
+        is_new = not (self.failure and is_same)  # without its role, first a watch fails, then each list
         self.failure, self.cause = str(error), cause
         if isinstance(error, KindNotServed):
             self._store.clear()
@@ -268,7 +268,7 @@ class Reflector:
         # this reflector now answers lookups
         before = self.before
         if before is not None:
-            self._earlier = before.change_count  # first: no other thread may count less
+            self._earlier = before.change_count  # first, so that the change count never falls
             self.before = None
             before.stop()
 

@@ -2,8 +2,8 @@
 
 Above the bound, the namespace with the most bytes loses its kind with the most bytes, and lookups of these objects
 fail. The bytes of a Namespace count for the namespace of its name, because its creator may choose its labels.
-Administrators create the other cluster-scoped objects: a kind of these is dropped only if cluster-scoped objects alone
-exceed the bound.
+Administrators create the other cluster-scoped objects. One of their kinds is dropped only if cluster-scoped objects
+alone exceed the bound.
 """
 
 from __future__ import annotations

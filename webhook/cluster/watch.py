@@ -150,7 +150,7 @@ class WatchCluster:
                 cause, text = (each.cause or each.failure, each.failure) if is_failing else (_STALE, "")
                 failure = failures.setdefault(cause, _Failure(cause, text))
                 failure.kinds.add(each.interest.gvk.kind)
-                # the first failing watch may have no objects, while others do
+                # the oldest age of all watches, because a failing watch without objects has the age 0
                 failure.age_s = self.age_s if cause in CAUSES_OF_ALL_KINDS else max(failure.age_s, each.age_s)
         return [each.line for each in failures.values()]
 
@@ -299,7 +299,7 @@ class WatchCluster:
 class _Failure:
     """One reason why kinds are not listed or stale: its text, the kinds, the age of their objects.
 
-    `text` is "" if the API server was only silent for long. `age_s` is 0 without objects.
+    `text` is "" if there was no error but a long silence. `age_s` is 0 without objects.
     """
 
     cause: str

@@ -75,7 +75,7 @@ def _schema_table() -> Any:
 
 
 def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
-    """Return the node of a kind: from the table, else from its CustomResourceDefinition, else with unknown fields."""
+    """Return the node of a kind, from the table or its CustomResourceDefinition; without both, it allows any field."""
     if is_builtin(gvk):
         return f"#{_schema_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
     declared = schema_of_definition(crd, gvk.version) if crd else None
@@ -83,7 +83,7 @@ def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
 
 
 def is_builtin(kind: GroupVersionKind) -> bool:
-    """Return whether a kind is built-in: API servers decode its objects."""
+    """Return whether a kind is built-in."""
     table = _schema_table()
     group = table["groups"].get(kind.group)
     return bool(group) and f"{group}.{kind.version}.{kind.kind}" in table["types"]
@@ -123,7 +123,7 @@ def _node_of_name(name: str) -> Node:
 
 
 def _compute_shape(node: Mapping[str, Node]) -> Shape:
-    if "ref" in node:  # a reference can override whether its type is atomic
+    if "ref" in node:  # `atomic` of the reference overrides `atomic` of the type
         shape = shape_of_node(f"#{node['ref']}")
         assert shape.map is not None
         return Shape(map=MapShape(shape.map.fields, shape.map.other, bool(node["atomic"])))

@@ -164,7 +164,7 @@ class LivePolicySet(ReloadableValue[PolicySet]):
 
 
 def _parts_that_decide(stored: StoredPolicy, *, is_failing: bool) -> object:
-    # the evaluated generation depends on the registration, and for an object with errors on the last one that compiled
+    # the last compiled generation is evaluated only for an object with errors
     last = stored.last_compiled if is_failing else None
     return stored.uid, stored.generation, stored.digest(), stored.registration, last and last.digest()
 

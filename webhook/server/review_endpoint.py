@@ -42,11 +42,11 @@ from webhook.server.slow_reviews import ReviewCall, SlowReviews
 from webhook.settings.serving import DEFAULTS
 
 _ANSWER_SHARE: Final = 0.05
-"""The share of a call's time for the answer if its body does not arrive."""
+"""The share of a call's time that is kept for an error answer if the body does not arrive."""
 _MOST_DIGITS: Final = 18
 _JSON: Final = "application/json"
 _AWAITS_NAMESPACE: Final = b""
-"""In place of an answer: the namespace of the request is not in the view yet."""
+"""Stands for an answer: the namespace of the request is not in the view yet."""
 _SHOWN: Final = 100
 """The most characters of a header in a message; a header of 60 KB on many connections would stop the loop."""
 

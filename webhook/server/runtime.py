@@ -249,7 +249,7 @@ class StartLines:
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
     """Compile all expressions and review an object of each common kind in both phases, in a thread.
 
-    An earlier review may run long on the loop, because a worker would compile the policies again for itself.
+    Meanwhile a review may run longer on the event loop, because a worker would first compile the policies itself.
     """
 
     def work() -> None:

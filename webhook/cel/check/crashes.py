@@ -1,10 +1,14 @@
 """Finds expressions with which kube-apiserver 1.36 panics when a policy is created or evaluated.
 
-These are faults of the API server, and claimgate evaluates such expressions. Two faults are in cel-go v0.26.0:
-checker.go checkCreateList and checkCreateMap read the parameter of an optional entry's type although the type is dyn.
-interpreter/decorators.go builds a map of constants in advance although Go has no maps with such keys. The third fault
-is in k8s.io/apiserver v0.36 pkg/cel/mutation/dynamic/objects.go: an `Object{…}` becomes a structpb.Struct, and a list
-or map can only hold a structpb.Value. Observed on kube-apiserver v1.36.2.
+These are faults of the API server, and claimgate evaluates such expressions:
+
+- An optional entry of the type dyn has no type parameter, but checkCreateList and checkCreateMap read it (cel-go
+  v0.26.0 checker.go).
+- A constant map is built in advance, also with keys that a Go map cannot have (cel-go interpreter/decorators.go).
+- An `Object{…}` becomes a structpb.Struct, but a list or map can only hold a structpb.Value (k8s.io/apiserver v0.36
+  pkg/cel/mutation/dynamic/objects.go).
+
+Observed on kube-apiserver v1.36.2.
 """
 
 from __future__ import annotations

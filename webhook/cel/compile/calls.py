@@ -139,7 +139,7 @@ def _is_string_constant(value: ast.expr) -> bool:
 
 
 class CallSignatures(NamedTuple):
-    """The signatures of a call: `overloads` fit its static types, and it chooses among `candidates` at run time."""
+    """The signatures of a call: `overloads` by its static types, `candidates` for the choice at run time."""
 
     overloads: tuple[Overload, ...]
     candidates: tuple[Overload, ...]

@@ -40,7 +40,7 @@ class ExpressionCompiler:
         self.constants = fold_constants(checked, source)
         self.writer = CodeWriter(exact=exact)
         self.scope: dict[str, ValueCode] = {}
-        self.unread: set[int] = set()  # optionals that are only tested for a value
+        self.unread: set[int] = set()  # ids of the nodes before .hasValue()
         self.never = Deadline()
         failures = FailurePlaces(self.writer.places)
         self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error
@@ -79,7 +79,7 @@ class ExpressionCompiler:
         return term
 
     def value_code_without_attribute_cost(self, node: Node) -> ValueCode:
-        """Return the code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
+        """Return the code of a branch of `? :` or of an index. There, cel-go counts no extra 1 for a path."""
         term = self.value_code(node)
         if id(node) not in self.constants and is_attribute(node) and path_costs_one_extra(self, node):
             self.writer.add_fixed_cost(-1)

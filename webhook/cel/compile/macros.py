@@ -7,8 +7,8 @@ expansions (parser/macro.go, ext/comprehensions.go v0.26.0), with the accumulato
     exists      4 each, 1 at the end        filter       13 each kept, 1 at the end
     exists_one  2 each found, 2 at the end  transformMap  3 each, transformMapEntry 2 each, 1 at the end
 
-The full cost of a loop is counted before it starts, and corrected if it ends early (code.CodeWriter, `exact`). So a
-long loop raises the cost of the next reading of the clock (cost.py), and runs over a range that checks the clock.
+The full cost of a loop is counted before it starts, and corrected if it ends early (code.CodeWriter, `exact`). A long
+loop reads the clock once in a hundred elements (cost.ClockCheckingIterator).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _LoopWriter:
         self.remaining = self.writer.new_variable_name()
 
     def _range_variables(self) -> tuple[ast.Name, ast.Name]:
-        # the range, for its size, and what the loop iterates over
+        # the range, which has a size, and the iterable over it
         compiler, in_variable = self.compiler, self.writer.stored_in_variable
         operand = compiler.reusable_code(compiler.value_code(self.node.operand))
         is_list = code.is_comparison_node(
@@ -94,7 +94,7 @@ class _LoopWriter:
         return term
 
     def _certainty_of_variable_classes(self) -> list[bool]:
-        # the class of an index is certain, and that of a text of a constant list
+        # certain are the class of an index, and the class of each element if a constant list has only strings
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
         texts = type(constant) is list and all(type(each) is str for each in constant)

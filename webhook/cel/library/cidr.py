@@ -161,7 +161,7 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
-    """Return whether the range has the address in a text; as upstream, fail without one."""
+    """Return whether the range has the address in a text; fail if the text is no address, as upstream."""
     try:
         value = parse_ip(text)
     except EvaluationError:

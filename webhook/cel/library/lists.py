@@ -46,7 +46,7 @@ list(T).lastIndexOf(T) -> int
     dyn({}).lastIndexOf(1) // error: no such overload
 
 dyn.includes(dyn) -> bool                           since 1.37
-    Whether the list has an equal element, or a value that is not a list is equal.
+    Whether the list has an equal element. A target that is not a list is compared itself.
 
     [1, 2, 3].includes(2) // true
     [1, 2, 3].includes(4) // false
@@ -54,8 +54,8 @@ dyn.includes(dyn) -> bool                           since 1.37
     (1 / 0).includes(1) // error: division by zero
 
 Code that converts values to Go types needs the Go types of lists. A literal, a macro and nearly every function make a
-[]ref.Val; `+` makes a []any with Go's own values; split, findAll and validate make a []string. The last two are
-recorded by identity, inside `record_origins`.
+[]ref.Val; `+` makes a []any; split, findAll and validate make a []string. Inside `record_origins`, each
+[]any and []string is recorded by its `id`.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ _SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
 
 
 def create_min_or_max_function(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
-    """Return min or max: an element wins if compare(candidate, element) is `worse`."""
+    """Return min or max: an element replaces the result if compare(result, element) is `worse`."""
 
     def extreme_of_list(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
@@ -217,7 +217,7 @@ def includes(deadline: Deadline, target: Any, item: Any) -> bool:
 def _overloads_of_comparable(
     name: str, id_: str, implementation: Callable[..., Any], result: Type | None = None
 ) -> list[Overload]:
-    # one for each comparable element type, which is the default result type
+    # one for each comparable element type; `result` None means the element type
     return [
         Overload(
             name,

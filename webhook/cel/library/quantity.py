@@ -174,7 +174,11 @@ def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
 
 
 def sub_int(left: Quantity, right: int) -> ComputedQuantity:
-    """Return the quantity minus an int. As in Go, the least int64 is its own negative: it is added if the sum fits."""
+    """Return the quantity minus an int.
+
+    Go adds the negative of the int, and the negative of the least int64 is the same number. So Go adds the least int64
+    if the sum fits an int64.
+    """
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:
         return ComputedQuantity(added)

@@ -109,7 +109,7 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)
-    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # computes its entries
+    if isinstance(container, dict) and hasattr(kind, "__missing__"):  # computed entries
         return type(value) is str and value in container
     return fail_with_no_such_overload()
 

@@ -295,15 +295,14 @@ def quote(deadline: Deadline, text: str) -> str:
 
 # ---- long texts piece by piece
 
-# Python splits and replaces in one call of C: 0.1 s for a few megabytes with a part at every character. So long texts
-# are cut where the part occurs, and the clock is read between the pieces. A part that can overlap itself, such as `aa`,
-# is handled in one call, because it occurs at most half as often.
+# Python's split() and replace() take up to 0.1 s for a few megabytes. So a long text is cut at some places of the part,
+# and the clock is read between the pieces. With a part that can overlap itself, such as `aa`, the text is not cut.
 
 
 _LONG: Final = 20_000
 """Characters that are split or replaced in one call, in less than a millisecond."""
 _CHARACTERS: Final = _LONG // STEP
-"""Characters that C splits in one unit of work if a part may begin everywhere."""
+"""Characters that split() handles in one unit of work."""
 
 
 def _split_in_pieces(deadline: Deadline, text: str, part: str) -> list[str]:
@@ -331,7 +330,7 @@ def _replace_in_pieces(deadline: Deadline, text: str, old: str, new: str) -> str
 
 
 def _may_overlap_itself(part: str) -> bool:
-    # a long part counts too: it occurs too rarely to matter
+    # also true of a long part, which cannot occur often
     return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
 
 

@@ -323,7 +323,7 @@ def _check_port(port: str) -> None:
 
 
 def _decode_host_escapes(deadline: Deadline, text: str, *, zone: bool = False) -> str:
-    # only bytes outside ASCII and `%25` may be escaped, in a zone also host characters
+    # a host may only escape bytes outside ASCII and `%25`; a zone may also escape host characters
     escape = _first_match(deadline, _BAD_ESCAPE, text)
     wrong = _first_match(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
     if wrong and not (escape and escape.start() <= wrong.start()):
@@ -341,7 +341,7 @@ def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str
         raise BadUrl(f"invalid URL escape {quote_as_go(bad[0])}")
     if plus:
         text = text.replace("+", " ")
-    # C decodes quoted-printable text: the same with another escape sign
+    # quoted-printable text is the same with `=` in place of `%`, and Python decodes it in C
     escaped = text.encode("utf-8", "surrogateescape").replace(b"=", b"%3D").replace(b"%", b"=")
     return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 

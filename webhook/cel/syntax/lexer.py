@@ -1,7 +1,7 @@
 """Splits an expression into tokens, and reads the values of literals.
 
-The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
-prefixes. Escapes are checked. A character that begins no token is noted, and the lexer continues.
+The tokens are those of cel-go's CEL.g4 (v0.26): `0X1` is no number, and `rb"…"` is no literal. Escapes are checked. A
+character that begins no token is noted, and the lexer continues.
 
 Rules and wording of values: cel-go v0.26 parser/unescape.go and the literals of parser/parser.go.
 """
