@@ -1,8 +1,7 @@
-"""Objects with one list of any length, for each list that a user can lengthen: work must not grow faster than the list.
+"""Objects with one list of any length, for each list that a user can lengthen.
 
-`LISTS` has a function for each list. The function gets a number of items, and returns an object with a list of this
-length. Most items have unique names, so that no scan ends early. The objects are as valid as possible, so that
-policies read all of them.
+A function of `LISTS` gets a number of items, and returns an object with such a list. Most items have unique names, so no
+scan ends early. The objects are as valid as possible, so policies read all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 
 def review(obj: JSON, operation: str = "CREATE", old: JSON = None) -> JSON:
-    """The AdmissionReview of an object."""
     group, _, version = obj["apiVersion"].rpartition("/")
     row = TABLE.row(group, obj["kind"])
     resource = row.resource if row else obj["kind"].lower() + ("es" if obj["kind"].endswith("Class") else "s")
@@ -41,7 +39,7 @@ def review(obj: JSON, operation: str = "CREATE", old: JSON = None) -> JSON:
 
 
 def longest(make: Make, size: int) -> int:
-    """How many items give an object about this size; a multiple of four."""
+    """The result is a multiple of four."""
     number = 256
     while len(json.dumps(make(number))) < size:
         number *= 4
@@ -49,33 +47,27 @@ def longest(make: Make, size: int) -> int:
 
 
 def named(number: int, prefix: str = "n", **fields: Any) -> list[JSON]:
-    """Items with unique names."""
     return [{"name": f"{prefix}{i}", **fields} for i in range(number)]
 
 
 def container(name: str = "main", **fields: Any) -> JSON:
-    """An ordinary container."""
     return {"name": name, "image": "registry.example/team/image:1", **fields}
 
 
 def many(number: int, **fields: Any) -> list[JSON]:
-    """Containers with unique names."""
     return [container(f"c{i}", **fields) for i in range(number)]
 
 
 def obj(api_version: str, kind: str, spec: JSON, **metadata: Any) -> JSON:
-    """An object."""
     named = {"name": "x", "namespace": "team", **metadata}
     return {"apiVersion": api_version, "kind": kind, "metadata": named, "spec": spec}
 
 
 def pod(**spec: Any) -> JSON:
-    """A Pod, with one container by default."""
     return obj("v1", "Pod", {"containers": [container()], **spec})
 
 
 def template(**spec: Any) -> JSON:
-    """A pod template, with one container by default."""
     return {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container()], **spec}}
 
 
@@ -386,7 +378,6 @@ _NUMBERS = count()
 
 
 def _selectors(number: int) -> list[JSON]:
-    """Expressions that were not compiled before."""
     return [{"cel": {"expression": f'device.driver == "d{next(_NUMBERS)}"'}} for _ in range(number)]
 
 

@@ -20,7 +20,7 @@ CONFIG_MAPS = {**PODS, "resources": ["configmaps"]}
 
 
 def validating(*rules, name="v", annotations=None, rule=PODS, actions=("Deny",), binding=None, **spec):
-    """A validating policy and its binding; a rule is an expression or a validation."""
+    """A rule is an expression or a validation."""
     found = [rule if isinstance(rule, dict) else {"expression": rule} for rule in rules]
     policy = {
         "apiVersion": GROUP,
@@ -32,7 +32,7 @@ def validating(*rules, name="v", annotations=None, rule=PODS, actions=("Deny",),
 
 
 def mutating(*changes, name="m", annotations=None, rule=PODS, binding=None, **spec):
-    """A mutating policy and its binding; a change that starts with `[` is a JSONPatch."""
+    """A change that starts with `[` is a JSONPatch."""
     policy = {
         "apiVersion": GROUP,
         "kind": "MutatingAdmissionPolicy",
@@ -67,7 +67,7 @@ def _binding(kind, name, spec):
 
 
 def policies(*lists, registry=SHIPPED):
-    """A policy set from the lists that validating() and mutating() return, and from other objects."""
+    """The lists are those of validating() and mutating(), and other objects."""
     written = [each for found in lists for each in (found if isinstance(found, list) else [found])]
     return load_documents(
         [Document(value, "test.yaml", number) for number, value in enumerate(written)],
@@ -77,13 +77,13 @@ def policies(*lists, registry=SHIPPED):
 
 @cache
 def shipped_policies(*folders):
-    """All shipped policies, or the policies of some folders, compiled once for all tests."""
+    """All policies, or those of some folders, compiled once for all tests."""
     root = Path(shipped.policies_folder())
     return load_policy_set([root / folder for folder in folders] or [root], OPTIONS)
 
 
 def request(obj, operation="CREATE", old=None, resource=None, **changes):
-    """A request about an object; by default the resource is the kind's plural."""
+    """By default, the resource is the kind's plural."""
     known = obj or old
     group, _, version = known["apiVersion"].rpartition("/")
     kind = GroupVersionKind(group, version, known["kind"])
@@ -110,12 +110,11 @@ def request(obj, operation="CREATE", old=None, resource=None, **changes):
 
 
 def pod(**spec):
-    """A Pod in the namespace team."""
+    """The namespace is team."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team"}, "spec": spec}
 
 
 def job(*, metadata=None, **spec):
-    """A Job with this spec in its template."""
     template = {"spec": spec} if metadata is None else {"metadata": metadata, "spec": spec}
     return {
         "apiVersion": "batch/v1",
@@ -126,6 +125,5 @@ def job(*, metadata=None, **spec):
 
 
 def namespace(name="team", **labels):
-    """A Namespace."""
     shown = {"kubernetes.io/metadata.name": name, **labels}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": shown}}

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[1] / "deploy" / "claimgate.1"
 
 
 def page() -> str:
-    """The whole page, in roff."""
+    """The page is in roff."""
     group = typer.main.get_command(create_typer_application())
     context = typer.Context(group, info_name="claimgate")
     lines = [
@@ -35,7 +35,6 @@ def page() -> str:
 
 
 def _command(command, path: str) -> Iterator[str]:
-    """A verb, and the verbs below it."""
     inner = getattr(command, "commands", {})
     yield from (".SS " + _escaped(path), *map(_escaped, _paragraphs(command.help or "")))
     for line in () if inner else EXAMPLES[command.path]:
@@ -55,7 +54,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text escaped for roff, so that no line is a roff request."""
+    """No line may be a roff request."""
     if text == ".PP":
         return text
     made = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")

@@ -41,7 +41,6 @@ _OF_FILE: Mapping[str, Mapping[str, str]] = {
 
 
 def page() -> str:
-    """The whole page, in Markdown."""
     server = {each.name for each in declared_settings(ReportSettings)}
     rows = {
         f"`{each.flag}`": {
@@ -63,7 +62,7 @@ def _table(what: str, rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def _cell(name: str, reason: str) -> str:
-    """Return `yes`, or the reason; files in the folder of a suite apply to the suite."""
+    """Files in the folder of a suite apply to the suite."""
     if reason.startswith("of the "):
         return f"yes, {reason}"
     return f"no: {reason}" if reason else "yes"

@@ -1,15 +1,14 @@
 """The code blocks of the pages: read, run in order in one shell of each page, and rewritten.
 
-A page has its own copy of the checkout, so a block may write files. The language of a block decides what happens with
-it:
+A page has its own copy of the checkout, so a block may write files. The language of a block says what happens:
 
-- `console`: the commands after `$ ` are run, and the output below each is compared. `…` matches any text, and a line
-  `…` any number of lines;
-- `bash`: run; a command that fails fails the test, except claimgate with findings (exit code 1);
-- `python`, `yaml`: written to the file that a comment before the block names, so that a later block uses the file;
+- `console`: the commands after `$ ` are run, and their output is compared with the text below. `…` matches any text, and
+  a line `…` any number of lines.
+- `bash`: the block is run. A failure fails the test, except findings of claimgate (exit code 1).
+- `python`, `yaml`: written to the file that the comment before the block names, for later blocks.
 - `text`, `cel`: shown, never run.
 
-A comment before a block exempts the block: `<!-- not run: REASON -->`, `<!-- cluster: WHAT IS READ OR CHANGED -->`.
+A comment before a block exempts it: `<!-- not run: REASON -->`, `<!-- cluster: WHAT IS READ OR CHANGED -->`.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ PAGES = sorted(
 )
 COPIED = ("deploy", "examples", "policies")
 COLUMNS = "100"
-"""The width of the terminal in pages."""
+"""The width of the terminal in pages"""
 MARK = "\036"
-"""The output of the shell between two commands: the record separator, which no command prints."""
+"""Separates the output of two commands: the record separator, which no command prints"""
 BLOCK = re.compile(
     r"(?:^[ ]*<!-- (?P<marker>[a-z ]+): (?P<reason>[^\n]*) -->\n\n?)?^(?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^[ ]*```$",
     re.DOTALL | re.MULTILINE,
@@ -51,7 +50,7 @@ BLOCK = re.compile(
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A fenced block of a page, with the comment before it: `marker` is "" without one."""
+    """A fenced block of a page. `marker` is the comment before it, or ""."""
 
     language: str
     text: str
@@ -64,12 +63,11 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def commands(self) -> list[str]:
-        """The commands of a console block, each with its continuation lines, or the whole of another block."""
+        """A console block has commands with their continuation lines. Another block is one command."""
         return [command for command, _ in self.steps]
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """Each command with the output that is shown below it."""
         if self.language != "console":
             return [(self.text, "")]
         steps: list[tuple[str, str]] = []
@@ -84,7 +82,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def blocks_of(text: str) -> Iterator[Block]:
-    """Every fenced block of a page, in order, without its indentation in a list."""
+    """The indentation in a list is removed."""
     return (_block(match) for match in BLOCK.finditer(text))
 
 
@@ -93,7 +91,7 @@ def _block(match: re.Match[str]) -> Block:
 
 
 def outputs_of(blocks: list[Block], checkout: Path) -> Iterator[tuple[Block, list[str]]]:
-    """Run the blocks of a page in one shell. Yield each block that is run, with the output of each of its commands.
+    """Run the blocks of a page in one shell. Yield each block that is run, with the outputs of its commands.
 
     `checkout` is an empty folder, which becomes the copy that the shell works in.
     """
@@ -118,7 +116,7 @@ def outputs_of(blocks: list[Block], checkout: Path) -> Iterator[tuple[Block, lis
 _REPORT_FAILURE = (
     'code=$?; case "$code $BASH_COMMAND" in "1 claimgate "*) ;; *) echo "exit code $code: $BASH_COMMAND" ;; esac'
 )
-"""claimgate exits with 1 for findings. That is not a failure of the page."""
+"""claimgate exits with 1 for findings, which is not a failure of the page."""
 
 
 def _script(blocks: list[Block]) -> Iterator[str]:
@@ -133,14 +131,14 @@ def _script(blocks: list[Block]) -> Iterator[str]:
 
 
 def _environment(checkout: Path) -> dict[str, str]:
-    """The shell of a new user: an empty home, and claimgate on the path."""
+    """A new user has an empty home, and claimgate on the path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLAIMGATE_", "KUBE", "GIT_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**kept, "PATH": path, "HOME": str(checkout.parent), "COLUMNS": COLUMNS}
 
 
 def shows(shown: str, printed: str) -> bool:
-    """Whether a page shows the output of a command. `…` in the page matches any text."""
+    """`…` in the page matches any text."""
     lines = (
         r"(?:[^\n]*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip("\n").split("…"))) + r"\n"
         for line in shown.splitlines(keepends=True)
@@ -149,7 +147,7 @@ def shows(shown: str, printed: str) -> bool:
 
 
 def written_anew(text: str, checkout: Path) -> str:
-    """The page with the current output of its commands. Output that the page already shows stays, with its `…`."""
+    """Output that the page already shows stays, with its `…`."""
     ran = outputs_of([*blocks_of(text)], checkout)
 
     def anew(match: re.Match[str]) -> str:

@@ -13,7 +13,6 @@ COUNTS = ("*", "+", "?", "{2}", "{10}", "{200}", "{1000}", "{0,10}", "{3,}", "{0
 
 
 def random_pattern(chosen: random.Random, depth: int) -> str:
-    """A pattern with at most this number of levels."""
     kind = chosen.random()
     if depth <= 0 or kind < 0.35:
         return chosen.choice(ATOMS)

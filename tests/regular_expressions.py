@@ -23,9 +23,10 @@ class Expression:
     """A regular expression.
 
     Attributes:
-        home: its module, such as `webhook.apimachinery.names`, and its name; without a name, its line of code.
+        home: the module, such as `webhook.apimachinery.names`, and the name or the line of code.
         pattern: the compiled expression; None if the program builds it at run time.
-        uses: the called methods; "match from" for `match` with a start position, "" if the expression is passed on.
+        uses: the called methods. "match from" is `match` with a start position; "" means that the expression is passed
+            on.
     """
 
     home: str
@@ -34,7 +35,7 @@ class Expression:
 
     @property
     def use(self) -> Use:
-        """Return how the expression is used, by the method that can take the most time."""
+        """The method that can take the most time decides."""
         if not self.uses or self.uses & {"", "match from", *_ANYWHERE}:
             return Use.ANYWHERE
         return Use.WHOLE if "fullmatch" in self.uses else Use.BEGINNING
@@ -42,7 +43,6 @@ class Expression:
 
 @cache
 def find_expressions() -> dict[str, Expression]:
-    """Return every expression by its module and name."""
     texts = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text()
         for folder in ("webhook", "claimgate", "certs")
@@ -58,7 +58,7 @@ def find_expressions() -> dict[str, Expression]:
 
 
 def _name(home: str) -> str:
-    """Return the name of an expression, or of a table of expressions, in its module."""
+    """The name may be that of a table of expressions."""
     return home.partition("[")[0].rpartition(".")[2]
 
 
@@ -101,12 +101,11 @@ def _patterns(home: str, value: Any) -> Iterator[Expression]:
 
 
 def names_of_fields(record: Any) -> tuple[str, ...]:
-    """Return the fields of a dataclass or a Struct; () for all other values."""
+    """Other values have no fields."""
     return tuple(getattr(record, "__struct_fields__", None) or getattr(record, "__dataclass_fields__", ()))
 
 
 def _function(node: ast.AST) -> str:
-    """Return the function of `re` that a node calls."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return ""
     is_of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"

@@ -2,8 +2,7 @@
 
 The files are the wheel and the source distribution, a lock file of the wheel and its dependencies, the Helm chart, the
 context of the container image, the bill of materials, the manifest of the kubectl plug-in with its checksum, and
-SHA256SUMS. The wheel is installed into a new environment by that lock file, and `version`, `explain`, `audit` and
-`demo` run there.
+SHA256SUMS. `version`, `explain`, `audit` and `demo` run in a new environment with the wheel and its locked dependencies.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ IMAGE_FOLDERS = ("policies", "docs/rules", "deploy/samples", "deploy/claimgate.1
 
 
 def main() -> int:
-    """Build and check the files, and print their names."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     _python()
@@ -52,23 +50,20 @@ def main() -> int:
 
 
 def _python() -> None:
-    """Build wheel and source distribution with the locked build backend."""
     code = "import sys; from hatchling.build import build_sdist, build_wheel; build_wheel(sys.argv[1]); build_sdist(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, str(DIST)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def lock_of_release(wheel: Path) -> str:
-    """The lock file for `pip install --no-deps --require-hashes -r`: all dependencies, and the wheel in the same
-    folder.
+    """The lock file for `pip install --no-deps --require-hashes -r`, with all dependencies.
 
-    The wheel is named by its file, because public indexes have another package with the name claimgate.
+    It names the file of the wheel, because public indexes have another package with the name claimgate.
     """
     dependencies = (ROOT / "requirements.lock").read_text()
     return f"./{wheel.name} \\\n    --hash=sha256:{_sha256(wheel)}\n{dependencies}"
 
 
 def check(lock: Path) -> None:
-    """Install the packages of the lock file and the wheel into an empty environment, and run the command."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -82,13 +77,12 @@ def check(lock: Path) -> None:
 
 
 def _tracked(*names: str) -> list[str]:
-    """The files of the repository below some folders."""
     listed = subprocess.run(["git", "ls-files", *names], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return listed.splitlines()
 
 
 def _archive(place: Path, names: Iterable[str], below: str, folder: str) -> None:
-    """Write an archive. The same files always give the same bytes."""
+    """The same files always give the same bytes."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(names):

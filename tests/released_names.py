@@ -1,7 +1,7 @@
 """The names that users write or read, and the names of the last release.
 
-`python -m tests.stricter_rules --record X.Y.Z`, the last step of a release, also records the names. Until the next
-release CHANGELOG names each name that is added or removed.
+`python -m tests.stricter_rules --record X.Y.Z`, the last step of a release, records the names. CHANGELOG names each name
+that is added or removed afterwards.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tests" / "data" / "released_names.txt"
 CHANGELOG = ROOT / "CHANGELOG.md"
 Name: TypeAlias = tuple[str, str]
-"""The kind of a name (verb, flag, setting, format or metric), and the name."""
+"""The kind of a name (verb, flag, setting, format or metric), and the name"""
 
 
 def current_names(verbs_page: str | None = None) -> set[Name]:
-    """The names of this checkout; flags are those of the page of verbs."""
+    """Flags are those of the page of verbs."""
     flags = re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", verbs_page or page())
     metrics = {each.name for each in Exposition(Counters(), gauges_of_view(None), version="0").collect()}
     return {
@@ -40,23 +40,21 @@ def current_names(verbs_page: str | None = None) -> set[Name]:
 
 
 def released_names() -> set[Name]:
-    """The names of the last release."""
     lines = (each.split() for each in RECORD.read_text().splitlines() if not each.startswith("#"))
     return {(kind, name) for kind, name in lines}
 
 
 def released_version() -> str:
-    """The version of the last release."""
     return RECORD.read_text().partition("\n")[0].removeprefix("# ")
 
 
 def changes_since(version: str, changelog: str) -> str:
-    """The changelog above the section of a version."""
+    """Return what is above the section of a version."""
     return changelog.partition(f"\n## [{version}]")[0]
 
 
 def is_named(text: str, name: Name) -> bool:
-    """Whether a text has the name in backquotes. A setting has the name of its flag."""
+    """The name must be in backquotes. A setting has the name of its flag."""
     kind, word = name
     return kind == "setting" or any(
         re.search(rf"(?<![\w-]){re.escape(word)}(?:_total)?(?![\w-])", quoted)
@@ -65,11 +63,7 @@ def is_named(text: str, name: Name) -> bool:
 
 
 def record(version: str) -> None:
-    """Write down the names of a release.
-
-    Raises:
-        SystemExit: the changelog has no release of this version, or has changes that are not released.
-    """
+    """Raises SystemExit if the changelog has no release of this version, or unreleased changes."""
     changelog = CHANGELOG.read_text()
     if version != __version__ or f"\n## [{version}] - " not in changelog or "\n## [Unreleased]" in changelog:
         raise SystemExit(

@@ -1,7 +1,7 @@
 """Tests that are tables: one test runs every row, and names each row that fails.
 
-pytest needs about ten milliseconds for any test, so a table of hundreds of quick rows is one test. For slow rows,
-`pytest.mark.parametrize` is better.
+pytest needs about ten milliseconds a test, so hundreds of quick rows are one test. Slow rows should use
+`pytest.mark.parametrize`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import pytest
 
 Row = TypeVar("Row")
 TOLD = 3
-"""The number of failures with a traceback; other failures show the last line only."""
+"""The number of failures with a traceback. Others show only the last line."""
 LONGEST = 80
-"""The most characters of a row's name that is built from its values."""
+"""The most characters of a row's name from its values"""
 
 
 def some_quickly(rows: Iterable[Row], every: int) -> list[Row | Any]:
-    """Return the rows for `pytest.mark.parametrize`: `make test` runs every n-th row, and `make slow` the others. This
-    is for rows that need a process or a second: `make test` still finds a change that breaks the whole table. A row
-    that is a tuple gives several parameters.
+    """Return the rows for `pytest.mark.parametrize`: `make test` runs every n-th row, and `make slow` the others.
+
+    Use this for rows that need a process or a second. `make test` still finds a change that breaks the whole table. A
+    tuple gives several parameters.
     """
     return [row if at % every == 0 else _slow_row(row) for at, row in enumerate(rows)]
 
@@ -43,7 +44,7 @@ def all_rows(
 
     Args:
         names: the parameters that a row gives.
-        rows: a tuple for each row, or a value if there is one parameter; or a function, called when the test runs.
+        rows: a tuple for each row, or a value for one parameter; or a function, which is called when the test runs.
         ids: the names of the rows, or a function from a value to a name.
     """
     parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)

@@ -1,7 +1,7 @@
-"""Writes the bill of materials of the image: `make sbom`. CycloneDX 1.6, from requirements.lock.
+"""Writes the bill of materials of the image, CycloneDX 1.6, from requirements.lock: `make sbom`.
 
-It has the version, the package URL and the hashes of every locked package. The application depends on the packages that
-pyproject.toml names. The same lock file gives the same text.
+Each locked package has its version, package URL and hashes. The application depends on the packages that pyproject.toml
+names. The same lock file gives the same text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
-    """CycloneDX JSON of a lock file, valid by its schema."""
+    """The JSON is valid by the schema of CycloneDX."""
     from cyclonedx.schema import SchemaVersion  # the import takes four seconds
     from cyclonedx.validation.json import JsonStrictValidator
 
@@ -40,7 +40,7 @@ def bill_of_materials(lock: Path = ROOT / "requirements.lock") -> str:
 
 
 def declared() -> set[str]:
-    """The packages that pyproject.toml names, with the extras of `all`; Ray is not in the image."""
+    """The extras are those of `all`. Ray is not in the image."""
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     chosen = (each for extra in Requirement(everything).extras for each in extras[extra])
@@ -48,7 +48,6 @@ def declared() -> set[str]:
 
 
 def locked(lock: Path = ROOT / "requirements.lock") -> dict[str, Any]:
-    """Version and hashes of each package of a lock file."""
     found = re.findall(r"(?m)^([A-Za-z0-9._-]+)==([^\s;]+)((?:.*\\\n)*.*)", lock.read_text())
     return {
         normalised(name): (version, set(re.findall(r"sha256:([0-9a-f]{64})", rest))) for name, version, rest in found
@@ -56,12 +55,11 @@ def locked(lock: Path = ROOT / "requirements.lock") -> dict[str, Any]:
 
 
 def normalised(name: str) -> str:
-    """The name of a distribution as registries compare it."""
+    """Registries compare names in this form."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def main() -> None:
-    """Write dist/claimgate-VERSION.cdx.json."""
     path = ROOT / "dist" / f"{PROJECT['name']}-{PROJECT['version']}.cdx.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(bill_of_materials())

@@ -1,8 +1,8 @@
 """Which rules of the shipped policies are stricter than in the last release, and whether that is allowed.
 
-A rule that did not deny warns for one release before it denies, and CHANGELOG names it at each of these steps.
-`python -m tests.stricter_rules` prints what is stricter. With `--record` it records what each rule of a release does,
-and the names of verbs, flags and formats. This is the last step of a release (CONTRIBUTING.md).
+A rule that did not deny first warns for one release, and CHANGELOG names both steps. `python -m tests.stricter_rules`
+prints what is stricter. With `--record`, the last step of a release (CONTRIBUTING.md), it records what each rule does,
+and the names of verbs, flags and formats.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ RECORD = ROOT / "tests" / "data" / "released_actions.txt"
 NOTHING_RELEASED: Final = "# no release yet\n"
 
 Actions: TypeAlias = Mapping[tuple[str, str], str]
-"""The strictest level of a rule of a policy: `Deny`, `Warn` or `Audit`; lower levels are absent."""
+"""The strictest level of a rule of a policy: `Deny`, `Warn` or `Audit`. Lower levels are absent."""
 _STRICTNESS: Final = MappingProxyType({"": 0, "Audit": 1, "Warn": 2, "Deny": 3})
 
 
 def shipped_actions() -> Actions:
-    """The effects of the shipped policies, with their bindings and params."""
+    """Bindings and params are included."""
     params = _shipped_params()
     return {
         (policy.name, rule.id): done
@@ -45,14 +45,13 @@ def shipped_actions() -> Actions:
 
 
 def _shipped_params() -> Mapping[str, Chosen]:
-    """The levels in each ConfigMap of the policies, by its name."""
     files = (ROOT / "policies").glob("*/params*.yaml")
     objects = [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
     return {one["metadata"]["name"]: actions_of_param(one, Deadline()) for one in objects}
 
 
 def _strictest(policy: Policy, rule: Rule, params: Mapping[str, Chosen]) -> str:
-    """The strictest action that one of the bindings has for a rule, or ""."""
+    """Return the strictest action of a binding, or ""."""
     done = [str(action) for binding in policy.bindings for action in _actions(policy, rule, binding, params)]
     return max((each for each in done if each in _STRICTNESS), key=_STRICTNESS.__getitem__, default="")
 
@@ -68,7 +67,7 @@ def _actions(
 
 
 def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str], str, str]]:
-    """Each policy and rule that is stricter now, with its old action ("" for none) and its new action."""
+    """Yield each policy and rule that is stricter now, with its old action ("" for none) and its new action."""
     for place, action in sorted(now.items()):
         before = released.get(place, "")
         if _STRICTNESS[action] > _STRICTNESS[before]:
@@ -76,7 +75,7 @@ def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str],
 
 
 def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
-    """The mistakes of rules that became stricter. `unreleased` is the changelog since the last release."""
+    """`unreleased` is the changelog since the last release."""
     for (policy, rule), before, action in stricter(released, now):
         if action == "Deny" and before != "Warn":
             told = f"it denies and {f'was `{before}`' if before else 'did nothing'} in the last release"
@@ -86,7 +85,7 @@ def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
 
 
 def read(text: str) -> Actions | None:
-    """The content of the record, or None before the first release."""
+    """None before the first release."""
     if text == NOTHING_RELEASED:
         return None
     rows = (line.split() for line in text.splitlines() if not line.startswith("#"))
@@ -94,13 +93,11 @@ def read(text: str) -> Actions | None:
 
 
 def written(version: str, actions: Actions) -> str:
-    """The record of a release."""
     rows = (f"{policy} {rule} {action}\n" for (policy, rule), action in sorted(actions.items()))
     return f"# {version}\n{''.join(rows)}"
 
 
 def main() -> int:
-    """Print what is stricter, or write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", metavar="VERSION", help="write down what this version does: it was released")
     chosen = parser.parse_args()

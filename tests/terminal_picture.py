@@ -15,11 +15,9 @@ _SIGNS: Final = {"  ✖ fail": "fail", "  ⚠ warn": "warn", "    fix:": "comman
 
 
 def picture(text: str, title: str) -> str:
-    """The picture of a console block with commands that begin with `$`.
+    """The picture of a console block with commands that begin with `$`. `title` is for screen readers.
 
-    Args:
-        text: the block; its lines are short enough already.
-        title: the text for screen readers.
+    The lines must be short enough.
     """
     lines = text.rstrip("\n").split("\n")
     width = round(max(map(len, lines)) * _LETTER) + 2 * _MARGIN

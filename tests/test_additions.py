@@ -18,11 +18,10 @@ PAGES = {
     "flag": (["docs/verbs.md"], "{}"),
     "setting": (["docs/settings.md"], "`{}`"),
 }
-"""The page that has each kind of name, and how the name is written there. `make docs` writes some of the pages."""
+"""The page of each kind of name, and how it writes the name. `make docs` writes some of these pages."""
 
 
 def unreleased() -> str:
-    """The unreleased part of the changelog."""
     return changes_since(released_version(), released_names.CHANGELOG.read_text())
 
 

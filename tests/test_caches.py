@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "caches.md").read_text()
 DECORATORS = ("cache", "lru_cache", "cache_for_short_texts")
 TABLE = "TwoGenerationCache"
 IMPLEMENTS = "caches"
-"""The module of `cache_for_short_texts`, which creates a cache for every function that it decorates."""
+"""The module of `cache_for_short_texts`, which creates a cache for every decorated function"""
 
 
 def name_of(node: ast.expr) -> str:
@@ -23,7 +23,7 @@ def name_of(node: ast.expr) -> str:
 
 
 def caches_of(tree: ast.Module) -> Iterator[str]:
-    """The functions of a module that cache, by a decorator or under another name, and its tables of user input."""
+    """A function may cache by a decorator or under another name. Tables of user input are included."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(name_of(each) in DECORATORS for each in node.decorator_list):
@@ -37,7 +37,6 @@ def caches_of(tree: ast.Module) -> Iterator[str]:
 
 
 def caches() -> list[str]:
-    """All caches, as `module.function`."""
     texts = {path: path.read_text() for path in sorted((ROOT / "webhook").rglob("*.py"))}
     return [
         f"{path.stem}.{name}"
@@ -48,7 +47,6 @@ def caches() -> list[str]:
 
 
 def declared() -> list[str]:
-    """The names in the first column of the tables."""
     rows = re.findall(r"^\| (`[^|]*) \|", PAGE, re.MULTILINE)
     return [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
 

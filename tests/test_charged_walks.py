@@ -44,8 +44,6 @@ MANY = 1000
 
 
 class Looks(Deadline):
-    """A deadline that never passes and counts its calls."""
-
     def __init__(self) -> None:
         super().__init__()
         self.count = 0

@@ -1,6 +1,4 @@
-"""The documentation site: the navigation has every page, every link leads to a heading, and the text of a link is a
-title.
-"""
+"""The documentation site: the navigation has every page, links lead to headings, and their texts are titles."""
 
 import re
 import tomllib
@@ -21,7 +19,7 @@ def test_every_page_of_docs_is_in_the_navigation():
 
 
 def test_every_link_to_a_part_of_a_page_leads_to_a_heading():
-    """The strict build also checks this, but only `make nightly` runs it."""
+    """The strict build also checks this, but only in `make nightly`."""
     anchors = cache(lambda page: anchors_of_headings(page.read_text()))
     lost = []
     for page in (*PAGES, *sorted((DOCS / "rules").glob("*.md"))):
@@ -33,7 +31,6 @@ def test_every_link_to_a_part_of_a_page_leads_to_a_heading():
 
 
 def anchors_of_headings(text):
-    """The anchors of headings, as GitHub and the site make them."""
     heads = re.findall(r"^#+ (.+)$", CODE.sub("", text), re.MULTILINE)
     return {
         re.sub(r"[^\w -]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", head).lower()).replace(" ", "-") for head in heads

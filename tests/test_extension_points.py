@@ -1,7 +1,6 @@
-"""The places for additions (ARCHITECTURE.md): each kind of addition is a file or a row, and works without anything
-else.
+"""Each addition of ARCHITECTURE.md is a file or a row, and works without anything else.
 
-An output format is added in tests/report/test_formats.py.
+tests/report/test_formats.py adds an output format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`pipx install .` is small and runs everything that needs only files. Other commands name the extra to install.
 
-A folder gets the wheel and the packages that it needs without extras, as an install would write them. An interpreter
-runs with this folder alone. No network is needed.
+An interpreter runs with only a folder of the wheel and its packages without extras. No network is needed.
 """
 
 import importlib.metadata
@@ -73,7 +72,7 @@ NEEDS = {
 
 
 def closure(requirements):
-    """The installed distributions that pip would install for requirements, by name."""
+    """By name."""
     found = {}
     waiting = [(Requirement(text), "") for text in requirements]
     while waiting:
@@ -89,14 +88,12 @@ def closure(requirements):
 
 
 def size_mb(distributions):
-    """The unpacked size of the distributions, in MB."""
     files = (file for each in distributions.values() for file in each.files or () if file.suffix != ".pyc")
     return sum(Path(file.locate()).stat().st_size for file in files if Path(file.locate()).is_file()) / MEGABYTE
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder with the wheel and the packages that it needs without extras."""
     folder, built = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("built")
     wheel = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
     subprocess.run([sys.executable, "-c", wheel, str(built)], cwd=ROOT, check=True, capture_output=True)
@@ -108,7 +105,7 @@ def installed(tmp_path_factory):
 
 
 def claimgate(installed, folder, *arguments):
-    """Run the command line there: nothing but the standard library and that folder can be imported."""
+    """Only the standard library and the folder can be imported."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KUBE"))}
     environment |= {"PYTHONPATH": str(installed), "HOME": str(folder), "COLUMNS": "120"}
     command = [sys.executable, "-S", "-m", "webhook", *arguments]
@@ -138,8 +135,7 @@ def test_a_command_that_needs_an_extra_names_it_in_one_line(row, installed, tmp_
 
 
 def test_pages_install_by_one_line():
-    """Pages have the install line of README with their own extras, and never the bare name, which is another package on
-    public indexes."""
+    """Pages use README's install line with their extras. On public indexes, the bare name is another package."""
     allowed = re.compile(r"pipx install(?: --force)? '\.\[serve,live(?:,\w+)?\]'|pipx install \.(?= |`)")
     others = {("docs/python.md", "pip install ."), ("docs/clusters.md", "pip install --no-index --no-deps wheels/*")}
     pages = {
@@ -174,14 +170,13 @@ def test_an_installation_without_extras_is_small():
 
 
 def _everything():
-    """The requirements of the extra `all`; Ray is not one of them."""
+    """Ray is not a part of `all`."""
     extras = {name: texts for name, texts in PROJECT["optional-dependencies"].items() if name not in ("all", "ray")}
     return [*PROJECT["dependencies"], *(text for texts in extras.values() for text in texts)]
 
 
 def test_the_message_knows_every_package_of_the_extras():
-    """The names are those of imports: packages of the extras, and packages that come with them and that claimgate
-    imports."""
+    """The names are those of imports, also of packages that come with others."""
     names = {
         "cel-python": "celpy",
         "opentelemetry-sdk": "opentelemetry",

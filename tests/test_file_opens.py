@@ -26,7 +26,6 @@ CERTIFICATES = {"load_cert_chain", "load_verify_locations", "load_kube_config", 
 
 
 def opens_in_tree(tree):
-    """Yield the enclosing function of each call that opens a file."""
     inside = {}
     for node in ast.walk(tree):
         for child in ast.iter_child_nodes(node):

@@ -1,4 +1,4 @@
-"""The files for CI systems, hooks, kubectl and shells work: each step is executed unchanged."""
+"""The files for CI systems, hooks, kubectl and shells work. Each step is executed unchanged."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ GOOD = "examples/research-team/good/volcano-job.yaml"
 
 
 def shell(script, *, cwd=ROOT, **variables):
-    """Run a step as CI does: in bash, until the first failure."""
+    """Like CI, run bash until the first failure."""
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **variables}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 def audit_step(folder, cwd=ROOT, **given):
-    """The step of the action that audits, with its inputs; its environment is the environment of the tests."""
+    """The action's step that audits, with its inputs, in the environment of the tests."""
     (folder / "claimgate").symlink_to(BIN.parent)
     inputs = {name: str(declared["default"]) for name, declared in ACTION["inputs"].items()} | given
     environment = {
@@ -59,7 +59,7 @@ def test_an_audit_that_cannot_start_does_not_publish_a_report_from_the_checkout(
 
 
 def test_the_examples_of_the_page_use_inputs_hooks_and_variables_that_exist():
-    """docs/integrations.md shows the action, the GitLab job and the hooks; each name in its YAML is declared here."""
+    """docs/integrations.md shows the action, the GitLab job and the hooks."""
     page = (ROOT / "docs" / "integrations.md").read_text()
     workflow, inputs, gitlab, hooks = [
         yaml.safe_load(block.text) for block in blocks_of(page) if block.language == "yaml"
@@ -114,7 +114,7 @@ def test_paths_of_the_action_are_not_options(tmp_path):
 
 @pytest.fixture
 def pull_request(tmp_path):
-    """A checkout with an exception for itself in its last commit, and its base commit."""
+    """The last commit has an exception for itself. Returns the base commit as well."""
     (folder := tmp_path / "checkout").mkdir()
     (folder / "claimgate.yaml").write_text("{}")
     (folder / "a").mkdir()
@@ -132,7 +132,6 @@ def pull_request(tmp_path):
 
 
 def audited_files(folder):
-    """The files in which the report names a finding, or a copy of an object with a finding."""
     (run,) = json.loads((folder / "claimgate.sarif").read_text())["runs"]
     return sorted({uri for each in run["results"] for uri in files_of_result(each)})
 
@@ -143,7 +142,7 @@ def files_of_result(result):
 
 
 def test_a_pull_request_cannot_exempt_itself(pull_request, tmp_path):
-    """The action uses the configuration of the base branch, and the log says so."""
+    """The action uses the configuration of the base branch, and the log says this."""
     folder, base = pull_request
     done = audit_step(tmp_path, cwd=folder, paths="a", event=base)
     assert done.returncode == 1, done.stderr
@@ -211,7 +210,7 @@ def test_the_hook_reports_only_files_of_the_commit(file, code):
 
 
 def entry_of_hook(name, arguments=None):
-    """The command of pre-commit, before it appends files: `args` of a site replace the `args` of the hook."""
+    """`args` of a site replace those of the hook. pre-commit appends file names."""
     args = HOOKS[name].get("args", []) if arguments is None else arguments
     return shlex.join([*shlex.split(HOOKS[name]["entry"], comments=True), *args])
 
@@ -249,7 +248,7 @@ def test_the_policy_hook_finds_a_wrong_policy_without_a_case(tmp_path):
 
 
 def gitlab_audit(folder, tools, **given):
-    """The part of GitLab's job that audits; its environment is the environment of the tests."""
+    """GitLab's part that audits, in the environment of the tests."""
     (tools / "claimgate").symlink_to(BIN.parent)
     return shell(GITLAB["script"][-1], cwd=folder, tools=str(tools), **{**GITLAB["variables"], **given})
 
@@ -264,7 +263,7 @@ def test_the_job_of_gitlab_writes_its_report(tmp_path):
 
 
 def test_each_line_of_arguments_is_one_argument_without_a_shell(tmp_path):
-    """The baseline has a blank in its name, and a shell would run the argument."""
+    """A shell would run the argument. The baseline has a blank in its name."""
     (checkout := tmp_path / "checkout").mkdir()
     shutil.copy(ROOT / BROKEN, checkout / "job.yaml")
     known, touched = "known findings.json", f"$(touch {tmp_path / 'touched'})"
@@ -304,7 +303,7 @@ def test_the_plugin_of_kubectl_audits_what_kubectl_reads(tmp_path):
 
 
 def hostile_folder(tmp_path):
-    """A checkout full of files that leave a mark when they are run, and the mark."""
+    """The files of a checkout leave a mark when they are run."""
     (folder := tmp_path / "checkout").mkdir()
     hostile_folder_files.fill(folder, tmp_path / "mark")
     shutil.copy(ROOT / BROKEN, folder)
@@ -402,7 +401,7 @@ def test_no_program_of_an_audited_folder_is_started(run, tmp_path):
 
 
 def test_no_page_tells_users_to_run_python_in_their_folder():
-    """`python -m` imports from the current folder, unless there is -I or -P: in an audited folder this runs its code."""
+    """Without -I or -P, `python -m` imports from the current folder, so an audited folder would run its code."""
     pages = [ROOT / "README.md", ROOT / "action.yml", ROOT / ".pre-commit-hooks.yaml", *(ROOT / "deploy").rglob("*")]
     pages += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*")]
     told = re.compile(r"python[0-9.]* +(?:-(?!I|P)\w+ +)*-m +(?!tests\.)\S+")
@@ -433,7 +432,7 @@ def test_kubectl_finds_the_plugin():
 
 
 def test_the_plugin_knows_every_verb():
-    """kubectl takes an unknown verb as a resource."""
+    """kubectl reads an unknown verb as a resource."""
     text = (ROOT / "deploy" / "kubectl" / "kubectl-claimgate").read_text()
     (known,) = re.findall(r"^  ([a-z-]+(?:\|[a-z-]+)+)\) exec claimgate", text, re.MULTILINE)
     assert set(known.split("|")) == set(VERBS)
@@ -480,7 +479,7 @@ def test_the_job_of_gitlab_installs_what_a_release_locks(tmp_path):
 
 @pytest.mark.nightly
 def test_a_wheel_that_pipx_installs_works_alone(tmp_path):
-    """Built, installed into an empty root, and used there without the repository."""
+    """The wheel is installed into an empty root, and used without the repository."""
     if shutil.which("pipx", path=f"{BIN}{os.pathsep}{os.environ['PATH']}") is None:
         pytest.skip("needs pipx 1.3 or newer")
     assert shell(f"python -m pip wheel -q --no-deps --no-build-isolation --no-index -w {tmp_path} .").returncode == 0

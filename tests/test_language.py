@@ -11,14 +11,13 @@ HOUSE_WORDS = {"desk", "tally", "purse", "room", "rooms", "beside", "around", "s
 RIDDLES = re.compile(r"(?<![Tt]here )\b(is|are) no (?!longer\b|such\b)|(?<!\.)\b1 \w{3,}s\b")
 """Phrases such as `is no number` in place of `is not a number`, and a plural after 1."""
 SAYS_WHAT_IS_FOUND = {"problem", "rule", "check", "explanation", "train_job_claims"}
-"""Modules with a field or parameter `found`, as a Problem has; elsewhere a variable says what was found."""
+"""Modules with a field or parameter `found`, as in a Problem. Elsewhere, a variable says what was found."""
 
 NAMED_BY_CEL = {"webhook/cel/library/optional.py"}
 """optional.ofNonZeroValue is a function of CEL."""
 
 
 def names(tree):
-    """Every name that a module gives to something."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
@@ -29,7 +28,7 @@ def names(tree):
 
 
 def sentences(tree):
-    """Every text of a module except docstrings: people may read these texts without the code."""
+    """Docstrings are left out, because people read the other texts without the code."""
     documentation = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
@@ -39,13 +38,12 @@ def sentences(tree):
 
 
 def functions(tree):
-    """The names of a module's own functions."""
     return (node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 @cache
 def written():
-    """The names, sentences and functions of each module, by its path; every module is parsed once."""
+    """The names, sentences and functions of each module, by its path. Every module is parsed once."""
     trees = ((path, ast.parse(path.read_text())) for path in FILES)
     return {
         path.relative_to(ROOT): (set(names(tree)), list(sentences(tree)), list(functions(tree))) for path, tree in trees

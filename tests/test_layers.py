@@ -1,6 +1,6 @@
-"""Modules import only from lower layers and never each other in a circle, each third-party package is imported only in
-its folders, and declared packages are used. The layers are those of ARCHITECTURE.md. An import only for types counts
-as any other.
+"""Modules import only from lower layers (ARCHITECTURE.md), and never each other in a circle.
+
+A third-party package is imported only in its folders, and declared packages are used. Imports for types count as well.
 """
 
 import ast
@@ -36,11 +36,11 @@ LAYERS = (
     {"cli", "__main__"},
 )
 TOP = "cli", "__main__"
-"""The start of the program; `__main__` starts `cli`."""
+"""The start of the program. `__main__` starts `cli`."""
 LAYER = {folder: height for height, folders in enumerate(LAYERS) for folder in folders}
 
 CEL = {"library": 0, "syntax": 1, "check": 2, "compile": 3, "estimate": 3}
-"""The folders inside cel/, with imports that also go strictly down; the modules of cel/ itself put them together."""
+"""The folders inside cel/. Their imports also go strictly down. The modules of cel/ itself join them."""
 
 FACTS = (
     {"train_job_pods", "volcano_objects"},
@@ -53,8 +53,8 @@ FACTS = (
     {"kueue", "volcano"},
     {"preemption"},
 )
-"""The packages of facts/ by floor, from the lowest. The other modules of facts/, which all packages use, import none
-of these packages.
+"""The packages of facts/ by floor, from the lowest. All of them use the other modules of facts/, which import none of
+them.
 """
 FLOOR = {name: height for height, names in enumerate(FACTS) for name in names}
 
@@ -65,7 +65,7 @@ DISTRIBUTIONS = {
     "prometheus_client": "prometheus-client",
     "opentelemetry": "opentelemetry-sdk",
 }
-"""Distributions that are not named like their package."""
+"""Distributions that are not named like their package"""
 FOLDERS = {
     "celpy": {"cel/reference_engine"},
     "re2": {"cel"},
@@ -88,16 +88,16 @@ FOLDERS = {
     "pydantic": {"manifests", "workloads", "facts", "suites"},
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
-"""Imported packages that come with a declared package."""
+"""Imported packages that come with a declared package"""
 RECORDS = {"msgspec.Struct", "msgspec.field", "msgspec.structs", "msgspec.structs.replace", "msgspec.structs.fields"}
-"""The base of records, in every folder; docs/decisions/0016-records-are-structs.md says why."""
+"""The base of records, in every folder (docs/decisions/0016-records-are-structs.md)"""
 UNIMPORTED = {"uvloop", "opentelemetry-exporter-otlp-proto-http"}
-"""uvicorn chooses uvloop, and claimgate never imports it. The exporter is a part of the package `opentelemetry`."""
+"""uvicorn chooses uvloop, and claimgate never imports it. The exporter is a part of `opentelemetry`."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module, which is parsed once for all tests."""
+    """A module, parsed once for all tests."""
 
     imports: tuple[str, ...]
     docstring: str | None
@@ -110,7 +110,7 @@ def parsed(path):
 
 
 def imports(path):
-    """The absolute names that a module imports: at its top, inside functions, or only for types."""
+    """Absolute names at the top, inside functions, or only for types."""
     return parsed(path).imports
 
 
@@ -124,13 +124,12 @@ def imported_by(tree, path):
 
 
 def folder_of(path, package):
-    """The folder of a module, and the module itself in it: `cel`, `cel/parser`."""
+    """`cel` and `cel/parser`, for example."""
     parts = path.relative_to(package).with_suffix("").parts
     return parts[0], "/".join(parts)
 
 
 def upward(package):
-    """Imports inside the package that do not go strictly down."""
     for path in sorted(package.rglob("*.py")):
         own, module = folder_of(path, package)
         for name in imports(path):
@@ -148,7 +147,6 @@ def upward(package):
 
 
 def strangers(package, name_of_package=""):
-    """Third-party imports outside their folders."""
     for path in sorted(package.rglob("*.py")):
         own, module = folder_of(path, package)
         for name in imports(path):
@@ -209,7 +207,6 @@ def test_certs_does_not_import_webhook_and_few_folders_import_certs():
 
 
 def not_below(facts):
-    """Imports between the packages of facts/ that do not go strictly down."""
     for path in sorted(facts.rglob("*.py")):
         own, module = folder_of(path, facts)
         for name in imports(path):
@@ -219,9 +216,7 @@ def not_below(facts):
 
 
 def circle(folder, name):
-    """Modules of a package that import each other in a circle, in their order; [] without a circle. A package's own
-    module is its __init__.py.
-    """
+    """The modules of a circle in their order, or []. A package's own module is its __init__.py."""
     paths = {
         ".".join((name, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__"): path
         for path in folder.rglob("*.py")
@@ -363,7 +358,7 @@ def test_every_module_has_a_docstring():
 
 
 def test_large_packages_are_imported_only_when_used():
-    """Start-up time: neither the package nor its folders of data import what only a live cluster or a server needs."""
+    """For a quick start, only a live cluster or a server imports what they need."""
     import subprocess
     import sys
 

@@ -1,5 +1,4 @@
-"""The tests of a folder are easy to find: ARCHITECTURE.md names the suites that cover it, and these import the
-folder."""
+"""ARCHITECTURE.md names the suites of each folder, and these suites import the folder."""
 
 from __future__ import annotations
 
@@ -18,13 +17,12 @@ SUITES = {folder: re.findall(r"`([\w./]+)`", suites) for folder, suites in ROWS}
 
 
 def files_of(suite: str) -> list[Path]:
-    """The files of a suite that pytest collects, or the modules that another test runs."""
+    """The files that pytest collects, or the modules that another test runs."""
     path = ROOT / suite
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
 def imported(file: Path) -> Iterator[str]:
-    """The modules of webhook that a file imports."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("webhook"):
             yield node.module
@@ -40,7 +38,7 @@ def test_every_folder_has_a_row() -> None:
 
 @pytest.mark.parametrize("folder", SUITES)
 def test_the_suites_of_a_folder_test_it(folder: str) -> None:
-    """A suite of the folder imports it. Tests of commands import the command line, `cli`."""
+    """Tests of commands import the command line, `cli`."""
     wanted = {"commands": "webhook.cli"}.get(folder, f"webhook.{folder}")
     for suite in SUITES[folder]:
         assert files_of(suite), suite
@@ -49,7 +47,7 @@ def test_the_suites_of_a_folder_test_it(folder: str) -> None:
 
 
 def test_every_folder_of_tests_is_named() -> None:
-    """A folder of tests is in the table or the list below it, or has benchmarks."""
+    """A folder of tests is in the table or in the list below it, or has benchmarks."""
     others = {"tests/bench", "tests/certs", "tests/data", "tests/deploy", "tests/e2e", "tests/policies"}
     others.add("tests/precision")
     folders = {

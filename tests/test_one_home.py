@@ -1,4 +1,4 @@
-"""Each fact is in one place, because two copies of a table or a pattern would soon differ."""
+"""Each fact is in one place, because two copies of a table or a pattern soon differ."""
 
 import ast
 import pathlib
@@ -31,12 +31,10 @@ def test_each_fact_is_written_in_one_module(pattern, homes):
 
 
 def repeated(names):
-    """Values that occur more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
 def documents(pattern):
-    """The YAML documents of the package's files."""
     return [each.value for path in sorted(PACKAGE.glob(pattern)) for each in yamlfile.read(path)]
 
 
@@ -75,7 +73,7 @@ def test_a_kind_is_declared_once():
 
 
 def limits():
-    """Public constants that are numbers, by name and value, with the modules that define them."""
+    """Public numbers by name and value, with the modules that define them."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             named = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]

@@ -19,7 +19,7 @@ PINNED = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built without network and without an isolated build environment."""
+    """Built without network and without an isolated build environment."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [
         sys.executable,
@@ -47,7 +47,7 @@ def test_the_wheel_holds_policies_samples_and_both_packages(wheel):
 
 
 def test_the_wheel_works_alone(wheel, tmp_path):
-    """The wheel, unpacked in another folder, runs with its own policies."""
+    """The wheel runs in another folder with its own policies."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
     review = "webhook/_samples/reviews/03-batchsandbox-gpu-all.json"
     assert "denied 400 BadRequest" in claimgate(tmp_path, "replay", review)

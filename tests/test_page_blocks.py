@@ -30,9 +30,8 @@ COMMAND = re.compile(r"^\s*(?:\$ )?(claimgate|kubectl|helm) [^|>#\n]+", re.MULTI
 NIGHTLY = {f"docs/servers/{name}.md" for name in ("kinds", "other-servers", "ray-serve", "sglang")} | {
     "docs/shared-gpus.md"
 }
-"""Pages with the command of docs/servers/vllm.md and another file."""
+"""Pages with the command of docs/servers/vllm.md and another file"""
 SLOW = {"docs/tour.md"}
-"""Pages with many commands."""
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_a_command_of_a_bash_block_that_fails_is_reported(tmp_path: Path) -> Non
 
 
 def test_every_page_that_people_read_is_searched_for_blocks() -> None:
-    """The pages of rules are written from the rules, and tests/policies/test_rules.py audits their examples."""
+    """Pages of rules are generated, and tests/policies/test_rules.py audits their examples."""
     written = {
         *ROOT.glob("*.md"),
         *(path for folder in ("docs", "deploy", "examples", "policies") for path in (ROOT / folder).rglob("*.md")),
@@ -99,7 +98,7 @@ def test_no_code_block_is_indented() -> None:
 
 
 def _width_of_list_marker(line: str) -> int:
-    """The indentation of the text of a list item, which does not mark code; 0 outside of lists."""
+    """The indentation of a list item does not mark code. 0 outside of lists."""
     marker = re.match(r" *(?:[-*]|\d+\.) +| {2,3}(?=\S)", line)
     return len(marker[0]) if marker else 0
 
@@ -121,7 +120,6 @@ def test_documented_cluster_commands_use_existing_verbs_flags_and_folders() -> N
 
 
 def flags_of_verbs():
-    """Each verb on the command line, with its flags."""
     group = typer.main.get_command(create_typer_application())
     for verb in group.list_commands(None):
         command = group.get_command(None, verb)
@@ -169,13 +167,13 @@ READ_BY = {
     "docs/gitops.md": "tests/policies/test_gitops.py",
     "docs/integrations.md": "tests/test_integrations.py",
 }
-"""Pages with YAML that other programs read, or that a test of the page installs: the file with this test."""
+"""Pages with YAML that other programs read, or that a test installs, with the file of the test"""
 
 
 def _assert_that_this_part_of_an_object_excepts_a_finding(
     part: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In an object that breaks its rule, the part makes an exception for one finding, and gives no warning."""
+    """In an object that breaks its rule, the part excepts one finding, and gives no warning."""
     if part.startswith("spec:"):
         broken = (ROOT / "examples/research-team/broken/mpijob-slots.yaml").read_text()
         text = broken.replace("spec:\n  slotsPerWorker: 4\n", part)
@@ -198,7 +196,7 @@ def _assert_that_this_part_of_an_object_excepts_a_finding(
     [(page, line) for page, block in ALL if block.language == "cel" for line in block.text.splitlines()],
 )
 def test_each_line_of_cel_is_an_expression(page: str, line: str, tmp_path: Path) -> None:
-    """Examples of facts are compiled in tests/facts/test_reference.py, which writes their page."""
+    """tests/facts/test_reference.py compiles the examples of facts."""
     if page == "docs/facts.md":
         assert page.rpartition("/")[2] in (ROOT / "tests/facts/test_reference.py").read_text()
         return

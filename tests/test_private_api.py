@@ -1,5 +1,4 @@
-"""One module of a folder uses private parts of dependencies. They are checked at start, and pyproject bounds the
-versions."""
+"""One module of a folder uses private parts of dependencies. They are checked at start, and pyproject bounds versions."""
 
 import ast
 import itertools

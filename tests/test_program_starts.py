@@ -18,7 +18,6 @@ ANYWHERE = re.compile(
 
 
 def starts_in_tree(tree):
-    """Yield the enclosing function of each call that starts a process."""
     inside, names = {}, {}
     for node in ast.walk(tree):
         for child in ast.iter_child_nodes(node):

@@ -74,11 +74,10 @@ ANSWERS = {
     "check a kind that claimgate does not know": ("docs/policies.md", "--workloads FILE"),
     "use a policy without the webhook": ("docs/tutorial.md", "policies export"),
 }
-"""Questions of platform engineers and data scientists, with the page and words of the answer."""
+"""Questions of platform engineers and data scientists, with the page and words of the answer"""
 
 
 def linked_pages(page):
-    """The pages that a page links to."""
     folder = (ROOT / page).parent
     targets = ((folder / target).resolve() for target in LINK.findall((ROOT / page).read_text()))
     return {target.relative_to(ROOT).as_posix() for target in targets if target.suffix == ".md" and target.is_file()}

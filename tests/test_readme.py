@@ -1,7 +1,6 @@
-"""README and the pages of docs are true: tables and pictures match the program. tests/test_page_blocks.py runs the
-commands.
+"""README and the pages of docs are true: tables and pictures match the program.
 
-`python -m tests.test_readme` rewrites the console blocks, the tables and the pictures.
+tests/test_page_blocks.py runs the commands. `python -m tests.test_readme` rewrites console blocks, tables and pictures.
 """
 
 import contextlib
@@ -65,7 +64,6 @@ def test_the_policy_of_readme_is_the_one_that_its_suite_tests():
 
 
 def ran(shown):
-    """Console text with the current output of its commands."""
     with tempfile.TemporaryDirectory() as folder:
         return written_anew(f"```console\n{shown}```", Path(folder) / "checkout")[len("```console\n") : -len("```")]
 
@@ -94,7 +92,7 @@ def test_the_exit_table_is_that_of_help(code):
 
 
 def policies():
-    """The table of shipped policies: a row for each policy, in the order of the folders."""
+    """A row for each policy, in the order of the folders."""
     rows = ["| policy | what it says |", "|---|---|"]
     for folder in sorted(path for path in (ROOT / "policies").iterdir() if (path / "policy.yaml").is_file()):
         rest = sorted(path for path in folder.glob("*.yaml") if path.stem not in ("policy", "suite"))
@@ -108,7 +106,6 @@ def policies():
 
 
 def commands():
-    """Every command, by the words that call it."""
     group = typer.main.get_command(create_typer_application())
     for verb in VERBS:
         command = group.get_command(None, verb)
@@ -117,14 +114,14 @@ def commands():
 
 
 def has(command, setting):
-    """Whether the command has the flag of this setting, and not another flag of the same name."""
+    """Another flag of the same name does not count."""
     return any(
         setting.flag in each.opts and setting.environment_variable in (each.help or "") for each in command.params
     )
 
 
 def settings():
-    """The table of settings: a row for each setting, with the verbs that have its flag."""
+    """A row for each setting, with the verbs that have its flag."""
     rows = ["| flag | variable | default | verbs | meaning |", "|---|---|---|---|---|"]
     for each in SETTINGS:
         verbs = dict.fromkeys(name.split()[0] for name, command in commands() if has(command, each))
@@ -134,7 +131,7 @@ def settings():
 
 
 def output_formats():
-    """The table of output formats: a row for each format, in the order of the declaration."""
+    """A row for each format, in the order of the declaration."""
     rows = ["| format | for | content |", "|---|---|---|"]
     rows += [f"| `{each.name}` | {each.audience} | {each.content} |" for each in FORMATS]
     return "".join(f"{row}\n" for row in rows)
@@ -183,7 +180,6 @@ def test_every_target_of_make_is_explained():
 
 
 def written(text):
-    """A page with its current tables and console blocks."""
     text = TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}" if match[2] in TABLES else match[0], text)
     with tempfile.TemporaryDirectory() as folder:
         return written_anew(text, Path(folder) / "checkout")

@@ -1,6 +1,6 @@
-"""Every regular expression of the program has a structure that needs linear time, or is listed with its limits.
+"""Every regular expression of the program needs linear time, or is listed with its limits in docs/user-text.md.
 
-docs/user-text.md has the lists; `python -m tests.user_text_page` rewrites the list of expressions.
+`python -m tests.user_text_page` rewrites the list of expressions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_each_expression_takes_linear_time() -> None:
 
 
 def test_listed_expressions_cannot_be_proven_linear() -> None:
-    """A row of the list must be removed when its expression is linear."""
+    """Remove the row of an expression that is linear."""
     for home in user_text_page.BOUNDED:
         expression = find_expressions()[home]
         pattern = expression.pattern
@@ -62,7 +62,7 @@ def test_the_page_lists_the_caches_of_the_code() -> None:
 
 
 def test_expressions_are_compiled_only_with_re() -> None:
-    """No expression is missing in the list because `re` has another name."""
+    """With another name of `re`, expressions would be missing in the list."""
     for path in (path for folder in ("webhook", "claimgate", "certs") for path in (ROOT / folder).rglob("*.py")):
         lines = [
             line for line in path.read_text().splitlines() if re.match(r"\s*(from re import|import\b.*\bre\b)", line)
@@ -162,8 +162,7 @@ def _match(pattern: re.Pattern[Any], use: Use, text: Any) -> None:
 
 
 def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
-    """Yield functions that make texts: pieces of a pattern and pairs of pieces are repeated, with and without an end
-    that fails."""
+    """Pieces of a pattern and pairs of pieces are repeated, with and without an end that fails."""
     is_text = isinstance(pattern.pattern, str)
     written = pattern.pattern if is_text else pattern.pattern.decode("latin-1")
     pieces = sorted({*re.findall(r"\w+|[^\w\\]", written), "a", "0", " ", "\n", '"', "\\", "-", "A_"})

@@ -1,6 +1,7 @@
 """The site of the documentation in a real browser: pages fit, code is copied as commands, and axe finds no barrier.
 
-`make site` builds the site, and `make browser` runs these; pictures go to CLAIMGATE_PICTURES, axe-core is in CLAIMGATE_AXE.
+`make site` builds the site, and `make browser` runs these tests. Pictures go to CLAIMGATE_PICTURES. CLAIMGATE_AXE names
+axe-core.
 """
 
 import functools

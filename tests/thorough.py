@@ -1,4 +1,4 @@
-"""How many of many cases the tests run: every n-th case in `make test`, and all cases in `make fuzz`."""
+"""How many of many cases run: every n-th in `make test`, and all in `make fuzz`."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -11,5 +11,5 @@ Case = TypeVar("Case")
 
 
 def some(cases: Iterable[Case], every: int) -> Iterator[Case]:
-    """Every n-th case, always the same cases; all cases in `make fuzz`."""
+    """The same cases are chosen each time."""
     return islice(cases, 0, None, 1 if THOROUGH else every)

@@ -30,7 +30,7 @@ USES: Mapping[str, tuple[Use, str]] = {
     "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "it matches whole texts; messages quote its text"),
     "webhook.workloads.table._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
 }
-"""How an expression is used, if its module does not show this."""
+"""How an expression is used, if its module does not show this"""
 
 BOUNDED: Mapping[str, str] = {
     "webhook.cel.syntax.lexer._TOKEN": "each token begins at the end of the previous token; a text without its closing quote is "
@@ -71,11 +71,11 @@ BOUNDED: Mapping[str, str] = {
     "webhook.yamltext.block_style._FLOW_TOKEN": "collections that `_LINE` has matched, so every string is closed",
     "webhook.yamltext.block_style._ITEMS": "a list that `_LINE` has matched, so every string is closed",
 }
-"""Expressions that are not linear by themselves, or are built at run time, with their limits."""
+"""Expressions that are not linear by themselves, or are built at run time, with their limits"""
 
 
 def page() -> str:
-    """The whole page: the text of its author, with new tables between the marks."""
+    """The author's text has new tables between the marks."""
     before, _, rest = PAGE.read_text().partition(_BEGINS)
     return "\n".join([f"{before}{_BEGINS}", *_tables(), _ENDS]) + rest.partition(_ENDS)[2]
 

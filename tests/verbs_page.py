@@ -21,7 +21,6 @@ has an overview. If a flag has a variable, claimgate reads the variable unless y
 
 
 def page() -> str:
-    """The whole page, in Markdown."""
     group = typer.main.get_command(create_typer_application())
     context = typer.Context(group, info_name="claimgate")
     lines = [_HEAD]
@@ -33,7 +32,6 @@ def page() -> str:
 
 
 def _verb(command: Any, path: str, level: str) -> Iterator[str]:
-    """A verb, and the verbs below it."""
     context = typer.Context(command, info_name=path)
     below = getattr(command, "commands", {})
     yield f"{level} {path}\n"

@@ -11,12 +11,11 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def documents(text: str | Path) -> list[Any]:
-    """The documents of a text or a file, parsed on each call, because the caller may change them."""
+    """The documents are parsed on each call, because the caller may change them."""
     written = text if isinstance(text, str) else text.read_text()
     return list(yaml.load_all(written, LOADER))
 
 
 def document(text: str | Path) -> Any:
-    """The only document."""
     (one,) = documents(text)
     return one

@@ -1,5 +1,4 @@
-"""Random CEL expressions: mostly well-typed, sometimes not, over a few variables. The same seed gives the same
-expressions."""
+"""Random CEL expressions over a few variables, mostly well-typed. The same seed gives the same expressions."""
 
 from __future__ import annotations
 
@@ -82,14 +81,13 @@ _TEMPLATES = {
 
 
 class Expressions:
-    """A stream of expressions. `wrong` is how often a part has another type than its place expects."""
+    """`wrong` is how often a part has another type than its place expects."""
 
     def __init__(self, seed: int, wrong: float = 0.08) -> None:
         self._random = Random(seed)
         self._wrong = wrong
 
     def draw(self, depth: int = 4, kind: str = "") -> str:
-        """One expression of a kind, or of any."""
         return self._of(kind or self._random.choice(_KINDS), depth)
 
     def _of(self, kind: str, depth: int) -> str:

@@ -1,7 +1,7 @@
 """Reviews with any JSON in the fields that no shipped policy reads, compared with the same reviews without it.
 
-An API server keeps the bytes of a field that it does not look into: of `managedFields`, and of parameters for drivers.
-It reads JSON of 10,000 levels, bytes that are not UTF-8, halves of surrogate pairs, and any number in these fields.
+An API server keeps the bytes of fields that it does not read: `managedFields`, and parameters for drivers. It accepts
+10,000 levels, bytes that are not UTF-8, halves of surrogate pairs, and any number.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ PIECES: Final = (
 
 
 def text(random: Random) -> bytes:
-    """A text of JSON, as an API server keeps it in a field that it does not look into."""
     return b'"' + b"".join(random.choices(PIECES, k=random.randrange(8))) + b'"'
 
 
 def value(random: Random, deepest: int = 5_000) -> bytes:
-    """Any JSON value, mostly small, now and then deep."""
+    """Values are mostly small, and now and then deep."""
     levels = min(deepest, random.choice((0, 1, 3, 10, 100, 190, 200, 210, 300, 980, deepest)))
     inner = random.choice(LEAVES) if random.random() < 0.5 else text(random)
     opened, closed = [], []
@@ -59,8 +58,6 @@ def value(random: Random, deepest: int = 5_000) -> bytes:
 
 
 class Filling:
-    """A review with fields to fill with JSON that Python cannot write."""
-
     def __init__(self, review: JSON, random: Random) -> None:
         self.request = json.loads(json.dumps(review["request"]))
         self._review = review
@@ -68,19 +65,15 @@ class Filling:
         self._held: list[tuple[str, bytes]] = []
 
     def any_text(self) -> str:
-        """A mark for any text."""
         return self._mark(text(self._random))
 
     def any_object(self) -> str:
-        """A mark for any object."""
         return self._mark(b'{"f:x":' + value(self._random, 400) + b"}")
 
     def any_value(self) -> str:
-        """A mark for any value."""
         return self._mark(value(self._random))
 
     def body(self) -> bytes:
-        """The bytes of the review."""
         written = json.dumps({**self._review, "request": self.request}).encode()
         for mark, held in self._held:
             written = written.replace(f'"{mark}"'.encode(), held)
@@ -93,7 +86,6 @@ class Filling:
 
 
 def with_free_fields(review: JSON, random: Random) -> bytes:
-    """The bytes of a review, with any JSON in fields that no policy reads."""
     filling = Filling(review, random)
     request = filling.request
     for obj in (request.get("object"), request.get("oldObject")):
@@ -119,7 +111,7 @@ def with_free_fields(review: JSON, random: Random) -> bytes:
 
 
 def with_any_value(review: JSON, random: Random) -> bytes:
-    """The bytes of a review, with any JSON instead of some value, as a custom resource may have it."""
+    """A custom resource may have any JSON in place of a value."""
     filling = Filling(review, random)
     for name in ("object", "oldObject"):
         if isinstance(filling.request.get(name), dict):
@@ -134,7 +126,7 @@ def _is_object(value: JSON) -> bool:
 
 
 def _holders(value: JSON) -> Iterator[dict[str, JSON]]:
-    """The objects inside a value, itself among them."""
+    """The value itself is included."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
@@ -144,7 +136,7 @@ def _holders(value: JSON) -> Iterator[dict[str, JSON]]:
 
 @dataclass
 class Outcome:
-    """The results of a run: the number of each answer, different answers, and answers with one of our own bugs."""
+    """The number of each answer, different answers, and answers with one of our own bugs."""
 
     answers: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
@@ -174,11 +166,10 @@ DENIED: Final = (
         },
     ),
 )
-"""Objects that a shipped policy denies: apiVersion, kind, spec."""
+"""Objects that a shipped policy denies: apiVersion, kind, spec"""
 
 
 def denied_objects() -> Group:
-    """Reviews of objects that are denied."""
     made = [
         {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "annotations": {}}, "spec": spec}
         for version, kind, spec in DENIED
@@ -187,12 +178,11 @@ def denied_objects() -> Group:
 
 
 def recorded(rounds: int) -> Iterator[Group]:
-    """Reviews that a real API server sent, and reviews of denied objects, this number of times."""
+    """Reviews that a real API server sent, and reviews of denied objects."""
     return chain.from_iterable(repeat([*recorded_groups(), denied_objects()], rounds))
 
 
 def compare(asked: Iterable[Group], seed: int) -> Outcome:
-    """Answer reviews unchanged and with any JSON inside, and compare the answers."""
     outcome, random, served = Outcome(), Random(seed), Served()
     policies: dict[tuple[Path, ...], PolicySet] = {}
     for group in asked:
@@ -224,7 +214,6 @@ def _reviews(group: Group) -> Iterator[JSON]:
 
 
 def answer(served: Served, group: Group, body: bytes) -> Any:
-    """The answer to the bytes of a review, as a server gives it."""
     attributes = decode_review_bytes(body)
     verdict = served.review(attributes, group.phase, Deadline())
     return json.loads(encode_response(attributes.uid, verdict, group.phase, attributes.operation))

@@ -1,4 +1,4 @@
-"""Audits and simulations of files with any JSON instead of some value of an object."""
+"""Audits and simulations of files in which any JSON replaces a value of an object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ _TEMPLATE: Final = {
 
 
 def objects() -> list[JSON]:
-    """Objects of the examples, of the cases of shipped policies, and of each kind of the workload table."""
     suites = sorted(Path(shipped.policies_folder()).glob("*/suite.yaml"))
     listed = [case.get("input") for file in suites for case in yaml.safe_load(file.read_text())["cases"]]
     for file in yamlfile.discover(_ROOT / name for name in _EXAMPLES):
@@ -42,11 +41,7 @@ def objects() -> list[JSON]:
 def faults(seed: int, files: int, folder: Path, printed: Callable[[], str]) -> Iterator[str]:
     """Audit and simulate files, and yield each output that shows a bug of claimgate.
 
-    Args:
-        seed: of the random numbers.
-        files: how many files.
-        folder: where they are written.
-        printed: returns what was printed since its last call.
+    `printed` returns what was printed since its last call.
     """
     random, known = Random(seed), objects()
     for number in range(files):

@@ -1,8 +1,8 @@
-"""An API server with random policies: each is created with its binding, and then one object.
+"""An API server with random policies. Each is created with its binding, and then one object.
 
-An object has its policy's name as a label, by which only this policy selects it. A sentinel is a policy that denies
-everything with its own label. It is created last, and the API server loads policies in order, so all policies are
-active when the sentinel is active.
+An object has its policy's name as a label, so only this policy selects it. A sentinel is a policy that denies everything
+with its own label. It is created last, and the API server loads policies in order. An active sentinel therefore means
+that all policies are active.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _SENTINELS: Final[Mapping[str, Any]] = {
         "reinvocationPolicy": "Never",
     },
 }
-"""Rules that deny everything, by the kind of policy."""
+"""Rules that deny everything, by the kind of policy"""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """The answer for an object, or for its policy: `refused`, `crashed`, `denied` or `allowed`.
 
-    `spec` is the spec of an allowed object.
+    `spec` is that of an allowed object.
     """
 
     phase: str
@@ -56,7 +56,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The specs of a policy and its binding, without selectors of objects, and the spec of the object."""
+    """The specs of a policy and its binding, without selectors, and the spec of the object."""
 
     policy: Mapping[str, Any]
     binding: Mapping[str, Any]
@@ -68,7 +68,6 @@ class Question:
         return "Mutating" if "mutations" in self.policy else "Validating"
 
     def manifests(self, name: str, plural: str) -> list[dict[str, Any]]:
-        """The policy and its binding, for objects with the label."""
         rule = {"apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [plural]}
         match = {"objectSelector": {"matchLabels": {LABEL: name}}, "resourceRules": [rule]}
         head = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
@@ -79,7 +78,6 @@ class Question:
 
 
 def definition(kind: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The CustomResourceDefinition of a kind in the group, by its schema."""
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": kind, "plural": f"{kind.lower()}s"}
     return {
@@ -91,13 +89,12 @@ def definition(kind: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def custom(kind: str, name: str, spec: Any) -> dict[str, Any]:
-    """The object for a policy."""
     metadata = {"name": "fuzzed", "namespace": "default", "labels": {LABEL: name}}
     return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
 class Server:
-    """A running API server as an HTTP client, by a kubeconfig with a token or a client certificate."""
+    """The kubeconfig of the API server has a token or a client certificate."""
 
     def __init__(self, kubeconfig: Path) -> None:
         written = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
@@ -110,16 +107,15 @@ class Server:
         self._names = (f"fuzz-{time.time_ns()}-{number}" for number in itertools.count())
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def make(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create an object that may exist already."""
+        """The object may exist already."""
         made = self._client.post(path, json=body)
         assert made.status_code in {httpx.codes.CREATED, httpx.codes.CONFLICT}, made.text
 
     def serve(self, kind: str, schema: Mapping[str, Any]) -> None:
-        """Create a kind, and wait until policies that change it know its schema."""
+        """Wait until policies that change the kind know its schema."""
         self.make(_CRDS, definition(kind, schema))
         expression = "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"
         labels = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
@@ -134,7 +130,6 @@ class Server:
         raise TimeoutError(f"the API server does not know {kind}")
 
     def answers(self, kind: str, batch: Sequence[Question]) -> list[Told]:
-        """The server's answers for objects of a kind."""
         made: list[str] = []
         try:
             named = [(next(self._names), each) for each in batch]
@@ -150,7 +145,7 @@ class Server:
                 self._client.delete(path).raise_for_status()
 
     def _made(self, kind: str, name: str, each: Question, made: list[str]) -> Told | None:
-        """Create a policy and its binding; return the message if the server does not accept the policy."""
+        """Return the message if the server does not accept the policy."""
         path = f"{ADMISSION}/{each.kind.lower()}admissionpolic"
         policy, binding = each.manifests(name, f"{kind.lower()}s")
         try:
@@ -167,7 +162,7 @@ class Server:
         return None
 
     def _wait(self, kind: str, sort: str, made: list[str]) -> None:
-        """Wait until all created policies are active: a policy that is created now then also denies."""
+        """All created policies are active if a policy that is created now denies."""
         name = next(self._names)
         binding = {"validationActions": ["Deny"]} if sort == "Validating" else {}
         assert self._made(kind, name, Question(_SENTINELS[sort], binding), made) is None
@@ -196,7 +191,7 @@ def warning_of_header(header: str) -> str:
 
 @contextmanager
 def server(kubeconfig: str) -> Iterator[Server]:
-    """The server of a kubeconfig; "" starts one."""
+    """ "" starts a server."""
     if kubeconfig:
         with closing(Server(Path(kubeconfig))) as remote:
             yield remote

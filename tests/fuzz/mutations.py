@@ -75,14 +75,13 @@ _POINTERS: Final = (
 
 
 class Mutations:
-    """A stream of mutating policies with the objects they change. `wrong` is how often a value has another type."""
+    """Mutating policies with the objects that they change. `wrong` is how often a value has another type."""
 
     def __init__(self, seed: int, wrong: float = 0.08) -> None:
         self._random = Random(seed)
         self._wrong = wrong
 
     def draw(self) -> Question:
-        """One to three mutations, and an object."""
         random = self._random
         policy = {
             "mutations": [self._mutation() for _ in range(random.choice([1, 1, 1, 2, 3]))],
@@ -139,7 +138,6 @@ class Mutations:
         return random.choice(_SCALARS.get(str(kind), ("1", "'5%'")))
 
     def _given(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """A value of a schema that an object may have."""
         random, kind = self._random, schema.get("type")
         if "x-kubernetes-embedded-resource" in schema:
             return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
@@ -161,13 +159,13 @@ class Mutations:
 
 
 def _distinct(items: list[Any], schema: Mapping[str, Any]) -> list[Any]:
-    """Items with different keys: an API server refuses a key twice."""
+    """An API server refuses a key twice."""
     keys = schema.get("x-kubernetes-list-map-keys")
     return list({str([item.get(key, 80) for key in keys] if keys else item): item for item in items}.values())
 
 
 def compare_mutations(count: int, seed: int, kubeconfig: str) -> Counter[str]:
-    """Draw mutations, ask both sides, and print the differences; return the number of each result."""
+    """Return the number of each result."""
     with server(kubeconfig) as remote:
         remote.serve(KIND, SCHEMA)
         view = held(definition(KIND, SCHEMA))

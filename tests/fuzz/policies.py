@@ -1,4 +1,4 @@
-"""Random validating policies: conditions, variables, validations, messages, annotations, parameters, what a failure does."""
+"""Random validating policies: conditions, variables, validations, messages, annotations, parameters, failures."""
 
 from __future__ import annotations
 
@@ -53,14 +53,12 @@ _ACTIONS: Final = (
 
 
 class Policies:
-    """A stream of policies, each with its binding and an object."""
-
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
         self._expressions = Expressions(seed, wrong=0.03)
 
     def draw(self) -> Question:
-        """One policy; of policies that would be refused, only a tenth are kept."""
+        """Of policies that would be refused, only a tenth are kept."""
         while is_refused(drawn := self._any_policy(), KIND) and self._random.random() < 0.9:
             pass
         return drawn
@@ -156,7 +154,7 @@ class Policies:
 
 
 def compare_policies(count: int, seed: int, kubeconfig: str) -> Counter[str]:
-    """Draw policies, ask both sides, and print the differences; return the number of each result."""
+    """Return the number of each result."""
     with server(kubeconfig) as remote:
         remote.serve(KIND, SCHEMA)
         for param in PARAMS:

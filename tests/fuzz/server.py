@@ -1,8 +1,8 @@
-"""Get the values of random expressions from a live API server, and compare them with ours.
+"""Compares the values of random expressions with those of a live API server.
 
-Each expression becomes a ValidatingAdmissionPolicy that always denies: its validation fails for every value, and its
-messageExpression shows the value. A dry-run create of an object with the policy's label shows the value or the error.
-The server reports a refusal, or drops the connection, when the policy is created.
+Each expression becomes a ValidatingAdmissionPolicy that always denies. Its messageExpression shows the value or the
+error in a dry-run create of an object with the policy's label. When the policy is created, the server may refuse it or
+drop the connection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENVIRONMENT = Environment(version=(1, 36), variables={"object": DYN})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of an expression: `refused`, `crashed`, `failed` or `value`, and a text with details."""
+    """`refused`, `crashed`, `failed` or `value`, and a text with details."""
 
     phase: str
     text: str = ""
@@ -47,12 +47,11 @@ class Asked:
 
 
 def over_an_object(text: str) -> str:
-    """Turn a random expression over variables into an expression over an object."""
     return _NAME.sub(lambda match: _WRITTEN.get(match[1], f"object.spec.{match[1]}"), text)
 
 
 def asked(text: str) -> Asked:
-    """Turn a random expression over variables into an expression over an object, and evaluate it with claimgate."""
+    """The expression is also evaluated with claimgate."""
     source = over_an_object(text)
     validation = f"[({source})].size() == 0"
     shown = f"'<' + '%s'.format([({source})]) + '>'"
@@ -76,7 +75,6 @@ def asked(text: str) -> Asked:
 
 
 def answers(remote: Server, batch: Sequence[Asked]) -> list[Answer]:
-    """The server's answer for each expression."""
     denies = {"validationActions": ["Deny"]}
     rules = [[{"expression": each.validation, "messageExpression": each.message}] for each in batch]
     told = remote.answers(KIND, [Question({"validations": rule}, denies, OBJECT) for rule in rules])
@@ -96,7 +94,7 @@ def _answer(told: Told) -> Answer:
 
 
 def difference(own: Answer, theirs: Answer) -> str:
-    """How two answers differ: `same …` if they do not, `text of …` if only words differ, otherwise the difference."""
+    """`same …`, `text of …` if only words differ, otherwise the difference."""
     if own.phase != theirs.phase:
         return f"{theirs.phase} there, {own.phase} here"
     if own.phase == "crashed" or own.text == theirs.text:
@@ -107,7 +105,7 @@ def difference(own: Answer, theirs: Answer) -> str:
 
 
 def compare(count: int, seed: int, kubeconfig: str, shown: int = 3) -> Counter[str]:
-    """Draw expressions, ask both sides, and print the differences; return the number of each result."""
+    """Return the number of each result."""
     expressions, outcomes = Expressions(seed), Counter[str]()
     with server(kubeconfig) as remote:
         remote.serve(KIND, SCHEMA)

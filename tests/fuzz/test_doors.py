@@ -6,7 +6,7 @@
 from tests.fuzz.doors.comparison import compare
 
 REVIEWS, SEED = 200, 5
-"""The reviews of this seed have all outcomes below, several times each."""
+"""This seed gives all outcomes below, several times each."""
 
 
 def test_replay_answers_as_the_server(tmp_path):

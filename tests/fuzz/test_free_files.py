@@ -1,4 +1,4 @@
-"""Any JSON instead of a value of a file gives findings or an error about the file, and never a bug of claimgate."""
+"""Any JSON in place of a value of a file gives findings or an error about the file, and never a bug of claimgate."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Random YAML, read by both readers: `python -m tests.fuzz.yaml_readers 100000 SEED`. Every answer must be the same."""
+"""Random YAML, read by both readers with equal answers: `python -m tests.fuzz.yaml_readers 100000 SEED`."""
 
 import sys
 from collections import Counter
@@ -17,7 +17,7 @@ from webhook.yamltext.reading import parse_documents
 
 
 def told(text: str, read: Any) -> tuple[Any, ...]:
-    """The result of reading a text: its values with the places of all their paths, and its mistakes."""
+    """The values with the places of all their paths, and the mistakes."""
     places, repeated = yamltext.Places(text), list[yamltext.YamlError]()
     values: list[Any] = []
     error = None
@@ -33,12 +33,11 @@ def told(text: str, read: Any) -> tuple[Any, ...]:
 
 
 def compare(text: str) -> bool:
-    """Whether both readers give the same result. The quick reader may leave a text to the other reader."""
+    """The quick reader may leave a text to the other reader."""
     return told(text, yamltext.read_documents) == told(text, parse_documents)
 
 
 def is_quick(text: str) -> bool:
-    """Whether the quick reader accepts the text, or its first document."""
     try:
         block_style.read_block_document(text.split("\n---", 1)[0])
     except UnsupportedStyleError:
@@ -47,13 +46,12 @@ def is_quick(text: str) -> bool:
 
 
 def corpus(folder: Path) -> list[str]:
-    """The texts of a folder."""
     files = sorted(each for each in folder.rglob("*") if each.suffix in (".yaml", ".yml"))
     return [each.read_text() for each in files]
 
 
 def texts(random: Random, count: int, written: list[str]) -> Iterator[str]:
-    """Random texts, a third of them manifests with some changes."""
+    """A third of the texts are manifests with some changes."""
     for _ in range(count):
         if written and random.random() < 0.33:
             yield yaml_texts.mutated(random, random.choice(written), random.choice((1, 1, 2, 4)))
@@ -70,7 +68,7 @@ def _error(error: yamltext.YamlError) -> tuple[Any, ...]:
 
 
 def _exact(value: JSON) -> str:
-    """The value as text, with the types of numbers and the order of keys."""
+    """The types of numbers and the order of keys are shown."""
     return repr(value)
 
 

@@ -219,21 +219,20 @@ PIECES = [
 
 
 def text(random: Random) -> str:
-    """A few documents; some of them are nearly ordinary."""
+    """Some documents are nearly ordinary."""
     writer = _Writer(random, random.choice((0.01, 0.03, 0.1, 0.4)))
     written = "".join(writer.document() for _ in range(random.choice((1, 1, 1, 2, 3))))
     return mutated(random, written, random.choice((0, 0, 0, 1, 1, 2)))
 
 
 def mutated(random: Random, written: str, times: int) -> str:
-    """The same text with some lines or characters changed."""
     for _ in range(times):
         written = random.choice((_piece, _cut, _moved, _indented, _repeated))(random, written)
     return written
 
 
 class _Writer:
-    """Writes documents; `oddity` is how often a key, a scalar or an indentation is unusual for manifests."""
+    """`oddity` is how often a key, a scalar or an indentation is unusual for manifests."""
 
     def __init__(self, random: Random, oddity: float) -> None:
         self._random, self._oddity = random, oddity
@@ -250,7 +249,6 @@ class _Writer:
         return self._random.choice(odd if self._is_odd() else usual)
 
     def _value(self, indent: int, depth: int) -> Iterator[str]:
-        """A mapping or a list at a column."""
         is_list = self._random.random() < 0.45
         for number in range(self._random.randrange(1, 4)):
             key = "-" if is_list else f"{self._one([f'a{number}', f'nvidia.com/b{number}'], KEYS)}:"
@@ -285,7 +283,6 @@ class _Writer:
             yield from self._value(indent + self._one([2] if is_item else [2, 0], [1, 3, 4]), depth - 1)
 
     def _in_brackets(self, depth: int) -> str:
-        """A collection in brackets, in one line."""
         if not depth or self._random.random() < 0.4:
             return self._one(IN_BRACKETS, [*IN_BRACKETS, *SCALARS])
         is_list, inner = self._random.random() < 0.4, ""

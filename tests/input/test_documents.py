@@ -62,7 +62,7 @@ def test_a_list_is_split_into_its_objects(text, expected, tmp_path):
 
 
 def functions_entered(work):
-    """How many Python functions some work calls, including resumed generators."""
+    """Resumed generators count as calls."""
     count = 0
 
     def note(_frame, what, _arg):

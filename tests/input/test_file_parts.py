@@ -1,4 +1,4 @@
-"""Large files are read in parts of whole documents, and the parts together are the file."""
+"""Large files are read in parts of whole documents. Together, the parts are the file."""
 
 import io
 import sys

@@ -9,7 +9,7 @@ from webhook.input import object_store
     "address", ["file://{}", "local://{}", "FILE://{}", "dir::file://{}", "simplecache::file://{}"]
 )
 def test_a_folder_of_this_machine_is_named_by_its_path(tmp_path, address):
-    """Otherwise the store walks the folder, and follows each link to any place."""
+    """The store would walk the folder, and follow each link to any place."""
     (tmp_path / "secret.yaml").write_text("token: hunter2")
     folder = tmp_path / "audited"
     folder.mkdir()

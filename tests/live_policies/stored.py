@@ -1,4 +1,4 @@
-"""Stored objects in the form that a view of the cluster has, for tests without an API server."""
+"""Stored objects as in a view of the cluster, for tests without an API server."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ OPTIONS = Options(table=table.load_table())
 
 
 def policy(name: str, expression: str = "true", **spec: Any) -> dict[str, Any]:
-    """A ValidatingPolicy about the creation of Pods."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     matched = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]}
     return stored("ValidatingPolicy", name, {**matched, **spec})
 
 
 def binding(name: str, policy_name: str, **spec: Any) -> dict[str, Any]:
-    """A PolicyBinding that denies."""
     return stored("PolicyBinding", name, {"policyName": policy_name, "validationActions": ["Deny"], **spec})
 
 
 def stored(kind: str, name: str, spec: dict[str, Any], day: int = 1, generation: int = 1) -> dict[str, Any]:
-    """An object as an API server stores it."""
     metadata = {
         "name": name,
         "uid": f"{kind}-{name}",
@@ -42,20 +39,18 @@ def stored(kind: str, name: str, spec: dict[str, Any], day: int = 1, generation:
 
 
 def compiler(clock: Callable[[], float] = time.thread_time) -> Compiler:
-    """A policy that does not use `authorizer`."""
+    """The policy does not use `authorizer`."""
     return Compiler(OPTIONS, may_ask=False, clock=clock)
 
 
 def view(*values: dict[str, Any]) -> StoredPolicies:
-    """A cluster with only these objects."""
     return StoredPolicies(FilesCluster([Document(value, "") for value in values], is_whole=True))
 
 
 def of(*values: dict[str, Any]) -> tuple[StoredPolicy, ...]:
-    """Objects in the order in which claimgate uses them."""
+    """The order is that in which claimgate uses the objects."""
     return view(*values).list_oldest_first()
 
 
 def shown(value: Any) -> str:
-    """A value as text, for messages of failed tests."""
     return yaml.safe_dump(value)

@@ -1,4 +1,4 @@
-"""Each stored object is compiled on its own: a mistake in one object is reported for this object, and removes no other."""
+"""Each stored object is compiled alone. A mistake in one object is reported, and removes no other object."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_binding_without_a_policy_says_so() -> None:
 def with_status(
     value: dict[str, Any], generation: int, last: dict[str, Any] | None = None, registered: str = ""
 ) -> Any:
-    """An object of a later generation, with the spec of an earlier generation in its status."""
+    """The status of a later generation has the spec of an earlier one."""
     kept = {"lastCompiled": {"generation": 1, "spec": json.dumps(last["spec"])}} if last else {}
     conditions = [{"type": "Registered", "status": registered}] if registered else []
     metadata = {**value["metadata"], "generation": generation}
@@ -207,7 +207,7 @@ def test_kinds_that_are_not_served_have_no_objects() -> None:
 
 
 class Slow:
-    """A processor clock that advances by some seconds at each read."""
+    """A processor clock that advances at each read."""
 
     def __init__(self) -> None:
         self.now = self.step = 0.0
@@ -218,7 +218,6 @@ class Slow:
 
 
 def many(name: str, day: int = 1) -> dict[str, Any]:
-    """A policy of 20 expressions."""
     validations = [{"expression": f"'{name}{at}' != ''"} for at in range(20)]
     return stored("ValidatingPolicy", name, {**policy(name)["spec"], "validations": validations}, day=day)
 
@@ -266,8 +265,7 @@ def test_a_too_expensive_expression_is_refused_before_it_is_compiled() -> None:
 
 
 def test_stored_policies_use_bounded_memory(tmp_path: Path) -> None:
-    """A policy that is too large to be compiled is held by name and size; the other policies are held up to a common
-    bound."""
+    """Of a policy that is too large to be compiled, only name and size stay. Other policies share a bound."""
     server, kinds = ApiServer(), ("ValidatingPolicy", "MutatingPolicy", "PolicyBinding")
     paths = [f"/apis/claimgate.dev/v1alpha1/{plural_of_kind(kind)}" for kind in kinds]
     server.answers["/apis/claimgate.dev/v1alpha1"] = resources(*((plural_of_kind(kind), kind, False) for kind in kinds))

@@ -21,8 +21,6 @@ BAD = ({**create_condition("Compiled", holds=False, reason="Invalid", message="1
 
 
 class ApiServer:
-    """Keeps the applied objects, and merges conditions by their types, as an API server does."""
-
     def __init__(self, *values: dict[str, Any]) -> None:
         self.objects = {value["metadata"]["name"]: value for value in values}
         self.writes: list[tuple[str, str]] = []
@@ -43,8 +41,6 @@ class ApiServer:
 
 
 class Clock:
-    """A clock that the test advances."""
-
     def __init__(self) -> None:
         self.seconds = 0.0
 

@@ -1,4 +1,4 @@
-"""The number of lines is bounded; later lines say how many were left out."""
+"""The number of lines is bounded. Later lines say how many were left out."""
 
 from __future__ import annotations
 

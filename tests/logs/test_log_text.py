@@ -1,4 +1,4 @@
-"""Log lines as text: any content is one line, with fields that a program can separate."""
+"""As text, any content is one line, with fields that a program can separate."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""A thread writes lines in batches; a caller neither waits nor fails in any state of stderr."""
+"""A thread writes lines in batches. In any state of stderr, a caller neither waits nor fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """A pipe that holds 64 KiB until it is read."""
     reader, writer = os.pipe()
     yield reader, writer
     for end in (reader, writer):
@@ -33,7 +32,6 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def read_all(reader: int) -> bytes:
-    """The content of a pipe with a closed other end."""
     return b"".join(iter(lambda: os.read(reader, 65536), b""))
 
 

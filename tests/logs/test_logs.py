@@ -69,8 +69,6 @@ def test_library_logs_become_lines(monkeypatch):
 
 
 class _Failing:
-    """Failures that cannot be reported."""
-
     def __del__(self) -> None:
         raise KeyError("hunter2")
 

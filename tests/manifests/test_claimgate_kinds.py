@@ -1,6 +1,4 @@
-"""Policies of claimgate.dev have the same meaning as native ones with annotations, and their mistakes are reported at
-their place.
-"""
+"""Policies of claimgate.dev mean the same as native ones with annotations. Mistakes are reported at their place."""
 
 from __future__ import annotations
 

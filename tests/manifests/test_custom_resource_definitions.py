@@ -1,5 +1,4 @@
-"""The schemas of the kinds of claimgate.dev are structural, and accept what the models accept; tests/e2e applies
-them."""
+"""The schemas of the kinds of claimgate.dev are structural, and accept what the models accept."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ def schema(kind: str) -> Any:
 
 
 def nodes(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every schema in a schema."""
     yield path, node
     for name, each in node.get("properties", {}).items():
         yield from nodes(each, f"{path}.{name}")
@@ -30,7 +28,7 @@ def nodes(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_value_has_one_type_and_a_bound(kind: str) -> None:
-    """The API server demands this of structural schemas; it refuses `$ref` and `anyOf` of types."""
+    """API servers demand this of structural schemas, and refuse `$ref` and `anyOf` of types."""
     for path, node in nodes(schema(kind)["properties"]["spec"]):
         assert isinstance(node["type"], str), path
         assert not {"$ref", "anyOf", "title", "default"} & node.keys(), path
@@ -65,7 +63,7 @@ def test_printer_columns_show_the_conditions() -> None:
 
 
 def test_no_short_name_or_category_is_one_of_kyverno() -> None:
-    """`kubectl get vpol` and `kubectl get kyverno` still list Kyverno's objects, whose kinds have the same names."""
+    """`kubectl get vpol` must still list Kyverno's objects, whose kinds have the same names."""
     of_kyverno = {"vpol", "mpol", "gpol", "dpol", "ivpol", "nvpol", "nmpol", "polex", "cpol", "pol", "kyverno"}
     names = [each["spec"]["names"] for each in custom_resource_definitions()]
     assert not of_kyverno & {word for each in names for word in (*each["shortNames"], *each["categories"])}

@@ -1,4 +1,4 @@
-"""PolicyExceptions: what owners may write, and which of it the bounds of the operator allow."""
+"""PolicyExceptions: what owners may write, and what the bounds of the operator allow."""
 
 from __future__ import annotations
 

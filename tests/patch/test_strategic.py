@@ -19,7 +19,7 @@ CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
 
 
 def typed(value):
-    """The result of decoding into a typed object: no null, no directive."""
+    """A typed object has no null and no directive."""
     if isinstance(value, dict):
         return {key: typed(inner) for key, inner in value.items() if inner is not None and key != "$retainKeys"}
     return [typed(item) for item in value] if isinstance(value, list) else value
@@ -147,8 +147,7 @@ def patch_of(*names):
 
 
 def reference(old, patch):
-    """The order in which k8s.io/apimachinery sorts a merged list: by the patch; items that the patch does not name keep
-    their places."""
+    """As in k8s.io/apimachinery, the patch orders a merged list. Items that it does not name keep their places."""
     wanted, stood = list(dict.fromkeys(patch)), {name: place for place, name in enumerate(old)}
     others, ordered = deque(name for name in old if name not in wanted), []
     for name in wanted:
@@ -173,8 +172,7 @@ def test_patches_one_after_the_other_have_the_same_result_as_separate_merges():
 
 
 def test_many_patches_that_add_a_variable_each_take_linear_work():
-    """The work that a merge charges to its deadline does not grow with earlier merges. The test counts work, and does
-    not measure time."""
+    """The charged work of a merge does not grow with earlier merges."""
     for where, names in PLACES.items():
         merged, indexes, spent = patch_of("first", "last"), ListIndexes(), []
         for number in range(1_500):
@@ -192,7 +190,7 @@ PLACES = {
     "between two variables": lambda number: ("first", f"E{number}", "last"),
     "between two variables in reverse order": lambda number: ("last", f"E{number}", "first"),
 }
-"""Patches that each add a variable, by the place of the variable."""
+"""Patches that each add a variable, by the place of the variable"""
 
 
 def test_a_list_with_no_number_left_between_two_items_is_numbered_again():
@@ -206,8 +204,6 @@ def test_a_list_with_no_number_left_between_two_items_is_numbered_again():
 
 
 class Counting(Deadline):
-    """A deadline that adds up what is charged to it."""
-
     def __init__(self):
         super().__init__()
         self.total = 0

@@ -1,4 +1,4 @@
-"""A playground without a socket: questions go through the whole application, and real child processes evaluate them."""
+"""A playground without a socket. Real child processes evaluate the questions of the whole application."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ASKING = {"Origin": ORIGIN, "Content-Type": "application/json"}
 
 @cache
 def shipped_engine():
-    """The shipped policies with the engine that notes evaluations, once for all tests."""
+    """The engine notes evaluations. It is shared by all tests."""
     engine = MeasuredEngine(compiled_engine())
     options = replace(OPTIONS, engine=engine, lazy=True)
     return load_policy_set([shipped.policies_folder()], options), options, engine
 
 
 def answers(*requests, timeout_s=20.0, memory_bytes=256 << 20):
-    """The responses to requests of (method, path, keyword arguments), all sent at once."""
+    """A request is (method, path, keyword arguments). All are sent at once."""
     policies, options, engine = shipped_engine()
 
     async def ask():
@@ -57,6 +57,5 @@ def answers(*requests, timeout_s=20.0, memory_bytes=256 << 20):
 
 
 def evaluated(question, **bounds):
-    """The response to one question."""
     (response,) = answers(("POST", "/evaluate", {"json": question, "headers": ASKING}), **bounds)
     return response

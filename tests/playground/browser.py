@@ -1,7 +1,4 @@
-"""A headless Chromium driven over WebDriver, with the functions that tests of a page need.
-
-It uses `chromium` and `chromedriver` as Debian installs them; without these programs, the tests are skipped.
-"""
+"""A headless Chromium driven over WebDriver: `chromium` and `chromedriver` as Debian installs them."""
 
 from __future__ import annotations
 
@@ -32,12 +29,11 @@ SWITCHES = (
 
 
 def is_there() -> bool:
-    """Whether the browser and its driver are installed."""
     return bool(shutil.which("chromium") and shutil.which("chromedriver"))
 
 
 class Browser:
-    """One session; a script is the body of a function with an awaited promise."""
+    """One session. A script is the body of a function with an awaited promise."""
 
     def __init__(self, client: httpx.Client, session: str) -> None:
         self._client = client
@@ -50,16 +46,13 @@ class Browser:
         return answer
 
     def open(self, address: str) -> None:
-        """Load a page."""
         self._post("/url", {"url": address})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """The result of a script."""
         wrapped = f"const done = arguments[arguments.length - 1]; (async (...args) => {{{script}}})(...arguments).then(done, error => done(`failed: ${{error}}`))"
         return self._post("/execute/async", {"script": wrapped, "args": list(arguments)})
 
     def wait(self, script: str, seconds: float = 20) -> None:
-        """Wait until an expression is true."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self.run(f"return Boolean({script})"):
@@ -68,11 +61,9 @@ class Browser:
         raise AssertionError(f"not true after {seconds} seconds: {script}")
 
     def devtools(self, command: str, **parameters: Any) -> Any:
-        """A command of the DevTools protocol."""
         return self._post("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def look(self, width: int, scheme: str) -> None:
-        """Set the width of the window, and prefer light or dark."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
         )
@@ -80,20 +71,17 @@ class Browser:
         self.devtools("Emulation.setEmulatedMedia", features=features)
 
     def picture(self, file: Path) -> None:
-        """Write a picture of the whole page."""
         made = self.devtools("Page.captureScreenshot", captureBeyondViewport=True, format="png")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(base64.b64decode(made["data"]))
 
     def log(self) -> list[str]:
-        """The page's log lines since the last call."""
         entries = self._post("/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries]
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser with a temporary profile."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,7 +1,7 @@
 """Builds `webhook/playground/page/editor.js` from the packages in THIRD_PARTY.md, in a temporary folder.
 
-Needs node and npm. Fails if the checksum of a package differs from the table, and reports whether the file is
-unchanged: `python -m tests.playground.build_editor`, with `--write` to replace it.
+Needs node and npm. Fails if a checksum differs from the table, and reports whether the file is unchanged:
+`python -m tests.playground.build_editor`, with `--write` to replace the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ BUILDER = re.compile(r"Made with esbuild (\S+) \(MIT, `(sha512-\S+)`\)")
 
 
 def main() -> int:
-    """Install, compare checksums, build, compare."""
     table = (PAGE / "THIRD_PARTY.md").read_text()
     wanted = {name: (version, digest) for name, version, digest in ROW.findall(table)}
     wanted["esbuild"] = BUILDER.search(table).groups()

@@ -28,7 +28,6 @@ spec:
 
 
 def own(expression):
-    """A policy without a binding."""
     return POLICY.replace("EXPRESSION", expression)
 
 
@@ -120,7 +119,7 @@ print(evaluated(large, memory_bytes=8 << 20, timeout_s=120).json())
 
 
 def test_an_evaluation_with_too_much_memory_is_stopped():
-    """In a separate process: a child may reuse the memory that is free in this process after thousands of tests."""
+    """A separate process, because a child may reuse the memory that thousands of tests left free in this one."""
     told = subprocess.run(
         [sys.executable, "-c", MUCH], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
     )
@@ -128,7 +127,7 @@ def test_an_evaluation_with_too_much_memory_is_stopped():
 
 
 def test_hostile_names_are_returned_unchanged():
-    """The page shows hostile texts as text; tests/playground/test_page.py checks this."""
+    """The page shows hostile texts as text (tests/playground/test_page.py)."""
     name = "<img src=x onerror=alert(1)>"
     (review,) = evaluated({"object": POD.replace("{name: p}", f'{{name: "{name}"}}')}).json()["reviews"]
     assert name in review["object"]

@@ -1,6 +1,6 @@
 """The page in a real browser: it works, also after hostile input, and axe finds no barrier.
 
-`make browser` runs these; pictures of every sample go to CLAIMGATE_PICTURES, and axe-core is read from CLAIMGATE_AXE.
+`make browser` runs these tests. Pictures of every sample go to CLAIMGATE_PICTURES. CLAIMGATE_AXE names axe-core.
 """
 
 import json
@@ -26,7 +26,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>document.title='gone'</script>"
 
 @pytest.fixture(scope="module")
 def page():
-    """A page of `claimgate ui`, and nothing in its log at the end."""
+    """At the end, the log of the page must be empty."""
     command = [sys.executable, "-m", "webhook", "ui", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -78,13 +78,13 @@ def test_every_sample_is_shown_without_a_barrier(page, width, scheme):
 
 
 def everything_fits(page):
-    """Whether no table of a narrow page is cut off, and the comparison is not side by side."""
+    """On a narrow page, no table may be cut off, and the comparison may not be side by side."""
     tables = "[...document.querySelectorAll('.wide')].every(each => each.scrollWidth <= each.clientWidth)"
     return page.run(f"return {tables} && !document.querySelector('.cm-mergeView')")
 
 
 def assert_no_barrier(page):
-    """Assert that axe finds no violation in this state of the page. Without axe, do nothing."""
+    """axe must find no violation in this state of the page. Without axe, do nothing."""
     if not AXE:
         return
     page.devtools("Runtime.evaluate", expression=Path(AXE).read_text() + ";0")

@@ -1,4 +1,4 @@
-"""Every sample of the playground gets the verdict that `claimgate replay` gives to the same texts."""
+"""Every sample of the playground gets the verdict of `claimgate replay` for the same texts."""
 
 import json
 
@@ -14,7 +14,7 @@ NAMES = list(read_samples())
 
 
 def replayed(sample, folder, capsys):
-    """The output of replay for the texts as files; policies and cluster are separate files."""
+    """The texts are files. Policies and cluster are separate files."""
     (folder / "object.yaml").write_text(sample["object"])
     arguments = ["replay", str(folder / "object.yaml"), "-o", "json"]
     parts = {"policies": [], "context": []}

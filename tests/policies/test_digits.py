@@ -1,6 +1,4 @@
-"""Number fields may have texts of digits that int() cannot read. No rule fails because of them, because a failed rule
-would hide the findings of others.
-"""
+"""Number fields may have texts of digits that int() cannot read. No rule may fail: it would hide other findings."""
 
 from __future__ import annotations
 

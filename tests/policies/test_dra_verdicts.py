@@ -1,7 +1,6 @@
-"""The shipped policies refuse exactly the claims, classes, taint rules and pod groups that kube-apiserver 1.36.1
-refuses.
+"""The shipped policies refuse exactly the claims, classes, taint rules and pod groups that kube-apiserver 1.36.1 refuses.
 
-tests/data/dra/verdicts.tsv has the API server's answers; `python -m tests.e2e.dra_verdicts` writes them again.
+tests/data/dra/verdicts.tsv has the API server's answers. `python -m tests.e2e.dra_verdicts` writes them again.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def judge(obj: Any) -> PhasesOutcome:
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The places of an object at which a test puts another value."""
+    """A test puts another value at each of these places."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, held in entries:
         if at or key not in ("apiVersion", "kind", "metadata"):
@@ -67,7 +66,6 @@ def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | i
 
 
 def instead(value: Any, at: tuple[str | int, ...], other: Any) -> Any:
-    """The value with another value at a place."""
     if not at:
         return other
     held = copy(value)
@@ -100,7 +98,7 @@ def test_only_claims_that_kubernetes_refuses_are_refused(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", range(8))
 def test_a_denial_names_the_place_that_kubernetes_names(chunk: int) -> None:
-    """Whether the first place of the API server is this place, or directly above or below it."""
+    """The first place of the API server must be this place, or directly above or below it."""
     wrong = []
     for name in list(OBJECTS)[chunk::8]:
         status = judged(name).verdict.status
@@ -136,7 +134,7 @@ ODD = (None, "", 0, -1, 1.5, True, [], {}, "x", ["x"], {"a": 1}, [None], {"a": N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_value_of_any_shape_causes_an_error(seed: int) -> None:
-    """With any value at any place, the policies for these kinds report the value, and no expression fails."""
+    """With any value at any place, the policies report the value, and no expression fails."""
     pick = random.Random(seed)
     objects = [obj for obj in OBJECTS.values() if len(str(obj)) < 2000]
     for _ in range(250):

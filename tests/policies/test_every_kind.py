@@ -1,8 +1,8 @@
-"""Every kind of the workload table with every shipped policy: rules about claims apply in each template, and null
-counts as absent.
+"""Every kind of the workload table with every shipped policy: rules about claims apply in each template.
 
-The API server checks claims in its own kinds only; a CRD with a PodSpec does not require exactly one source of a claim,
-and a CRD without a schema requires nothing. Controllers written without omitempty store null at any level.
+The API server checks claims only in its own kinds. A CRD with a PodSpec does not require exactly one source of a claim,
+and a CRD without a schema requires nothing. Controllers without omitempty store null at any level. A null counts as
+absent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ def answer(obj: JSON) -> PhasesOutcome:
 
 
 def workload(row: Row, version: str, rule: PodSetRule, spec: JSON) -> JSON:
-    """The smallest object of a kind with this PodSpec in the template of a rule."""
     template: JSON = {"spec": spec}
     if rule.embeds == "podSpec":
         template = spec
@@ -66,7 +65,7 @@ def test_a_claim_has_exactly_one_source(row: Row, version: str, rule: PodSetRule
 
 
 def nulled(value: JSON) -> Iterator[JSON]:
-    """Copies of the value, each with null at another field or element; apiVersion, kind and metadata stay."""
+    """Each copy has null at another field or element. apiVersion, kind and metadata stay."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         if step in ("apiVersion", "kind", "metadata", "name"):

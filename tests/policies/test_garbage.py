@@ -13,7 +13,6 @@ from webhook.suites.case import Case, run_case
 
 @pytest.fixture
 def collected_by_hand() -> Iterator[None]:
-    """Garbage is collected only by `gc.collect`."""
     gc.disable()
     yield
     gc.enable()
@@ -21,7 +20,7 @@ def collected_by_hand() -> Iterator[None]:
 
 
 def _cycles(case: Case) -> int:
-    """Objects in reference cycles that a case leaves, after its policies have compiled their functions."""
+    """Count only after the policies of the case have compiled their functions."""
     run_case(case)
     gc.freeze()  # otherwise each collection would walk the whole process
     run_case(case)

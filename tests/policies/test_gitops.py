@@ -1,6 +1,4 @@
-"""The statements of docs/gitops.md are true: custom kinds are stored as sent, and the rule of the page for differences
-covers the changes to other kinds.
-"""
+"""The statements of docs/gitops.md are true: custom kinds are stored as sent, and its ignore rule covers the changes."""
 
 import copy
 import json
@@ -39,14 +37,12 @@ def config_map(name, data):
 
 
 def documented():
-    """The two ConfigMaps of the page."""
     blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
     first, second, _ = blocks
     return first, config_map("gpu-limits", second["data"])
 
 
 def reviewed(obj, *params):
-    """The result for an object in both phases, by all shipped policies."""
     door = LocalAnswerer(policies=shipped_policies(), cluster=FilesCluster([NAMESPACE, *params]))
     return run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", door)
 
@@ -58,7 +54,6 @@ def template():
 
 
 def built_in(kind):
-    """An object of Kubernetes with `gpu` in its template."""
     pods = template()
     if kind in ("Job", "CronJob"):
         pods["spec"]["restartPolicy"] = "Never"
@@ -96,7 +91,7 @@ def test_the_pods_of_custom_kinds_are_translated():
 
 @pytest.mark.parametrize("kind", BUILT_IN)
 def test_the_gitops_ignore_rule_covers_all_changed_fields(kind):
-    """The comparison of Argo CD: the paths are deleted from both sides, and the rest is compared."""
+    """Like Argo CD, delete the paths from both sides, and compare the rest."""
     if shutil.which("jq") is None:
         pytest.skip("needs jq")
     sent = fixtures.attributes_of_object(built_in(kind), TABLE.row).object

@@ -1,6 +1,4 @@
-"""Every rule of the shipped policies says when an object that breaks it fails. docs/late-failures.md lists the late
-failures.
-"""
+"""Every shipped rule says when an object that breaks it fails. docs/late-failures.md lists the late failures."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ def test_each_uncovered_failure_has_a_topic_and_a_reason() -> None:
 
 
 def test_all_policies_report_the_bad_examples_and_allow_the_good_examples() -> None:
-    """The examples of docs/rules, with all rules switched on."""
+    """The examples are those of docs/rules. All rules are switched on."""
     shown: set[tuple[str, bool]] = set()
     wrong = []
     for suite in find.find_suites([Path(shipped.policies_folder())]):
@@ -78,7 +76,6 @@ def test_all_policies_report_the_bad_examples_and_allow_the_good_examples() -> N
 
 
 def _said(case: CaseModel, suite: Suite) -> tuple[set[str], set[str]]:
-    """The rules that the policies report as broken, and the rules that deny."""
     told, denied = set(), set()
     for decision in answer_of_case(own.request_of_case(case, suite, shipped_policies, OPTIONS)).verdict.decisions:
         if decision.evaluation == "deny":

@@ -1,7 +1,7 @@
 """All findings of the shipped policies about published manifests, reviewed one by one: tests/data/golden/manifests.
 
-A folder is audited with its own objects as the view of the cluster. After a change, `pytest --update-golden
-tests/policies/test_manifests.py` rewrites the files; the difference is reviewed like code.
+Each folder is audited with its own objects as the cluster. `pytest --update-golden tests/policies/test_manifests.py`
+rewrites the files, and the difference is reviewed like code.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ def objects(folder: str) -> Iterator[tuple[str, dict]]:
 
 @dataclass(frozen=True)
 class Found:
-    """The result of one policy for one object, if it is not a pass."""
-
     file: str
     about: str
     action: str
@@ -75,7 +73,7 @@ def named(document: dict) -> str:
 
 @cache
 def findings(folder: str) -> tuple[Found, ...]:
-    """Denials, warnings and failed expressions about all objects of a folder, in the order of files and policies."""
+    """Files and policies give the order."""
     known = list(objects(folder))
     door = LocalAnswerer(
         policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster(document for _, document in known))
@@ -92,7 +90,6 @@ def findings(folder: str) -> tuple[Found, ...]:
 
 
 def written(found: Iterable[Found]) -> str:
-    """Objects, and below each object its findings."""
     grouped = groupby(found, key=lambda each: (each.file, each.about))
     return "".join(f"{file}: {about}\n{''.join(map(str, said))}" for (file, about), said in grouped)
 

@@ -1,9 +1,7 @@
-"""Answers at admission name only objects of the user's own namespace and of the cluster; an audit also names objects of
-other namespaces.
+"""Answers at admission name only objects of the user's own namespace and of the cluster. An audit names all.
 
-Each case of each suite gets more objects in another namespace: a copy of every object of the case. For each kind that
-policies look up, it also gets an object for each name in the object of the case, with this name and with a similar
-name.
+Another namespace gets a copy of every object of each case. It also gets an object of each looked-up kind for each name
+in the case, with this name and with a similar name.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from webhook.suites.files import Suite
 FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*/suite.yaml"))
 SECRET = "takeover-of-acme"
 NEARLY = "q9"
-"""A suffix that makes a name similar, so that a check suggests it as the intended name."""
+"""A suffix that makes a name similar. A check suggests similar names."""
 KINDS = sorted(
     {(each.gvk.group, each.gvk.version, each.gvk.kind) for each in shipped_policies().interests()}
     - {(NAMESPACE.group, NAMESPACE.version, NAMESPACE.kind)}
@@ -40,7 +38,6 @@ _MOST_NAMES = 12
 
 
 def names_in(value: JSON) -> Iterator[str]:
-    """Texts of an object that may be names."""
     if isinstance(value, dict):
         for each in value.values():
             yield from names_in(each)
@@ -58,7 +55,6 @@ def copied(obj: JSON, name: str) -> JSON:
 
 
 def objects_of_others(request: Request) -> tuple[JSON, ...]:
-    """The objects in the other namespace."""
     names = list(dict.fromkeys(names_in(request.attributes.object or request.attributes.old_object)))
     made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SECRET}}]
     for group, version, kind in NAMESPACED:
@@ -74,7 +70,6 @@ def objects_of_others(request: Request) -> tuple[JSON, ...]:
 
 
 def said(request: Request, options: ReviewOptions) -> str:
-    """Everything that an answer says."""
     outcome = answer_of_case(request, options)
     sent = encode_response("uid", outcome.verdict, Phase.VALIDATE, request.attributes.operation).decode()
     return f"{sent} {outcome.decisions} {outcome.further}"
@@ -99,7 +94,7 @@ def test_admission_names_no_objects_of_other_namespaces(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["dra-claims", "trainer"])
 def test_an_administrator_sees_other_namespaces(folder: str) -> None:
-    """The control: the same objects in the namespace of the reader."""
+    """The control: the reader is in the namespace of the objects."""
     told = [
         said(request, ReviewOptions(advice=True, sees_all_namespaces=True))
         for _, request in requests_of(Path(shipped.policies_folder()) / folder)

@@ -1,4 +1,4 @@
-"""An owner reference that a user wrote does not disable a rule: it counts only where its kind makes such objects."""
+"""An owner reference that a user wrote does not disable a rule. It counts only if its kind makes such objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWNERS = {
     "an unknown kind": {"apiVersion": "example.com/v1", "kind": "Owner"},
     "a kind that creates other objects": {"apiVersion": "tekton.dev/v1", "kind": "PipelineRun"},
 }
-"""Owners that could not have created any object of the suites."""
+"""Owners that could not have created any object of the suites"""
 
 
 def _told(verdict):
@@ -29,7 +29,7 @@ def _told(verdict):
 
 @pytest.fixture(scope="module")
 def differences():
-    """The differences in the answers to objects of all suites after they name an owner; and their number."""
+    """The differences in the answers after each object names an owner, and their number."""
     found, asked = [], 0
     ask = phases.LocalAnswerer.answer
 

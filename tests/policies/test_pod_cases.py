@@ -1,5 +1,4 @@
-"""claimgate gives the same verdict as Kubernetes for each row of Kubernetes' table of pod claims and resources, on a
-Pod and in a template."""
+"""For each row of Kubernetes' table of pod claims and resources, claimgate agrees, on a Pod and in a template."""
 
 from __future__ import annotations
 
@@ -85,6 +84,6 @@ def test_a_template_of_a_custom_kind_gets_the_same_verdict(case: dict) -> None:
 
 
 def test_portable_gpu_is_translated_before_validation() -> None:
-    """This row alone has another result in a complete review, because `gpu` becomes the vendor's resource first."""
+    """Only this row changes in a complete review, because `gpu` becomes the vendor's resource first."""
     case = next(each for each in CASES if each["name"] == "derived: gpu key unqualified")
     assert answer(case["object"], "auto") == (True, "")

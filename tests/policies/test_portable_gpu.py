@@ -1,6 +1,4 @@
-"""gpu-portable gives the recorded results of OpenSandbox's code, in templates and in shard patches, except where
-OpenSandbox would lose or guess a GPU without a message.
-"""
+"""gpu-portable gives the recorded results of OpenSandbox's code, unless OpenSandbox would lose or guess a GPU."""
 
 from __future__ import annotations
 
@@ -35,16 +33,16 @@ DIFFERS = {
 
 
 def is_nothing(value: object) -> bool:
-    """Whether a value requests no GPU. Upstream drops every other value without a count; here it is denied."""
+    """Upstream drops every other value without a count, and claimgate denies it."""
     return value is None or str(value).strip() in NONE_OF_A_SHARD
 
 
 NONE_OF_A_SHARD = ("0", "-0")
-"""In a patch of a template these values remove its devices; in a template itself they request nothing."""
+"""In a patch of a template, these values remove its devices. In a template, they request nothing."""
 
 
 def review(limits: dict, place: str) -> tuple[str, dict]:
-    """`allowed`, `warned` or the code of the denial, and the resulting limits."""
+    """Returns `allowed`, `warned` or the code of the denial, and the resulting limits."""
     plain = {"spec": {"containers": [{"name": "sandbox", "image": "x"}]}}
     asking = {"spec": {"containers": [{"name": "sandbox", "image": "x", "resources": {"limits": limits}}]}}
     obj = {
@@ -66,8 +64,8 @@ def review(limits: dict, place: str) -> tuple[str, dict]:
 
 
 def without_nulls(limits: dict) -> dict:
-    """In a patch, a null removes the value of the template, so the null stays under the new key. In a template, a null
-    requests nothing.
+    """In a patch, a null removes the value of the template, so it stays under the new key. In a template, a null requests
+    nothing.
     """
     return {name: amount for name, amount in limits.items() if amount is not None}
 

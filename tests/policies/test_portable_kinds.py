@@ -1,4 +1,4 @@
-"""`gpu` is translated in every pod template of every kind of the workload table, each in a minimal object made from its row."""
+"""`gpu` is translated in every pod template of every kind of the workload table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ def pod_spec(gpu: JSON) -> JSON:
 
 
 def embedded(rule: PodSetRule, gpu: JSON) -> JSON:
-    """The value at the place of a rule."""
     if rule.embeds == "podSpec":
         return pod_spec(gpu)
     if rule.embeds == "object":
@@ -75,7 +74,7 @@ def embedded(rule: PodSetRule, gpu: JSON) -> JSON:
 
 
 def planted(path: str, value: JSON) -> JSON:
-    """An object with a value at a path, `[]` in a list and `{}` under a key: `a.b[].c` -> {a: {b: [{c: value}]}}."""
+    """A path such as `a.b[].c` gives {a: {b: [{c: value}]}}. `{}` is a key."""
     head, _, rest = path.partition(".")
     inner = planted(rest, value) if rest else value
     if head.endswith("[]"):
@@ -90,7 +89,6 @@ def merged(left: JSON, right: JSON) -> JSON:
 
 
 def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
-    """The smallest object of a kind with a pod template at the place of a rule."""
     obj = {
         "apiVersion": f"{row.group}/{version}".removeprefix("/"),
         "kind": row.kind,
@@ -102,7 +100,7 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
 
 
 def answer(obj: JSON, before: JSON = None) -> PhasesOutcome:
-    """The findings about a new object, or about an update with a changed value."""
+    """With `before`, the object is an update with a changed value."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
     return run_phases(
@@ -138,7 +136,6 @@ def test_gpu_all_is_denied_with_its_place(row: Row, version: str, rule: PodSetRu
 
 
 def outside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
-    """The smallest object with requests outside a pod template."""
     row = TABLE.row(*kind)
     assert row is not None
     metadata = {"name": "x", "namespace": "team-a"}
@@ -149,7 +146,6 @@ def outside(kind: tuple[str, str], path: str, gpu: JSON) -> JSON:
 
 
 def wrapped(obj: JSON) -> JSON:
-    """An AppWrapper around the object."""
     metadata = {"name": "wrapper", "namespace": "team-a"}
     spec = {"components": [{"template": {**obj, "metadata": {"name": "x"}}}]}
     return {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata, "spec": spec}
@@ -194,7 +190,7 @@ def test_a_template_that_changes_is_translated(row: Row, version: str, rule: Pod
 
 
 def test_every_row_is_translated_somewhere() -> None:
-    """A row has pod templates, resources or objects of other rows, or a constant of this file names its kind."""
+    """A row has pod templates, resources or objects of other rows, or a constant here names its kind."""
     for row in TABLE.rows:
         kind = (row.group, row.kind)
         assert row.podSets or row.resources or row.objects or kind in PATCHES or kind in OWN_FORM, kind

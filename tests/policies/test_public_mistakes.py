@@ -1,5 +1,4 @@
-"""The shipped policies report mistakes of public manifests, and nothing for the corrected form
-(public_mistakes.yaml)."""
+"""Shipped policies report mistakes of public manifests, and nothing for the corrected form (public_mistakes.yaml)."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def shipped_policies() -> PolicySet:
 
 
 def told(row: JSON, obj: JSON) -> Iterator[str]:
-    """The rules that deny or warn about an object, and the messages of policies without rules."""
+    """A policy without rules has its message."""
     files = ClusterWithAssumedNamespaces(FilesCluster(row.get("context", ()), is_whole=row.get("isWhole", False)))
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     if "old" in row:

@@ -15,12 +15,12 @@ ROOT = Path(shipped.policies_folder())
 FOLDERS = tuple(sorted(path.name for path in ROOT.iterdir() if path.is_dir()))
 LONGEST_LINE = 120
 MOST_CEL = 60_000
-"""Characters of CEL in all policies."""
+"""Characters of CEL in all policies"""
 LINES = {"claims-exactly-one": 59, "gpu-portable": 166, "trainjob-num-proc-per-node": 39}
-"""The policies that are examples for authors, with the maximum of lines of their file."""
+"""The policies that are examples for authors, with the most lines of their files"""
 
 DYN: dict[str, str] = {}
-"""Policies that need `dyn(`, with the reason."""
+"""Policies that need `dyn(`, with the reason"""
 
 
 def policies(folder: str) -> tuple[Policy, ...]:
@@ -32,7 +32,6 @@ def files(folder: str) -> Iterator[Path]:
 
 
 def broken(folder: str) -> Iterator[str]:
-    """Every limit that a folder exceeds."""
     for path in files(folder):
         lines = path.read_text().splitlines()
         yield from (
@@ -51,7 +50,7 @@ def broken(folder: str) -> Iterator[str]:
 
 @all_rows("folder", FOLDERS)
 def test_a_missing_config_map_denies_nothing(folder: str) -> None:
-    """The rules of a policy with checks have defaults, so that a deleted ConfigMap does not block users."""
+    """Rules have defaults, so a deleted ConfigMap does not block users."""
     bindings = [binding for policy in policies(folder) if policy.checks for binding in policy.bindings]
     assert [binding.name for binding in bindings if binding.param_source and binding.param_source.denies_absence] == []
 

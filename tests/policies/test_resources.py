@@ -1,8 +1,7 @@
-"""gpu-limits agrees with kube-apiserver 1.36.1 about resources: tests/data/policies/resources.jsonl, recorded by
-tests/e2e.
+"""gpu-limits agrees with kube-apiserver 1.36.1 about resources: tests/data/policies/resources.jsonl, from tests/e2e.
 
-A spec is refused here if and only if the API server refuses a Pod with it; each difference is listed with its reason.
-Templates are checked like the pods that controllers create from them.
+A spec is refused if and only if the API server refuses a Pod with it. Differences are listed with their reasons.
+Templates are checked like their pods.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ ROWS = [
 
 
 def difference(row: Any) -> str:
-    """The reason why claimgate does not refuse a spec that the API server refuses; "" without a reason."""
+    """Return why claimgate does not refuse a spec that the API server refuses, or ""."""
     spec, text = row["spec"], json.dumps(row["spec"])
     if any(f'"{amount}"' in text for amount in (*HUGE, "9223372036854775.5", "9223372036854775807.5")):
         return "Go's thousandths overflow above 9e15, which no cluster has"
@@ -51,7 +50,6 @@ def difference(row: Any) -> str:
 
 
 def judged(obj: Any) -> tuple[bool, list[str]]:
-    """Whether the object is allowed, and otherwise the reason."""
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     outcome = run_phases(
         attributes, "validate", LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster()))
@@ -73,7 +71,7 @@ def test_a_pod_is_refused_as_the_api_server_refuses_it(row: Any) -> None:
 
 
 def template(kind: str, spec: Any) -> Any:
-    """A kind with a controller that creates pods of this spec."""
+    """A controller of this kind creates pods of this spec."""
     version = "apps/v1" if kind == "Deployment" else "sandbox.opensandbox.io/v1alpha1"
     inner = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
     return {

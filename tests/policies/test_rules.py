@@ -1,4 +1,4 @@
-"""Every rule of the shipped policies has one declaration, a bad and a good example, and a section in docs/rules."""
+"""Every shipped rule has one declaration, a bad and a good example, and a section in docs/rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ LINK = re.compile(r"\]\(([\w-]+\.md)(#[\w-]*)?\)")
 
 @cache
 def shown() -> Mapping[str, Pair]:
-    """The examples of all rules."""
     return examples([FOLDER], OPTIONS)
 
 
@@ -74,14 +73,14 @@ def test_an_example_belongs_to_a_rule() -> None:
 
 
 def test_a_rule_is_declared_once() -> None:
-    """A catalogue or a rules.yaml refuses a repeated id. Two of them with the same group could still repeat an id."""
+    """A catalogue or a rules.yaml refuses a repeated id. Two of them could still share one."""
     groups = [group for package in SHIPPED.packages for group in package.groups]
     folders = {(Path(policy.file).parent.name, rule.group) for policy in POLICIES for rule in policy.named}
     assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []
 
 
 def test_a_title_says_what_is_wrong() -> None:
-    """A title has the form of a finding: no full stop, and at most the length of one line in a report."""
+    """As in a finding, a title has no full stop, and fits in one line of a report."""
     titles = {name: entry.rule.title for name, entry in RULES.items()}
     assert {name: title for name, title in titles.items() if title.endswith(".") or len(title) > 90} == {}
 

@@ -1,8 +1,8 @@
 """A stored object that breaks a rule still accepts updates of fields that the rule does not read.
 
-Every bad example of every suite is stored. Then its finalizers, labels, annotations, status and number of replicas
-change, as controllers and people change them before they delete it. Fields that a rule may read (an image, a number)
-can also change, unless the webhook of the API or the API server refuses that.
+Every bad example of every suite is stored. Then controllers or people change its finalizers, labels, annotations, status
+and replicas. Fields that a rule may read (an image, a number) can also change, unless the webhook of the API or the API
+server refuses this.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*
 
 
 def without_finalizers(obj: JSON) -> tuple[JSON, JSON]:
-    """An update during the deletion: the controller removes the finalizer."""
+    """During the deletion, the controller removes the finalizer."""
     gone = {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     return {**obj, "metadata": gone}, {**obj, "metadata": {**gone, "finalizers": ["example.org/x"]}}
 
@@ -61,7 +61,7 @@ CHANGES = {"finalizers": without_finalizers, "labels": with_labels, "status": wi
 
 
 def stored(folder: Path) -> Iterator[tuple[str, Request, JSON]]:
-    """The bad examples of a suite: name, request and the object that was denied."""
+    """Yield name, request and object of each bad example."""
     suite = Suite(file=folder / "suite.yaml", root=folder)
     policies = load_policy_set([folder], OPTIONS)
     for case in own.cases(suite):
@@ -92,7 +92,7 @@ def denials(name: str, request: Request, change: str, obj: JSON) -> Iterator[str
 
 
 def containers(value: Any) -> Iterator[JSON]:
-    """Every container of an object, in all of its lists of containers."""
+    """All lists of containers are included."""
     for name, each in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
         if name == "containers" and isinstance(each, list):
             yield from (one for one in each if isinstance(one, dict))
@@ -113,7 +113,7 @@ def with_new_field(obj: JSON) -> tuple[JSON, JSON] | None:
 
 
 def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
-    """A Job of Volcano that a user scales; its tasks have the numbers of pods."""
+    """A user scales a Volcano Job by the numbers of pods of its tasks."""
     spec = obj.get("spec")
     tasks = spec.get("tasks") if isinstance(spec, dict) and obj.get("kind") == "Job" else None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
@@ -125,15 +125,15 @@ def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
 
 
 REFUSED_UPSTREAM = {("an elastic Deployment is denied", "replicas"): ("kueue-job/elastic-job", "Deployment")}
-"""Updates that the webhook of the API also refuses, by case and change, with rule and kind (kubernetes-sigs/kueue
-ff69552e pkg/controller/jobs/deployment/deployment_webhook.go ValidateUpdate calls ValidateElasticJobAnnotation)."""
+"""Updates that the webhook of the API also refuses, by case and change, with rule and kind. Source: kubernetes-sigs/kueue
+ff69552e pkg/controller/jobs/deployment/deployment_webhook.go ValidateUpdate calls ValidateElasticJobAnnotation."""
 SPEC_CHANGES = {"image": with_image, "new field": with_new_field, "tasks": with_another_number_of_pods}
 RULES = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
 NAMED_FUNCTION = re.compile(r"(pkg|manifests|config|resource)/[\w./*-]+(, | )[\w.() ]+")
 
 
 def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
-    """Yield for each problem that denies an update: whether only claimgate refuses the update, and the problem."""
+    """For each problem that denies an update, the boolean says whether only claimgate refuses it."""
     rules = {
         rule.id: rule for policy in load_policy_set([folder], OPTIONS).validating for rule in policy.catalogue.values()
     }
@@ -155,7 +155,6 @@ def test_a_stored_problem_that_only_claimgate_finds_does_not_stop_an_update(fold
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES.values() if rule.refused_on_updates], ids=lambda rule: rule.id)
 def test_a_rule_that_denies_updates_names_its_upstream_source(rule: Rule) -> None:
-    """A rule that denies updates of stored objects names its file and function upstream."""
     assert NAMED_FUNCTION.match(rule.refused_on_updates), rule.refused_on_updates
 
 

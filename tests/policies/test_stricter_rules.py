@@ -1,4 +1,4 @@
-"""A rule that became stricter than in the last release warned for one release, and the changelog names it."""
+"""A rule that became stricter than in the last release first warned for one release, and CHANGELOG names it."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def _actions(action: str) -> Actions:
 
 
 def test_the_actions_of_shipped_rules_match_the_pages() -> None:
-    """As docs/rules says: the level of a rule, a param that switches the rule off, and a binding that limits the
-    level."""
+    """docs/rules names the level, the param that switches a rule off, and the binding that limits it."""
     done = shipped_actions()
     assert done["gpu-portable-refused", "gpu-portable/all"] == "Deny"
     assert set(Counter(done.values())) == {"Deny", "Warn"}

@@ -1,4 +1,4 @@
-"""Every shipped policy: its suite passes and is complete, and the policy has a description."""
+"""The suite of every shipped policy passes and is complete, and the policy has a description."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ FOLDERS = sorted(path.parent for path in POLICIES.glob("*/policy.yaml"))
 
 @cache
 def cases(folder: Path) -> tuple[Case, ...]:
-    """The cases of a policy's suite."""
     return tuple(find.read_suite(Suite(file=folder / "suite.yaml", root=folder), OPTIONS))
 
 
@@ -33,8 +32,7 @@ def test_the_suite_of_a_policy_passes(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_suite_has_every_outcome(folder: Path) -> None:
-    """A suite has a case that is allowed, one that is denied or warned about, one that cannot be evaluated, and one
-    that does not match."""
+    """Cases are allowed, denied or warned about, cannot be evaluated, or do not match."""
     suite = document(folder / "suite.yaml")["cases"]
     expected = [case["expect"] for case in suite]
     assert any(e["allowed"] and not e.get("warnings") for e in expected)

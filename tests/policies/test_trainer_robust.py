@@ -1,6 +1,6 @@
-"""With any value in a TrainJob, a runtime or an OptimizationJob, the policies for them give a verdict and no error.
+"""With any value in a TrainJob, a runtime or an OptimizationJob, policies give a verdict and no error.
 
-Every node of the published manifests is replaced by null and by values of other types.
+Every node of the published manifests becomes null, and values of other types.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def policies(release: str) -> PolicySet:
 
 
 def nodes(value: Any, at: FieldPath = ()) -> Iterator[FieldPath]:
-    """The places of all values in an object; in a list, only the places of its first item."""
+    """In a list, only the places of its first item."""
     entries = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for step, held in entries:
         yield (*at, step)
@@ -186,7 +186,7 @@ def with_odd(value: Any, at: FieldPath, odd: Any) -> Any:
 
 
 def broken(obj: dict, every: int = 1) -> Iterator[tuple[str, dict]]:
-    """Copies of an object, each with one replaced value; apiVersion and kind stay. Only every n-th copy is tried."""
+    """Each copy has one replaced value. Only every n-th copy is tried."""
     places = [at for at in nodes(obj) if at[0] not in ("apiVersion", "kind")]
     ways = [(at, odd) for at in places for odd in ODD if type(odd) is not type(get(obj, at))]
     yield from ((f"{path_as_text(at)} = {odd!r}", with_odd(obj, at, odd)) for at, odd in some(ways, 2 * every))

@@ -1,7 +1,7 @@
 """Training jobs with any value at any place: every rule is evaluated, and its text is readable.
 
-Each node of the published manifests is replaced by null and by a value of every other type, one at a time. A null
-counts as absent. The API server refuses a value of another type, and an audit of files should report it.
+Each node of the published manifests becomes null, and a value of every other type. A null counts as absent. The API
+server refuses a value of another type, and an audit of files reports it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def jobs() -> Iterator[JSON]:
 
 
 def changed(value: JSON) -> Iterator[JSON]:
-    """Copies of the value, one for each place and type. A copy has a value of the type at the place."""
+    """There is a copy for each place and type."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         for other in (*(each for each in OTHERS if type(each) is not type(inner)), *changed(inner)):
@@ -60,7 +60,7 @@ def test_every_value_at_every_place_gets_a_readable_answer(job: JSON) -> None:
 
 @all_rows("job", jobs)
 def test_a_null_has_the_same_findings_as_an_unset_field(job: JSON) -> None:
-    """The findings about a job stay the same if every unset field is null instead."""
+    """Every unset field becomes null, and the findings stay the same."""
 
     def said(obj: JSON) -> list[str]:
         decisions = run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", DOOR).decisions

@@ -1,7 +1,6 @@
-"""The policies on training jobs refuse the jobs that the operators' own code refuses, and otherwise only jobs that fail
-later.
+"""The policies on training jobs refuse what the operators' own code refuses, and otherwise only jobs that fail later.
 
-tests/data/training/upstream.jsonl has random jobs and the result of upstream's validation for each.
+tests/data/training/upstream.jsonl has random jobs with the results of upstream's validation.
 """
 
 from __future__ import annotations

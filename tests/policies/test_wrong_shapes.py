@@ -1,6 +1,7 @@
-"""With any value at any place, a review ends with an answer, and no rule about pods fails with a CEL error. Every place
-of one large pod template gets values of every type, in a kind without a schema and in a built-in kind. In a cluster, a
-schema refuses most of these values. Audited files have no schema.
+"""With any value at any place, a review has an answer, and no rule about pods fails with a CEL error.
+
+Every place of a large pod template gets values of every type, in a kind with and without a schema. A cluster refuses most
+of these values by schemas, which audited files do not have.
 """
 
 from __future__ import annotations

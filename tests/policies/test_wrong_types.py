@@ -127,7 +127,7 @@ VIEW = ClusterWithAssumedNamespaces(FilesCluster([POOL], is_whole=True))
 
 
 def nodes(value: JSON, at: FieldPath = ()) -> Iterator[FieldPath]:
-    """The paths of everything inside a value, except apiVersion, kind and names."""
+    """apiVersion, kind and names are left out."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in steps:
         if (*at, step) not in FIXED:
@@ -143,7 +143,7 @@ def replaced(value: JSON, path: FieldPath, new: JSON) -> JSON:
 
 
 def failed(obj: JSON, old: JSON = None) -> list[str]:
-    """Expressions that failed on a created object, or on an update of another object."""
+    """Return the failed expressions on a created object, or on an update."""
     operation = Operation.CREATE if old is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=old)
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=VIEW))

@@ -1,4 +1,4 @@
-"""Checks about parts that a Pod lacks are skipped, and the decisions are the same as with all checks."""
+"""Checks about parts that a Pod lacks are skipped. The decisions are those of all checks."""
 
 from __future__ import annotations
 

@@ -101,7 +101,6 @@ EVERY = {**PYTHON, **REGO, **OTHERS}
 
 
 def note(expression: str) -> str:
-    """The hints below the error of a policy with this expression."""
     with pytest.raises(PolicyError) as caught:
         policies(validating(expression))
     (problem,) = caught.value.problems

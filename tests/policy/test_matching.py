@@ -256,7 +256,7 @@ def test_an_object_in_a_file_may_use_a_removed_api():
 
 
 def test_an_exclusion_is_not_assumed():
-    """Otherwise a rule about an unserved version would exclude served versions."""
+    """A rule about an unserved version would exclude served versions."""
     gadgets = {"api_groups": ["example.com"], "resources": ["gadgets"]}
     excluded = [rule(**gadgets, api_versions=["v1beta1"])]
     found = asked(
@@ -275,8 +275,7 @@ def test_the_versions_of_kinds_of_kubernetes_are_all_known():
 
 
 def test_a_rule_for_the_sent_version_matches_the_sent_version():
-    """The API server converted the object to v2 for a webhook that registers only v2. claimgate cannot convert the
-    object back."""
+    """The API server converted the object to v2 for a webhook of v2 alone. claimgate cannot convert it back."""
     scalers = {"api_groups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
     sent = replace(
         request("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),

@@ -125,7 +125,7 @@ def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):
     ],
 )
 def test_a_kind_in_place_of_a_resource_is_a_mistake(name, right, tmp_path):
-    """kube-apiserver accepts the policy and never evaluates it, so only the loader of files reports this."""
+    """kube-apiserver accepts the policy and never evaluates it, so the loader of files must report this."""
     policy, binding = validating("true", rule={**CONFIG_MAPS, "apiGroups": ["*"], "resources": ["pods/log", name]})
     (tmp_path / "policy.yaml").write_text(f"{yamlfile.dump(policy)}---\n{yamlfile.dump(binding)}")
     if not right:

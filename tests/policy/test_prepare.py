@@ -1,6 +1,4 @@
-"""The work of a server before its first review: no review does a part of this work, because each worker would repeat
-it.
-"""
+"""The work of a server before its first review. Otherwise each worker would repeat the work."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One policy may register the webhook for a version that cannot be converted for another policy: this is reported
-before the first review."""
+"""A policy may register the webhook for a version that cannot be converted for another policy. This is reported before
+the first review."""
 
 from tests.literals import policies, shipped_policies, validating
 from tests.rows import all_rows

@@ -1,7 +1,7 @@
-"""How often each rule reports manifests of some folders, for a person who judges the rule: `python -m tests.precision`.
+"""Shows how often each rule reports manifests of some folders, to judge the rule: `python -m tests.precision`.
 
-Each folder below the given folders is audited separately, with advice, so that folders do not affect each other. The
-output also shows earlier judgements (judged.yaml). The repository does not contain these manifests.
+Folders are audited separately, with advice. The output also has earlier judgements (judged.yaml). The repository does not
+have these manifests.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.precision.judged import judged
 from webhook.facts.subject import SHIPPED
 
 _EXCLUDED: Final = ("podsets.json", "expected_static.json", "*.tsv")
-"""Files next to manifests that are not manifests."""
+"""Files beside manifests that are not manifests"""
 _LONGEST: Final = 160
 _EXAMPLES: Final = 5
 
 
 def findings(folder: Path) -> Iterator[dict[str, Any]]:
-    """The findings of an audit of a folder, advice included, as the objects of its NDJSON.
+    """Return the findings, with advice, as the objects of NDJSON.
 
     Raises:
         SystemExit: the audit itself failed.
@@ -41,7 +41,6 @@ def findings(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def spoken(folders: Iterable[Path]) -> dict[tuple[str, str], list[str]]:
-    """The places and texts of the findings of each rule, by rule and level."""
     by_rule: dict[tuple[str, str], list[str]] = {}
     for folder in folders:
         for finding in findings(folder):
@@ -52,7 +51,7 @@ def spoken(folders: Iterable[Path]) -> dict[tuple[str, str], list[str]]:
 
 
 def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Iterator[str]:
-    """A line for each rule, the most frequent first, and its texts on request."""
+    """The most frequent rule comes first. Texts are shown on request."""
     known, levels = judged(), SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
     yield f"{'times':>5}  {'told as':7} {'level':7} {'useful/noise/false':>18}  rule"
     for (rule, result), told in sorted(by_rule.items(), key=lambda each: (-len(each[1]), each[0])):
@@ -64,14 +63,13 @@ def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Ite
 
 
 def folders_in(paths: Sequence[Path]) -> Iterator[Path]:
-    """The folders below some folders, or a folder itself if it has none."""
+    """A folder without folders is returned itself."""
     for path in paths:
         inside = sorted(each for each in path.iterdir() if each.is_dir())
         yield from inside or [path]
 
 
 def main() -> None:
-    """Print the table of the folders that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path, help="folders whose folders are audited one by one")
     parser.add_argument("-v", "--verbose", action="store_true", help="also what each rule said, some of it")

@@ -12,8 +12,9 @@ FILE = Path(__file__).with_name("judged.yaml")
 
 
 class Judged(NamedTuple):
-    """How many warnings of a rule were useful, true but noise, and false or arguable. `changed`: the later changes of
-    the rule.
+    """How many warnings of a rule were useful, true but noise, and false or arguable.
+
+    `changed` are the later changes of the rule.
     """
 
     useful: int
@@ -23,34 +24,29 @@ class Judged(NamedTuple):
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Check the three numbers."""
         return self[:3]
 
     @property
     def is_useful(self) -> bool:
-        """Whether at least half of the warnings were useful."""
         return 2 * self.useful >= sum(self.counts)
 
 
 class StillTold(NamedTuple):
-    """The numbers of useful warnings of a rule, and the warnings that are no longer reported, with their reasons."""
+    """The useful warnings of a rule, and those that are no longer reported, with reasons."""
 
     useful: int
     lost: tuple[str, ...]
 
     @property
     def told(self) -> int:
-        """The number of current reports."""
         return self.useful - len(self.lost)
 
 
 def first_repositories() -> Mapping[str, StillTold]:
-    """The useful warnings of the repositories that were judged first, by the id of the rule."""
     (document,) = yamlfile.read(FILE.with_name("first_repositories.yaml"))
     return {rule: StillTold(row["useful"], tuple(row.get("lost", ()))) for rule, row in document.value.items()}
 
 
 def judged() -> Mapping[str, Judged]:
-    """The judgements, by the id of the rule."""
     (document,) = yamlfile.read(FILE)
     return {rule: Judged(*row["judged"], row.get("changed", "")) for rule, row in document.value.items()}

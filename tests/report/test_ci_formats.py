@@ -28,8 +28,8 @@ HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"
 
 @pytest.fixture
 def pods(tmp_path: Path) -> str:
-    """One file has a Pod that is denied because of its second label, and an allowed Pod. Another file has a Pod with
-    only a name."""
+    """One file has an allowed Pod, and a Pod that is denied because of its second label. Another has a Pod with only a
+    name."""
     labels: dict[str, dict[str, str]] = {"good": {}, "bad": {"a": "1", "deny": "1"}}
     texts = [
         yamlfile.dump({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": own}})
@@ -136,7 +136,7 @@ def test_a_comment_has_at_most_the_length_that_github_accepts(
 
 
 def test_many_findings_fit_into_a_short_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """148 findings of twelve rules would need 56 KB if each of them had its own link, path and text."""
+    """148 findings of twelve rules would need 56 KB, with a link, a path and a text each."""
     found, writer = ObjectCounts(), formats.writers_of_findings()["markdown"]()
     pieces = [*writer.begin({})]
     for number in range(148):

@@ -1,6 +1,4 @@
-"""A mistake in copies of an object is one finding, which lists the other places. Two different mistakes are two
-findings.
-"""
+"""A mistake in copies of an object is one finding with several places. Different mistakes are different findings."""
 
 import json
 from collections import Counter

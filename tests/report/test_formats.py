@@ -1,4 +1,4 @@
-"""A new output format is one file and one row: audit, replay and test then write it."""
+"""A new output format is one file and one row. audit, replay and test then write it."""
 
 import importlib
 import inspect
@@ -22,7 +22,7 @@ POLICIES = ["--only", str(HERE / "policies")]
 
 
 class Rows:
-    """The new format: first the number of rules, then rule, result and object of each finding, then the sums."""
+    """The new format: the number of rules, then rule, result and object of each finding, then the sums."""
 
     def begin(self, rules):
         yield f"{len(rules)} rules\n"
@@ -35,7 +35,7 @@ class Rows:
 
 
 WITHOUT_FORMAT = {"baseline", "copies", "statistics", "writer"}
-"""Modules with writers that a flag chooses, or that wrap the writer of a format."""
+"""Modules with writers that a flag chooses, or that wrap the writer of a format"""
 
 
 def test_a_module_with_writers_has_a_row() -> None:
@@ -103,7 +103,7 @@ NOT_IN_REPORT = {
     "policyreport": "a result is about an object; stderr has the error",
     "openreports": "a result is about an object; stderr has the error",
 }
-"""The formats that do not name a file that cannot be read."""
+"""The formats that do not name an unreadable file"""
 
 
 @pytest.mark.parametrize("name", formats.format_names())
@@ -127,8 +127,6 @@ def test_a_run_that_cannot_start_does_not_change_the_file(tmp_path, pods):
 
 @dataclass
 class Gone:
-    """A stdout with a reader that closes it after the first text."""
-
     texts: list[str] = field(default_factory=list)
 
     def writelines(self, texts):

@@ -1,6 +1,6 @@
 """The output of each format for the same audit, replay and test, as reviewed files.
 
-`pytest tests/report --update-golden` rewrites them; the difference is then reviewed like code.
+`pytest tests/report --update-golden` rewrites them, and the difference is reviewed like code.
 """
 
 import re
@@ -34,11 +34,10 @@ CASES = [
 ]
 
 WHOLE = (("replay", "json"), ("replay", "ndjson"))
-"""These formats have objects or responses, because the test requests them. No other format has values of env."""
+"""These formats have objects or responses on request. No other format has values of env."""
 
 
 def written(arguments, monkeypatch, capsys):
-    """The stdout of the command in the folder of the data."""
     monkeypatch.chdir(HERE)
     run_command_line(arguments)
     text = capsys.readouterr().out.replace(__version__, "VERSION")

@@ -1,4 +1,4 @@
-"""The HTML report: it is complete without scripts, runs no other scripts, and escapes all text of objects."""
+"""The HTML report is complete without scripts, runs no other scripts, and escapes all text of objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 class Page(HTMLParser):
-    """The page as a browser reads it: the open elements, and each element that was open."""
+    """Like a browser, notes the open elements, and each element that was open."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

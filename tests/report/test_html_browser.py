@@ -1,6 +1,6 @@
 """The HTML report in a real browser: filters, search, keyboard only, print, without scripts, and no findings of axe.
 
-`make browser` runs these; pictures go to CLAIMGATE_PICTURES, and axe-core is read from CLAIMGATE_AXE.
+`make browser` runs these tests. Pictures go to CLAIMGATE_PICTURES. CLAIMGATE_AXE names axe-core.
 """
 
 import json
@@ -47,7 +47,7 @@ def page(opened, report):
 
 
 def keys(page, *pressed):
-    """Press keys as a person would, in the element with the focus."""
+    """The keys go to the element with the focus."""
     for key in pressed:
         text = {"text": key} if len(key) == 1 else {}
         code = {"Tab": 9, "ArrowDown": 40, "Enter": 13}.get(key, ord(key.upper()[0]))

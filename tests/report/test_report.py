@@ -44,7 +44,6 @@ def made(*decisions, subject=POD):
 
 
 def written(name, findings=(), shown=(), **totals):
-    """The report of these findings in a format."""
     writer = formats.writers_of_findings(shown)[name]()
     pieces, found = [*writer.begin(RULES)], ObjectCounts()
     for one in findings:
@@ -210,7 +209,7 @@ WITHOUT_MISSING_OBJECTS = {
     "policyreport": "a result of each policy and object says it",
     "openreports": "a result of each policy and object says it",
 }
-"""The formats that do not have an entry for each missing object."""
+"""The formats without an entry for each missing object"""
 
 
 @pytest.mark.parametrize("name", [each for each in formats.format_names() if each not in WITHOUT_MISSING_OBJECTS])
@@ -381,9 +380,7 @@ def test_open_reports_fit_their_crd(kind):
 
 
 def misfits(value, schema, path):
-    """The fields that the API server would refuse or prune: unknown fields, wrong types, values out of an enum, missing
-    fields.
-    """
+    """An API server would refuse or prune unknown fields, wrong types, values out of an enum, and missing fields."""
     types = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
     if "type" in schema and not isinstance(value, types[schema["type"]]):
         yield f"{path}: {value!r} is no {schema['type']}"

@@ -1,4 +1,4 @@
-"""The environment variables and the terminal decide about colours, signs and width of the output."""
+"""Environment variables and the terminal set colours, signs and width of the output."""
 
 import io
 import os
@@ -73,7 +73,7 @@ DATA = Path(__file__).parents[1] / "data" / "commands"
 
 
 def shown(*, width, **variables):
-    """The output of an audit on a terminal of this width, stdout and stderr together."""
+    """stdout and stderr are joined."""
     import fcntl
     import struct
     import termios

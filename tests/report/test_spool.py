@@ -1,4 +1,4 @@
-"""The values that formats keep until the end: equal and in the same order, from memory or from a file."""
+"""Values that formats keep until the end are equal and in order, from memory or from a file."""
 
 import tracemalloc
 from pathlib import Path

@@ -1,5 +1,6 @@
-"""Schemas and programs of the owners of the formats validate the golden files. CLAIMGATE_VALIDATORS names the folder
-with the schemas and programs (docs/formats.md). `make formats` runs these tests.
+"""Schemas and programs of the owners of the formats validate the golden files.
+
+CLAIMGATE_VALIDATORS names their folder (docs/formats.md). `make formats` runs these tests.
 """
 
 import json
@@ -21,7 +22,6 @@ SEVERITIES = {"info", "minor", "major", "critical", "blocker"}
 
 
 def validator(name):
-    """A file of the folder."""
     if not (FOLDER / name).exists():
         pytest.skip(f"no {name}: CLAIMGATE_VALIDATORS names a folder without it")
     return FOLDER / name
@@ -34,7 +34,7 @@ def program(name):
 
 
 def golden(name, tmp_path):
-    """A golden file with the version of this program instead of its placeholder."""
+    """The version of this program replaces its placeholder."""
     file = tmp_path / name
     file.write_text((GOLDEN / name).read_text().replace("VERSION", __version__))
     return file
@@ -73,7 +73,7 @@ def test_code_quality_fits_the_schema_of_gitlab(tmp_path):
 
 
 def test_html_has_no_error(tmp_path):
-    """vnu may only warn that the style and the script need a hash: browsers compute hashes, and vnu does not."""
+    """vnu may only warn that style and script need a hash. Browsers compute hashes, and vnu does not."""
     jar = validator("node_modules/vnu-jar/build/dist/vnu.jar")
     told = run(program("java"), "-jar", jar, "--format", "gnu", golden("audit-html.html", tmp_path)).splitlines()
     assert [line for line in told if ": " in line and "violates Content Security Policy" not in line] == []
@@ -87,7 +87,7 @@ for (const { command, message, properties } of JSON.parse(process.argv[2])) say[
 
 
 def test_annotations_are_what_the_toolkit_of_github_writes(tmp_path):
-    """Each line is parsed as the runner parses it, and @actions/core writes the same line."""
+    """Each line is parsed as by the runner, and @actions/core writes the same line."""
     validator("node_modules/@actions/core/package.json")
     lines = golden("audit-github.txt", tmp_path).read_text().splitlines()
     script = FOLDER / "annotations.mjs"
@@ -98,7 +98,7 @@ def test_annotations_are_what_the_toolkit_of_github_writes(tmp_path):
 
 
 def taken_apart(line):
-    """A workflow command as actions/runner reads it (src/Runner.Common/ActionCommand.cs, TryParseV2)."""
+    """As actions/runner reads it (src/Runner.Common/ActionCommand.cs, TryParseV2)."""
     assert line.startswith("::")
     head, _, data = line[2:].partition("::")
     command, _, listed = head.partition(" ")

@@ -1,5 +1,4 @@
-"""The level of a rule is that of the catalogue, unless params name the rule, and never above what the binding
-allows."""
+"""The level of a rule is that of the catalogue or of params, and never above what the binding allows."""
 
 import time
 

@@ -337,7 +337,7 @@ def test_the_examples_of_the_readme_compile(example):
 
 
 def test_a_bug_in_a_check_is_reported_as_a_bug():
-    """The error itself must be reported. As a missing attribute, CEL's `||` would absorb it."""
+    """CEL's `||` would absorb a missing attribute."""
     attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
     absorbs = policies('- {expression: "object == null || problems.size() == 0", message: closed}')
     for loaded, error in ((policies(), "AttributeError"), (absorbs, "RuntimeError")):

@@ -1,4 +1,4 @@
-"""Each problem is one sentence, and lists of problems end between two sentences."""
+"""Each problem is one sentence. Lists of problems end between two sentences."""
 
 import pytest
 from msgspec.structs import replace

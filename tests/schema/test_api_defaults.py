@@ -1,4 +1,4 @@
-"""The defaults of an API server; tests/e2e/test_sent.py compares them with a real API server."""
+"""The defaults of an API server. tests/e2e/test_sent.py compares them with a real one."""
 
 from __future__ import annotations
 

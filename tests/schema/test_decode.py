@@ -1,4 +1,4 @@
-"""Values are decoded for a type; messages name the parts that do not fit the type."""
+"""Values are decoded for a type. Messages name the parts that do not fit."""
 
 from __future__ import annotations
 
@@ -156,8 +156,6 @@ def test_nothing_is_changed_in_place() -> None:
 
 
 class Counted(Deadline):
-    """A deadline that adds up what it is charged."""
-
     def __init__(self) -> None:
         super().__init__(math.inf)
         self.work = 0

@@ -1,5 +1,4 @@
-"""Several threads may use the types that values are fitted to: a process prepares in one thread and answers in
-another."""
+"""Several threads may use the types: a process prepares in one thread and answers in another."""
 
 from __future__ import annotations
 

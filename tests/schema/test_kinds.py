@@ -19,11 +19,11 @@ CRDS = Path(__file__).parents[1] / "data" / "crds"
 TEMPLATES = {kubernetes_type("core.v1.PodTemplateSpec"), kubernetes_type("core.v1.PodSpec")}
 SCALARS = {"string": "text", "integer": "int64", "boolean": "truth"}
 OLDER = {"trainer.numProcPerNode", "mlPolicy.torch.numProcPerNode"}
-"""Fields that an older release had with another type."""
+"""Fields that an older release had with another type"""
 
 
 def disagreements(of: Type | None, schema: Any, path: str) -> list[str]:
-    """Where a declaration has another type than the published schema, or no type at all."""
+    """A declaration has another type than the published schema, or none."""
     if schema.get("x-kubernetes-preserve-unknown-fields") or path in OLDER or of in TEMPLATES or of == "any":
         return []
     if schema.get("x-kubernetes-int-or-string"):

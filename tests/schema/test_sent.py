@@ -1,5 +1,4 @@
-"""Plain objects of Kubernetes' own kinds become what an API server sends; tests/e2e/test_sent.py compares with a real
-API server."""
+"""Plain objects of Kubernetes' kinds become what an API server sends. tests/e2e/test_sent.py uses a real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a data file declares about the value of a field, and the message for each violation."""
+"""The declarations of a data file about the value of a field, and the message for each violation."""
 
 from __future__ import annotations
 
@@ -124,7 +124,6 @@ _TYPES = {"object": Fields, "map": Fields, "list": Items, "text": {"text"}, "one
 
 
 def differences(declaration: dict, of: Type | None, objects: dict, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Declarations that give a value another type than its kind does."""
     key = next((key for key in declaration if key in _TYPES), None)
     if key is None:
         return

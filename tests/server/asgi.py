@@ -1,4 +1,4 @@
-"""A serving process in memory: the real endpoint and pages, with a reviewer that the test defines."""
+"""A serving process in memory: the real endpoint and pages, with a reviewer of the test."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ Review = Callable[[Attributes, Phase, Deadline], Verdict]
 
 
 def allow(_attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:
-    """Admit every review."""
     return Verdict(allowed=True)
 
 
 @dataclass(frozen=True)
 class Given:
-    """A reviewer made of one function; an interrupted review is denied."""
+    """A reviewer made of one function. An interrupted review is denied."""
 
     answer: Review
     asks: Callable[[Authorizer], Verdict] | None = None
@@ -49,7 +48,7 @@ class Given:
         return self.answer(attributes, phase, deadline)
 
     def version(self) -> object:
-        """A new version for each call, because the function may answer differently."""
+        """The function may answer differently, so each call has a new version."""
         return object()
 
     def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, why: NotEvaluated) -> Verdict:
@@ -59,7 +58,6 @@ class Given:
 
 
 def review_of(uid: str = "U", **request: Any) -> dict[str, Any]:
-    """A small AdmissionReview."""
     base = {
         "uid": uid,
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -72,8 +70,6 @@ def review_of(uid: str = "U", **request: Any) -> dict[str, Any]:
 
 @dataclass
 class Running:
-    """A process, its log, and a client that calls it without a socket."""
-
     reviewer: Review = allow
     limits: Limits = field(default_factory=Limits)
     workers: WorkerLimits = field(default_factory=WorkerLimits)
@@ -102,7 +98,6 @@ class Running:
         self.probes = application.pages
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """One call."""
 
         async def one() -> httpx.Response:
             transport = httpx.ASGITransport(app=self.app)
@@ -112,11 +107,10 @@ class Running:
         return asyncio.run(one())
 
     def post(self, path: str, value: Any, **options: Any) -> httpx.Response:
-        """One review, sent the way an API server does."""
+        """Sent as by an API server."""
         headers = {"content-type": "application/json", **options.pop("headers", {})}
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         return self.call("POST", path, content=body, headers=headers, **options)
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log lines."""
         return [json.loads(line) for line in self.stream.getvalue().splitlines()]

@@ -20,15 +20,12 @@ from webhook.server.tls import Certificates, TlsFiles
 
 @dataclass(frozen=True)
 class Pki:
-    """A folder with an authority, a serving certificate and its key."""
-
     folder: Path
 
     def __post_init__(self) -> None:
         self.renew()
 
     def renew(self, *names: str) -> None:
-        """Replace the authority, the certificate and the key."""
         now = datetime.now(UTC)
         ca = authority("test", now=now)
         pair = serving(ca, names or ["localhost", "127.0.0.1"], now=now)
@@ -41,14 +38,11 @@ class Pki:
         return TlsFiles(certificate=self.folder / "tls.crt", key=self.folder / "tls.key")
 
     def trust(self) -> ssl.SSLContext:
-        """A client context that trusts the current authority."""
         return ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
 
 
 @dataclass(frozen=True)
 class Server:
-    """A listening server."""
-
     listener: Listener
     port: int
     running: Running
@@ -64,7 +58,7 @@ class Server:
 def listening(
     running: Running, files: TlsFiles | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any
 ) -> Iterator[Server]:
-    """Serve in a thread; when the block ends, the server has stopped."""
+    """Serve in a thread. At the end of the block, the server has stopped."""
     started = threading.Event()
     ports: list[int | None] = []
     certificates = Certificates(files) if files else None

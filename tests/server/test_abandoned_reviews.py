@@ -17,7 +17,7 @@ from webhook.server.worker_lane import WorkerLimits
 
 
 def endless_in_a_worker(attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
-    """No review is evaluated on the loop. The review of `endless` runs in a worker until its deadline."""
+    """The review of `endless` runs in a worker until its deadline. No review is evaluated on the loop."""
     if isinstance(deadline, InlineTimeSlice):
         raise InlineBudgetSpent
     while attributes.uid == "endless":

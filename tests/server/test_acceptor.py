@@ -1,4 +1,4 @@
-"""How the server accepts clients, also after errors; calls of the operating system; the warning about a key file."""
+"""How the server accepts clients, also after errors, with which calls, and the warning about a key file."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ def until(claim: object) -> None:
 
 
 class Exhausted:
-    """A listening socket with no free file descriptor for its first accepts."""
-
     def __init__(self, listening: socket.socket, failures: int = 1) -> None:
         self.listening = listening
         self.failures = failures
@@ -157,7 +155,6 @@ def test_a_server_outside_the_main_thread_leaves_signal_handlers_unchanged() -> 
 
 
 def test_a_handshake_begins_when_the_first_message_is_whole(tmp_path: Path) -> None:
-    """The client sends its first message in three pieces."""
     pki = Pki(tmp_path)
     with listening(Running(), pki.files) as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

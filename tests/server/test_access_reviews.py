@@ -1,4 +1,4 @@
-"""Questions of policies become SubjectAccessReviews; the answers of the API server, and its errors."""
+"""Questions of policies become SubjectAccessReviews. The API server answers, or has errors."""
 
 from __future__ import annotations
 
@@ -112,8 +112,6 @@ def test_an_access_review_answer_becomes_this_decision(answered: Any, expected: 
 
 
 class Cluster:
-    """An API server that answers when it is allowed to, and counts simultaneous questions."""
-
     def __init__(self, error: Exception | None = None) -> None:
         self.may_answer = threading.Event()
         self.error = error
@@ -142,9 +140,9 @@ def reviews(cluster: Cluster) -> AccessReviews:
 
 
 def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
-    """Questions of one user fill all places and the queue. The question of the other user is among the next eight.
+    """The questions of one user fill all places and the queue. That of the other user is among the next eight.
 
-    All places become free together, and the order in which threads record their questions is not defined.
+    All places become free together, and threads record their questions in no defined order.
     """
 
     async def run() -> None:
@@ -166,8 +164,8 @@ def test_a_user_with_few_questions_does_not_wait_for_a_busy_user() -> None:
 
 
 def test_one_slow_answer_does_not_delay_a_tenant_for_seconds() -> None:
-    """The API server took ten seconds for a question of `slow`. That is not the fault of `slow`, so others go first
-    for only 30 ms.
+    """The API server took ten seconds for a question of `slow`, which is not the fault of `slow`. So others go first for
+    only 30 ms.
 
     Both namespaces are light. Each call of `other` counts 10 ms, so `slow` is the fourth or fifth of six.
     """

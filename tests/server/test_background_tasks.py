@@ -15,8 +15,6 @@ from webhook.server.counters import Counters
 
 
 class Clock:
-    """A clock that only moves when a task sleeps or works."""
-
     def __init__(self) -> None:
         self.now = 0.0
         self.slept: list[float] = []
@@ -32,7 +30,6 @@ def supervisor(clock: Clock, stream: io.StringIO | None = None) -> Supervisor:
 
 
 def failing(clock: Clock, *durations_s: float) -> Callable[[], object]:
-    """Work that fails after each of these durations, and then ends well."""
     left = list(durations_s)
 
     async def work() -> None:

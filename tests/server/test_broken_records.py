@@ -1,4 +1,4 @@
-"""A record that does not belong to its connection ends the connection: earlier requests are given up without an error."""
+"""A record of another connection ends the connection. Earlier requests are given up without an error."""
 
 from __future__ import annotations
 

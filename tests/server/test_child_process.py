@@ -1,4 +1,4 @@
-"""A child of the server: the memory that it keeps of the server, and the memory that it may use."""
+"""How much of the server's memory a child keeps, and how much memory it may use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_memory_error_that_does_not_change_the_answer_is_not_printed(capfd: py
 
 
 def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
-    """The answer of a child; empty if the child ends without an answer."""
+    """Empty if the child ends without an answer."""
     child = child_process.start(work, time.monotonic() + 20, memory_bytes)
     came = b""
     with child.channel:

@@ -25,7 +25,7 @@ NAME = "kube-apiserver"
 
 
 class Issuer:
-    """A certificate that signs others, and its key."""
+    """A certificate that signs others, with its key."""
 
     def __init__(self, name: str, signed_by: Issuer | None = None, *, is_ca: bool = True) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -71,11 +71,10 @@ def _signed(
 
 
 OURS, TWIN = Issuer("clients"), Issuer("clients")
-"""Two authorities of one name; the server trusts the first."""
+"""Two authorities of one name. The server trusts the first."""
 
 
 def _client(folder: Path, name: str = NAME, issuer: Issuer = OURS, **more: Any) -> tuple[str, str]:
-    """The files of a certificate with its issuers, and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     made = _signed(name, key, issuer, **more).public_bytes(serialization.Encoding.PEM)
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -85,7 +84,7 @@ def _client(folder: Path, name: str = NAME, issuer: Issuer = OURS, **more: Any) 
 
 
 def _of_a_leaf(folder: Path) -> tuple[str, str]:
-    """A certificate that is signed by a certificate without the right to sign."""
+    """Its issuer has no right to sign."""
     leaf = Issuer.__new__(Issuer)
     leaf.key = ec.generate_private_key(ec.SECP256R1())
     leaf.certificate = _signed("leaf", leaf.key, OURS)

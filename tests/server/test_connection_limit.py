@@ -25,8 +25,6 @@ class Loop:
 
 
 class Connection(HttpConnection):
-    """A connection without a socket, which notes that it was aborted."""
-
     def __init__(self, loop: Loop, address: str) -> None:
         self.loop: Any = loop
         self.address = address
@@ -41,8 +39,6 @@ class Connection(HttpConnection):
 
 
 class Port:
-    """A port with a limit, and a clock that advances by one with every event."""
-
     def __init__(self, most: int) -> None:
         self.loop, self.counters = Loop(), Counters()
         self.limit = ConnectionLimit(most, "reviews", self.counters)
@@ -127,8 +123,7 @@ def test_the_address_with_the_most_bytes_loses_a_connection() -> None:
 
 @pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
 def test_simultaneous_bytes_are_shed_before_the_next_check(reader: str) -> None:
-    """32 MiB stay. The server closes a connection of the address with the most bytes, preferably the connection that
-    reads now."""
+    """32 MiB stay. The server closes a connection of the address with the most bytes, if possible the reading one."""
     port = Port(100)
     for _ in range(40):
         port.open("serving", held=1 << 20)

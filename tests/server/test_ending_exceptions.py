@@ -1,5 +1,4 @@
-"""A server reports exceptions and exemptions that end soon, in its log and in /metrics: at its start, each day, and
-after a change."""
+"""A server reports exceptions and exemptions that end soon: at its start, each day, and after a change."""
 
 from __future__ import annotations
 

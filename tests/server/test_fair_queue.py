@@ -17,8 +17,6 @@ LIGHT, OTHER = Tenant("light", "lea"), Tenant("other", "ole")
 
 
 class Waiting:
-    """A queue with waiting tenants, and the order in which the tenants got a turn."""
-
     def __init__(self) -> None:
         self.usage = Usage()
         self.lost: list[Tenant] = []
@@ -37,7 +35,6 @@ class Waiting:
         self.order.append(tenant)
 
     async def serve(self, may: Callable[[Tenant], bool] = lambda _: True) -> list[Tenant]:
-        """Give turns until no tenant waits."""
         while following := self.queue.pop(may):
             following[1].set_result(None)
             await asyncio.sleep(0)

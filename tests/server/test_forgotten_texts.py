@@ -1,6 +1,6 @@
-"""No long text of a user stays in memory after the answer: a cache of such texts would fill the memory within minutes.
+"""No long text of a user stays in memory after the answer. A cache of such texts would fill the memory in minutes.
 
-The test looks at all objects that the garbage collector knows, so it also finds tables that it does not name.
+The test looks at all objects of the garbage collector, so it also finds unknown tables.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def long_text(number: int) -> str:
 
 
 def lengthened(value: JSON, numbers: Iterator[int], chance: random.Random) -> JSON:
-    """A copy with a long text in place of every tenth text or key of a map. The long text may begin like the old
-    text."""
+    """Every tenth text or key becomes a long text, which may begin like the old one."""
     if isinstance(value, dict):
         return {
             long_text(next(numbers)) if "/" in key and chance.random() < 0.1 else key: lengthened(each, numbers, chance)
@@ -51,7 +50,6 @@ def lengthened(value: JSON, numbers: Iterator[int], chance: random.Random) -> JS
 
 
 def held() -> list[str]:
-    """The beginnings of long texts that are still referenced."""
     gc.collect()
     found = [text for each in gc.get_objects() for text in _texts(each)]
     return sorted({text[: len(MARK) + 60] for text in found})

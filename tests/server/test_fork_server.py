@@ -1,4 +1,4 @@
-"""The process that forks workers: which state its workers have, and when each process ends."""
+"""The process that forks workers: the state of its workers, and when each process ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ held = "as it was"
 
 
 def answer(worker: Worker) -> bytes:
-    """The answer of a worker; empty if the worker ends without an answer."""
+    """Empty if the worker ends without an answer."""
     came = b""
     while select.select([worker.channel], [], [], 20)[0] and (chunk := worker.channel.recv(1 << 16)):
         came += chunk
@@ -30,12 +30,11 @@ def answer(worker: Worker) -> bytes:
 
 
 def numbers(_channel: socket.socket) -> bytes:
-    """The numbers of the worker and of the process that forked it."""
+    """The numbers of the worker and of its parent."""
     return f"{os.getpid()} {os.getppid()}".encode()
 
 
 def tell_and_sleep(channel: socket.socket) -> bytes:
-    """Send the numbers at once, and sleep."""
     channel.sendall(numbers(channel))
     time.sleep(60)
     return b""
@@ -58,7 +57,7 @@ def is_running(pid: int) -> bool:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process ends within some seconds, and leaves nothing in the process table."""
+    """The process must leave nothing in the process table."""
     end = time.monotonic() + 10
     while time.monotonic() < end and is_running(pid):
         time.sleep(0.01)
@@ -66,7 +65,6 @@ def has_ended(pid: int) -> bool:
 
 
 async def eventually(is_true: Callable[[], bool]) -> bool:
-    """Whether a condition becomes true within some seconds while the loop runs."""
     end = time.monotonic() + 10
     while time.monotonic() < end and not is_true():  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.01)

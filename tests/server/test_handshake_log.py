@@ -1,4 +1,4 @@
-"""TLS handshakes that fail: what is logged and counted, and how often; and which clients are allowed by name."""
+"""Failed TLS handshakes: what is logged and counted, how often, and which clients are allowed by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from webhook.server.tls import HandshakeLog, TlsFiles, certificate_names
 
 
 def client_pair(folder: Path, common_name: str, *others: x509.GeneralName) -> ssl.SSLContext:
-    """A client's context with a self-signed certificate for these names: it is its own authority."""
+    """The self-signed certificate is its own authority."""
     now, key = datetime.now(UTC), ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))

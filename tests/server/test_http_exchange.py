@@ -1,4 +1,4 @@
-"""One request and its answer: the written bytes, their pieces, and the result of wrong calls of an application."""
+"""One request and its answer: the written bytes, their pieces, and wrong calls of an application."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from webhook.server.http_exchange import PIECE_BYTES, Exchange, Receive, Send
 
 
 class Wire:
-    """A connection that records the written bytes."""
-
     def __init__(self) -> None:
         self.written: list[bytes] = []
         self.events: list[str] = []
@@ -46,7 +44,7 @@ Steps = Callable[[Receive, Send], Coroutine[Any, Any, None]]
 
 
 def exchange(steps: Steps, method: str = "POST", *, keeps_alive: bool = True, asks_first: bool = False) -> Wire:
-    """What an application with these steps writes to a connection; the body is `abc`."""
+    """The body is `abc`."""
     wire = Wire()
 
     async def scenario() -> None:

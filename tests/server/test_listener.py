@@ -28,7 +28,6 @@ BODY = json.dumps(review_of()).encode()
 
 
 def converse(server: Server, *said: bytes, pause_s: float = 0.0) -> bytes:
-    """Send these pieces, and return all answers until the server closes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         try:
             for piece in said:

@@ -1,4 +1,4 @@
-"""A live ConfigMap that names unknown rules is reported: once in the log, in a counter, and in /readyz?verbose."""
+"""A live ConfigMap with unknown rules is reported once in the log, in a counter, and in /readyz?verbose."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def param(**data: str) -> Any:
 
 
 class Process:
-    """The parts of a server that read params, with a view that a test replaces."""
+    """The parts of a server that read params. A test replaces the view."""
 
     def __init__(self, policies: PolicySet = POLICIES) -> None:
         self.view = FilesCluster([])
@@ -43,7 +43,6 @@ class Process:
         )
 
     def look(self, *objects: Any) -> list[str]:
-        """The log lines about a new view."""
         self.view = FilesCluster(objects)
         before = len(self.stream.getvalue())
         if self.params.has_changed():

@@ -1,6 +1,4 @@
-"""Policies of files and stored policies are one set. A change of the files removes no stored policy, and a change of
-stored policies removes no policy of a file.
-"""
+"""Policies of files and stored policies are one set. A change of one kind removes no policy of the other."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ PODS = GroupVersionResource("", "v1", "pods")
 
 
 class Stored:
-    """A view with changing objects; `is_away` makes it unknown."""
+    """A view with changing objects. `is_away` makes it unknown."""
 
     def __init__(self, *values: dict[str, Any]) -> None:
         self.is_away = False
@@ -67,8 +65,6 @@ class Stored:
 
 
 class NoWrites:
-    """A connection that fails on any write."""
-
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         raise AssertionError((path, body, manager, read_s))
 
@@ -140,7 +136,6 @@ def test_the_last_valid_spec_in_the_status_stays_in_force(folder: Path) -> None:
 
 
 def asked_to_store(found: LivePolicySet, new: JSON, old: JSON = None) -> str:
-    """The answer for a stored policy at `kubectl apply`."""
     kind = GroupVersionKind("claimgate.dev", "v1alpha1", new["kind"])
     names = GroupVersionResource("claimgate.dev", "v1alpha1", "validatingpolicies")
     request = Attributes(

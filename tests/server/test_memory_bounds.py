@@ -1,5 +1,5 @@
-"""The sum of all memory bounds is under 300 MB by default. With less memory a server does not start. A real server
-stays below it."""
+"""The sum of all memory bounds is under 300 MB by default, and a real server stays below it. With less memory, a server
+does not start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webhook.server.operating_system import memory_limit
 from webhook.settings.serving import DEFAULTS
 
 LOADED = 55_200_000
-"""The memory of a process with the shipped policies, in bytes, without program files."""
+"""The memory of a process with the shipped policies, in bytes, without program files"""
 
 
 def test_the_default_settings_need_less_than_300_mb() -> None:

@@ -1,4 +1,4 @@
-"""Reviews wait a moment for a namespace that the watch has not delivered yet, and do not delay others meanwhile."""
+"""Reviews wait a moment for a namespace that the watch has not delivered yet, and do not delay others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from webhook.server.slow_reviews import NamespaceArrivals
 NAMESPACES = "/api/v1/namespaces"
 MATCH = {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["free"]}]}}
 DENIES = policies(validating("false", failurePolicy="Ignore", matchConstraints={"resourceRules": [PODS], **MATCH}))
-"""Denies Pods except in namespaces of the team `free`; an unknown namespace lets them pass."""
+"""Denies Pods except in namespaces of the team `free`. An unknown namespace lets them pass."""
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -40,8 +40,6 @@ def namespace(name: str, **labels: str) -> dict[str, Any]:
 
 
 class Live:
-    """A view that watches the namespaces of a test API server, and a process that reviews with this view."""
-
     def __init__(self, folder: Path) -> None:
         self.server = ApiServer()
         self.server.answers["/api/v1"] = resources(("namespaces", "Namespace", False))
@@ -94,7 +92,7 @@ def client_of(running: Running) -> httpx.AsyncClient:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reviews wait as long as for the answer to a question: on a busy machine an event takes longer than 0.2 s."""
+    """Reviews wait as long as for the answer to a question. On a busy machine, an event takes longer than 0.2 s."""
     monkeypatch.setattr(slow_reviews, "WAIT_S", 60)
 
 

@@ -147,7 +147,7 @@ def test_openapi_has_the_paths_of_the_server_and_its_references_resolve() -> Non
 
 
 def test_docs_are_served_without_another_host() -> None:
-    """A cluster without internet also shows them: the page has no script, and refers only to its own files."""
+    """A cluster without internet also shows the documentation. The page has no script."""
     running = Running()
     answer = running.call("GET", "/docs")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
@@ -260,7 +260,6 @@ def test_a_scrape_during_generation_gets_the_last_metrics() -> None:
 
 
 def many_checks(policies: int) -> Counters:
-    """Counters of so many policies."""
     counters = Counters()
     for number in range(policies):
         for error in ("no_error", "invalid_error"):

@@ -1,4 +1,4 @@
-"""Connections end without the loss of a request when the server drains and stops, and when an authority is replaced."""
+"""No request is lost when the server drains and stops, and when an authority is replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METRICS = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 def whole(client: ssl.SSLSocket) -> bytes:
-    """All bytes until the server closes the connection; a reset is an error."""
+    """All bytes until the server closes the connection. A reset is an error."""
     heard = b""
     while piece := client.recv(65536):
         heard += piece
@@ -64,8 +64,7 @@ def test_a_stop_answers_connections_that_the_system_accepted(tmp_path: Path) -> 
 
 
 def test_a_received_request_is_answered_before_its_connection_is_closed(tmp_path: Path) -> None:
-    """The connection is idle when the server stops. Its next request is in the buffers of the system, because the loop
-    was too busy to read it."""
+    """The connection is idle when the server stops. Its next request is still in the buffers of the system."""
     pki, stopping = Pki(tmp_path), threading.Event()
 
     def busy(attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:

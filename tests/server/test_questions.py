@@ -1,4 +1,4 @@
-"""Reviews that ask what a user may do: on the loop and in a worker, a few times, and without an answer."""
+"""Reviews that ask what a user may do: on the loop and in a worker, few questions, and no answer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ BOTH = pytest.mark.parametrize("body", [SMALL, LARGE], ids=["on the loop", "in a
 
 @dataclass
 class Book:
-    """An authorizer that answers from a list, and records the questions."""
-
     allowed: set[str]
     asked: list[tuple[str, UserInfo]] = field(default_factory=list)
     until: list[float] = field(default_factory=list)
@@ -47,7 +45,7 @@ class Book:
 
 
 def asks(*paths: str) -> Any:
-    """A review that asks about each path, and admits if all paths are allowed."""
+    """The review asks about each path, and admits if all are allowed."""
 
     def review(authorizer: Authorizer) -> Verdict:
         try:
@@ -88,7 +86,6 @@ def test_an_unanswered_authorizer_question_is_an_error_of_the_policy(body: dict[
 
 
 def lets_pass(path: str) -> Any:
-    """A review of a policy with failurePolicy Ignore."""
 
     def review(authorizer: Authorizer) -> Verdict:
         with suppress(EvaluationError):

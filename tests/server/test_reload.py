@@ -1,4 +1,4 @@
-"""A value from files is reloaded when the files stop changing. If they are broken, the last valid value stays."""
+"""A value is reloaded when its files stop changing. If they are broken, the last valid value stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from webhook.server.reload import ReloadableValue, create_file_state_function, w
 
 
 def numbers(folder: Path) -> ReloadableValue[int]:
-    """The sum of the numbers in a folder's files."""
 
     def make() -> int:
         texts = [path.read_text() for path in sorted(folder.iterdir())]

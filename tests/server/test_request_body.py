@@ -1,4 +1,4 @@
-"""Bodies and the memory they share: free memory, waiting times, the order of service, and released memory."""
+"""Bodies and their shared memory: free memory, waiting times, the order of service, and release."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ LARGE = FREE_BYTES + 1
 
 
 class Clock:
-    """The calls of the clock of a connection."""
-
     def __init__(self) -> None:
         self.said: list[str] = []
 
@@ -43,8 +41,6 @@ class Clock:
 
 
 class Client:
-    """Sends pieces, and counts how many were requested."""
-
     def __init__(self, *pieces: int, address: str = "a", gone: bool = False, stalls: bool = False) -> None:
         self.pieces = list(pieces)
         self.asked = 0
@@ -71,7 +67,6 @@ def run(one: Callable[[], Awaitable[None]]) -> None:
 
 
 async def settle() -> None:
-    """Let every task run as far as it can."""
     for _ in range(10):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Requests that are refused as HTTP: the text has the reason, and earlier requests are answered first."""
+"""Requests that are refused as HTTP. The text has the reason, and earlier requests are answered first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ WHOLE = request(b"host: a", LENGTH)
 
 
 def converse(server: Server, said: bytes) -> list[tuple[int, str]]:
-    """Codes and messages of all answers until the connection ends."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
         client.sendall(said)
         client.settimeout(3)

@@ -1,4 +1,4 @@
-"""The endpoint of reviews: what is answered with which HTTP code, and that nothing gets past it."""
+"""Each review gets its HTTP code, and none gets past the endpoint."""
 
 from __future__ import annotations
 
@@ -291,8 +291,6 @@ def test_a_denied_line_has_its_code_and_subresource() -> None:
 
 
 class _Closed(io.StringIO):
-    """A log without a reader."""
-
     def write(self, _text: str) -> int:
         raise BrokenPipeError
 

@@ -1,4 +1,4 @@
-"""The log line of a review: user, request, verdict and reason, and nothing of the object unless it is requested."""
+"""The log line of a review has user, request, verdict and reason, and the object only on request."""
 
 import json
 
@@ -27,7 +27,7 @@ def fields(verdict=DENIED, *, with_denial=False, **request):
 
 
 def test_the_message_of_a_denial_is_left_out():
-    """The message quotes the object, and more people may read the log than the object."""
+    """The message quotes the object. More people may read the log than the object."""
     assert "hunter2" not in str(fields())
     assert fields()["code"] == 400
 

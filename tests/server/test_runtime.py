@@ -28,8 +28,6 @@ spec:
 
 
 class Failing(ServedState):
-    """A state with failing reviews."""
-
     def review(self, *_arguments: object) -> object:
         raise OSError("no memory to be had")
 

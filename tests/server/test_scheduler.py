@@ -1,4 +1,4 @@
-"""Rounds of the event loop: many reviews of one tenant do not go before a review of another tenant."""
+"""Rounds of the event loop: many reviews of one tenant do not go before a review of another."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ async def review(scheduler: Scheduler, tenant: Tenant, seconds: float, done: lis
 
 
 async def order(*arriving: Tenant, heavy: tuple[Tenant, ...] = (), seconds: float = 2 * ROUND_S) -> list[Tenant]:
-    """The order of reviews that arrive at once, with the given run times."""
     scheduler, done = Scheduler(), []
     for tenant in heavy:
         scheduler.usage.add(tenant, 5.0, time.monotonic())
@@ -214,7 +213,7 @@ def test_light_tenants_get_a_longer_slice_and_all_tenants_do_during_compilation(
 
 def test_a_long_turn_ends_a_round_of_several_light_tenants():
     async def scenario() -> list[list[Tenant]]:
-        """Each poll of the sockets, with the tenants that were served since the previous poll."""
+        """Each list has the tenants that were served between two polls of the sockets."""
         scheduler, done = Scheduler(), []
         tenants = [Tenant(name, f"user-{name}") for name in "abcdef"]
         tasks = [asyncio.create_task(review(scheduler, tenant, LIGHT_S, done)) for tenant in tenants]

@@ -1,4 +1,4 @@
-"""The server ends slow clients on time, over real sockets, and never closes a connection that waits for the server."""
+"""The server ends slow clients on time, and never a connection that waits for the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ HURRIED = ConnectionTimeouts(
 
 
 def until(claim: object, *, within_s: float = 10) -> None:
-    """Wait until a condition is true."""
     end = time.monotonic() + within_s
     while not claim():  # type: ignore[operator]
         assert time.monotonic() < end
@@ -44,7 +43,6 @@ def connect(server: Server, pki: Pki) -> ssl.SSLSocket:
 
 
 def answer(client: ssl.SSLSocket) -> bytes:
-    """One whole answer."""
     heard = b""
     while not heard.endswith(b"}"):
         piece = client.recv(65536)
@@ -271,8 +269,7 @@ def test_an_unread_body_ends_the_connection(tmp_path: Path, head: bytes, piece: 
 
 
 def test_waiting_large_bodies_are_not_charged_for_the_wait(tmp_path: Path) -> None:
-    """The first body uses the whole budget until the server ends its connection. The next body waits longer than a body
-    may take."""
+    """The first body uses the whole budget until its connection ends. The next body waits longer than a body may take."""
     pki = Pki(tmp_path)
     size = 200_000
     timeouts = ConnectionTimeouts(body_s=1.0, held_s=0.9, held_bytes_per_s=1e9)
@@ -339,8 +336,6 @@ def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> Non
 
 
 class Loop:
-    """The part of an event loop that a clock uses."""
-
     now = 100.0
 
     def time(self) -> float:

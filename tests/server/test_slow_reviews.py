@@ -1,4 +1,4 @@
-"""Long reviews move from the event loop to a worker, and a review is answered even if its worker dies."""
+"""Long reviews move from the event loop to a worker. A review is answered even if its worker dies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEEN = (Decision(policy="p", binding="b", evaluation="admit"),)
 
 
 def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase, Deadline], Verdict]:
-    """A reviewer that runs a function, and fails outside of a child."""
+    """The reviewer fails outside of a child."""
 
     def review(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
         assert os.getpid() != PARENT
@@ -42,7 +42,7 @@ def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase,
 
 
 def slowly(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
-    """A reviewer that works until its time is up on the loop, and ends at once in a child."""
+    """On the loop, the reviewer works until its time is up. In a child, it ends at once."""
     while os.getpid() == PARENT:
         deadline.spend(1)
     return Verdict(allowed=True)
@@ -142,12 +142,12 @@ def overfill(_: Deadline) -> None:
 
 
 def overfill_in_c(_: Deadline) -> None:
-    """The exception that CPython raises if it cannot even create a MemoryError."""
+    """CPython raises this exception if it cannot even create a MemoryError."""
     raise SystemError("error return without exception set")
 
 
 def overfill_bit_by_bit(_: Deadline) -> None:
-    """Use all memory, with blocks of any size and objects that Python reuses, so that even the error needs memory."""
+    """Use all memory, with blocks of any size and objects that Python reuses. Then even the error needs memory."""
     held: object = None
     makers = [partial(bytes, size) for size in (1 << 20, 1 << 12, *range(512, 0, -16))]
     for make in (*makers, dict):
@@ -231,7 +231,7 @@ def test_without_a_uid_a_late_answer_is_an_http_error():
 
 @pytest.mark.parametrize("has_head", [True, False])
 def test_a_body_that_arrives_too_slowly_is_not_an_internal_error(has_head: bool):
-    """msgspec refuses the body, and any other reader would need more than the second that is left."""
+    """msgspec refuses the body. Any other reader would need more than the second that is left."""
     review = json.dumps(review_of(object="here")) if has_head else '{"kind": "here"}'
     answer = Running().post("/validate?timeout=1s", review.encode().replace(b"here", b"\xff" * (3 << 20)))
     assert answer.status_code == (200 if has_head else 503), answer.text

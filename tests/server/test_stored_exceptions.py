@@ -1,4 +1,4 @@
-"""PolicyExceptions of a cluster: their status, the answer to kubectl apply, and which ones are announced."""
+"""PolicyExceptions of a cluster: their status, the answer to kubectl apply, and announcements."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ def with_uid(value: dict[str, Any], generation: int = 1) -> dict[str, Any]:
 
 
 class ApiServer:
-    """Keeps each applied status by its path."""
-
     def __init__(self) -> None:
         self.written: dict[str, JSON] = {}
 
@@ -259,7 +257,7 @@ def of_namespace(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def longest_call_of_c(work: Callable[[], object]) -> float:
-    """The longest processor time, in seconds, in which no line of Python ran. The event loop is blocked meanwhile."""
+    """In this time, in seconds, no line of Python runs and the event loop is blocked."""
     longest, last = 0.0, thread_time()
 
     def note(*_: object) -> None:
@@ -278,7 +276,7 @@ def longest_call_of_c(work: Callable[[], object]) -> float:
 
 
 def test_no_call_sorts_all_objects_that_users_store() -> None:
-    """There are 40,000 objects, and one changes each second. A sort of all objects blocked the event loop for 0.1 s."""
+    """One of 40,000 objects changes each second. A sort of all objects blocked the event loop for 0.1 s."""
     objects = [of_namespace(f"n-{n % 2000 if n % 2 else 0}", f"e-{n}") for n in range(40_000)]
     random.Random(1).shuffle(objects)
 

@@ -1,8 +1,7 @@
 """Reviews with new names make no table of the process grow, except bounded tables.
 
-The server listens with TLS in this process, and answers reviews of objects with each list that a user can lengthen.
-Afterwards a walk over everything that modules and running frames refer to counts the entries of each table, so it also
-finds unknown tables.
+The server answers reviews of objects with each list that a user can lengthen. Then a walk over everything that modules
+and frames refer to counts the entries of each table, also of unknown tables.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ MOST_ENTRIES = {
     "webhook.facts.subject.FactRegistry._of_kinds": 1_000,
     "re._cache": 512,
 }
-"""The tables that grow with what users send, and how many entries all tables of one name may gain; other tests use some
-of them in this process. A row needs a bound in docs/caches.md or docs/sizing.md."""
+"""The tables that grow with what users send, and how many entries all tables of one name may gain. Other tests also use
+some of them. A row needs a bound in docs/caches.md or docs/sizing.md."""
 FEW = 20
-"""The allowed increase of entries or objects, because of current timers, tasks and frames."""
+"""The allowed increase of entries or objects, because of current timers, tasks and frames"""
 
 Answer = Callable[[Attributes, Phase, Deadline], Verdict]
 
@@ -61,7 +60,7 @@ def shipped() -> Answer:
 
 
 def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Census]:
-    """The counts before the reviews, and after each third of them. Many values are created once, in the first third."""
+    """The counts before the reviews, and after each third. Many values are created once, in the first third."""
     running, pki, bodies = Running(answer), Pki(folder), FreshReviews(lists(), EVERY)
     taken = [census.take(census.roots(), MOST_ENTRIES)]
     with listening(running, pki.files) as server:
@@ -83,8 +82,7 @@ def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Ce
 
 
 def grown_tables(taken: list[census.Census]) -> set[str]:
-    """The tables that grew both in the second third and in the last third. A table that is created once grows in only
-    one of them."""
+    """The tables that grew both in the second and in the last third. A table that is created once grows in one."""
     grown = (after.growth(before).items() for before, after in pairwise(taken[1:]))
     second, last = ({name for name, more in each if more > FEW} for each in grown)
     return (second & last) - set(MOST_ENTRIES)
@@ -121,8 +119,7 @@ REQUESTS = {
 
 
 def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path: Path) -> None:
-    """A collection runs after 150,000 objects. Until then, an error that refers to itself through its frame keeps a
-    connection of 58 KB in memory."""
+    """A collection runs after 150,000 objects. Until then, an error in a reference cycle keeps a connection of 58 KB."""
     running, pki, bodies = Running(lambda _attributes, _phase, _deadline: Verdict(allowed=True)), Pki(tmp_path), []
     reviewed = FreshReviews(lists(), EVERY).body(1)
     for name, body in REQUESTS.items():

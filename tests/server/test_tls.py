@@ -1,5 +1,5 @@
-"""Certificates of a running server: some are refused, and a changed certificate reaches new handshakes without
-breaking a connection.
+"""Certificates of a running server. Some are refused, and a changed one reaches new handshakes without breaking a
+connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ def pki(tmp_path: Path) -> Pki:
 
 
 def shown(server: Server, name: str | None = "localhost", highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
-    """The certificate that a new handshake sees."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, highest
     with (

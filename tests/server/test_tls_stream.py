@@ -1,4 +1,4 @@
-"""TLS without a network: which records a client may send, and that no byte of them is lost."""
+"""TLS without a network: which records a client may send, and that no byte is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webhook.server.tls import Certificates, TlsStream
 
 
 class Client:
-    """A client that speaks to a server through memory; `hello_bytes` are more bytes of its first message."""
+    """The client speaks through memory. `hello_bytes` are more bytes of its first message."""
 
     def __init__(self, folder: Path, *, hello_bytes: int = 0) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -25,14 +25,13 @@ class Client:
         self.server = TlsStream(Certificates(Pki(folder).files).context)
 
     def shake_hands(self) -> bool:
-        """Advance the client's handshake by one step, and return whether it is complete."""
+        """Advance by one step, and return whether the handshake is complete."""
         with suppress(ssl.SSLWantReadError):
             self.tls.do_handshake()
             return True
         return False
 
     def connected(self) -> Client:
-        """Complete the handshake, and return this client."""
         is_done = False
         while not is_done:
             self.shake_hands()
@@ -42,7 +41,7 @@ class Client:
         return self
 
     def sent(self, data: bytes, size: int | None = None) -> bytes:
-        """The records of some data, with `size` bytes in each."""
+        """Each record has `size` bytes."""
         for start in range(0, len(data), size or len(data)):
             self.tls.write(data[start : start + (size or len(data))])
         return self.outgoing.read()
@@ -70,7 +69,7 @@ def test_any_number_of_short_requests_is_accepted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "is_refused"), [(1, True), (32, False)])
 def test_a_hello_in_too_many_records_ends_the_connection(tmp_path: Path, size: int, is_refused: bool) -> None:
-    """OpenSSL accepts a hello of 131 KB in records of one byte, which takes a quarter of a second."""
+    """OpenSSL accepts a hello of 131 KB in records of one byte, and needs a quarter of a second."""
     client = Client(tmp_path)
     client.shake_hands()
     head, hello = client.outgoing.read(3), client.outgoing.read()[2:]

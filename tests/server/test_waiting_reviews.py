@@ -21,7 +21,7 @@ POD: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits"}, "
 
 
 def kept() -> int:
-    """How many decoded Pods are in memory, without the Pod above."""
+    """Return how many decoded Pods are in memory, without the Pod above."""
     return sum(type(one) is dict and one == POD for one in gc.get_objects()) - 1
 
 

@@ -1,4 +1,4 @@
-"""A warning of a review becomes one Event on the top owner. A task writes the Event, and no review waits for it."""
+"""A warning becomes one Event on the top owner. A task writes it, and no review waits."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_these_warnings_get_no_event(verdict: Verdict, sent: dict[str, Any] | No
 
 @dataclass
 class Cluster:
-    """An API server: its objects by path, what was created, and the error with which it refuses to create."""
+    """Objects by path, what was created, and the error for a creation."""
 
     objects: dict[str, JSON] = field(default_factory=dict)
     created: list[JSON] = field(default_factory=list)
@@ -104,8 +104,6 @@ class Cluster:
 
 
 class Server:
-    """The Events of a server, with a clock that a test sets."""
-
     def __init__(self, cluster: Cluster) -> None:
         self.now = 0.0
         self.out = io.StringIO()
@@ -228,7 +226,7 @@ def test_waiting_events_are_bounded() -> None:
 
 
 def test_a_namespace_with_many_events_does_not_silence_others() -> None:
-    """If the queue is full, the namespace with the most Events loses an Event. All namespaces take turns."""
+    """If the queue is full, the namespace with the most Events loses one. All namespaces take turns."""
     cluster = Cluster()
     server = Server(cluster)
     for number in range(2 * MOST_WAITING):
@@ -272,8 +270,6 @@ def test_a_review_returns_its_warnings_and_does_not_log_them(size: int) -> None:
     offered: list[Any] = []
 
     class Events(WarningEvents):
-        """Records the offered warnings."""
-
         def offer(self, warned: Any) -> None:
             offered.append(warned)
 

@@ -1,4 +1,4 @@
-"""How a job is sent to a worker: as a whole, with any size, and never in part."""
+"""A job of any size is sent to a worker as a whole, never in part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ MB = 1 << 20
 
 
 def sent(job: Job) -> tuple[bytes, bytes]:
-    """The job as a worker reads it."""
 
     async def run() -> tuple[bytes, bytes]:
         ours, its = socket.socketpair()

@@ -1,4 +1,4 @@
-"""Which tenant gets a worker: the tenant with the least usage. The last worker is for light tenants."""
+"""The tenant with the least usage gets a worker. The last worker is for light tenants."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from webhook.server.usage import Tenant
 from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, WorkerLimits, receive
 
 WORKS: list[Callable[[], bytes]] = []
-"""The jobs of all tests, by number."""
 
 
 def job(work: Callable[[], bytes]) -> Job:
-    """A job that runs a function in a worker. The worker finds the function by its number."""
+    """The worker finds the function by its number."""
     WORKS.append(work)
     return Job(b"%d" % (len(WORKS) - 1), b"")
 
@@ -39,20 +38,18 @@ def in_namespace(name: str) -> Tenant:
 
 
 def work(seconds: float) -> bytes:
-    """Use a processor for this many seconds."""
     while time.process_time() < seconds:
         pass
     return b"done"
 
 
 def used_much(lane: WorkerLane, tenant: Tenant) -> None:
-    """Give a tenant enough usage to stay heavy during a whole test."""
+    """The tenant stays heavy during a whole test."""
     lane._usage.add(tenant, 1e6, time.monotonic())
 
 
 async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[object]:
-    """Run jobs of some namespaces in workers. Each job sleeps for some seconds, and has some seconds until its
-    deadline."""
+    """Each job sleeps for some seconds, and has some seconds until its deadline."""
     begun = time.monotonic()
     running = [
         lane.run(job(lambda s=sleep: (time.sleep(s), b"done")[1]), in_namespace(name), begun + until)

@@ -1,4 +1,4 @@
-"""Which process forks a worker: the same process until something changes, and then a new process."""
+"""The same process forks workers until something changes. Then a new process forks them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ MB = 1 << 20
 
 
 def start(starter: WorkerStarter) -> Worker:
-    """A worker for a review that has just arrived."""
     return starter.start_worker(time.monotonic() + 20, came=time.monotonic())
 
 
 def parents(versions: Iterator[object], between: Callable[[int], None] = lambda pid: None) -> list[int]:
-    """The process that forks the worker, for each of the versions."""
+    """The process that forks the worker, for each version."""
 
     async def run() -> list[int]:
         starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: version)

@@ -1,5 +1,4 @@
-"""An option that changes an answer is declared once. Each verb that reviews objects has the option, or a reason why
-not."""
+"""An option that changes an answer is declared once. Each verb that reviews objects has it, or a reason."""
 
 from __future__ import annotations
 
@@ -34,7 +33,6 @@ from webhook.typer_application import create_typer_application
 
 
 def flags_of(door: str) -> set[str]:
-    """Return the flags of a verb, as its help lists them."""
     group = typer.main.get_command(create_typer_application())
     command = group.get_command(typer.Context(group, info_name="claimgate"), door)
     return {flag for each in command.params for flag in each.opts}
@@ -53,20 +51,16 @@ def test_each_verb_has_every_option_that_is_not_left_out(door: Door) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further(ReviewSettings):
-    """The settings of reviews, with one more setting."""
-
     further: bool = declare_option(False, values.switch_type(), "Does nothing.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherOfServer(ServerSettings):
-    """The settings of the server, with one more setting."""
-
     further: bool = declare_setting(False, values.switch_type(), "Does nothing.")
 
 
 REVIEWERS = [each for each in DOORS if each != "test"]
-"""The verbs that have the options; `test` reads them from its cases."""
+"""The verbs that have the options. `test` reads them from its cases."""
 
 
 @pytest.mark.parametrize("door", REVIEWERS)
@@ -83,19 +77,18 @@ def test_a_new_option_reaches_every_verb(door: Door) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherOptions(ReviewOptions):
-    """The options of a review, with one more that has the name of the setting."""
+    """The additional option has the name of the setting."""
 
     further: bool = False
 
 
 CONVERTED = {"authorizer", "skip"}
-"""Options that a review has in another form than the setting: tests/commands/test_one_meaning.py has them."""
+"""Options that a review has in another form than the setting (tests/commands/test_one_meaning.py)"""
 ELSEWHERE = {("audit", "docs_address"): "the links are in its report"}
-"""The options of a verb that have an effect only outside of the review."""
+"""Options of a verb with an effect only outside of the review"""
 
 
 def another_value(each: Setting) -> Any:
-    """Return another value than the default of an option."""
     if each.name == "enforcement_action":
         return "warn"
     return not each.default if isinstance(each.default, bool) else each.default + type(each.default)("1")
@@ -125,7 +118,7 @@ def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: 
 
 
 def _review(door: Door, settings: Any, folder: Path) -> None:
-    """Review a Pod by a verb, as its function does after flags and variables are read."""
+    """As the function of the verb does after flags and variables are read."""
     if door == "serve":
         state = ServedState.make(settings, None, Log())
         state.review(request(pod()), Phase.VALIDATE, Deadline())

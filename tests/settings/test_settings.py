@@ -1,4 +1,4 @@
-"""Flags win over the environment, the environment over the defaults; an invalid value is reported with its source."""
+"""Flags win over the environment, and it wins over defaults. An invalid value is reported with its source."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_a_path_that_cannot_be_inspected_is_reported_by_its_reader():
 
 @all_rows("each", declared_settings(ServerSettings), ids=lambda each: each.name)
 def test_every_default_can_be_written(each):
-    """The defaults in README and help are the real defaults."""
+    """README and help show the real defaults."""
     if each.default not in (None, ()):
         assert each.type.read(each.shown_default) == each.default
 

@@ -1,6 +1,6 @@
 """What claimgate finds in the faults and traps of inference servers in tests/data/inference.
 
-`python -m tests.simulation.test_inference_cases` prints a table by kind of fault; with `-v`, also each wrong case.
+`python -m tests.simulation.test_inference_cases` prints a table by kind of fault, and with `-v` each wrong case.
 """
 
 import sys
@@ -12,7 +12,7 @@ from tests.fault_cases import judge_case, read_cases, table
 
 CASES = read_cases(Path(__file__).parents[1] / "data" / "inference" / "cases.jsonl")
 LEAST = {"certain": 0.98, "advice": 0.8}
-"""The least share of faults that must be found."""
+"""The least share of faults that must be found"""
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """What claimgate finds in the faults and traps of shared GPUs, schedulers, updates and releases in tests/data/sharing.
 
-`python -m tests.simulation.test_sharing_cases` prints a table by kind of fault; with `-v`, also each wrong case.
+`python -m tests.simulation.test_sharing_cases` prints a table by kind of fault, and with `-v` each wrong case.
 """
 
 import sys
@@ -10,9 +10,9 @@ from tests.fault_cases import judge_case, read_cases, table
 
 CASES = read_cases(Path(__file__).parents[1] / "data" / "sharing" / "cases.jsonl")
 LEAST = {"certain": 62, "advice": 13}
-"""The least number of faults that must be found; raise it with each rule."""
+"""The least number of faults that must be found. Raise it with each rule."""
 OF_ANOTHER_KIND = {"karpenter-tolerate-all"}
-"""Cases in which another rule is right to use one of the words, for a toleration of every taint."""
+"""Cases in which another rule may use one of the words, for a toleration of every taint"""
 
 
 def test_mistakes_get_findings_and_valid_look_alikes_get_none():

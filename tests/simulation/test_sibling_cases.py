@@ -1,9 +1,8 @@
-"""What claimgate finds in variations of the faults and traps of inference servers and shared GPUs, in
-tests/data/siblings.
+"""What claimgate finds in variations of faults and traps, in tests/data/siblings.
 
-A case has words that one finding must have (`must`), or, as a trap, words that no finding may have (`never`). Cases with
-a mended variant or an answer of `simulate` are judged as the cases of tests/data/inference are; the others ignore upper
-case. `python -m tests.simulation.test_sibling_cases` names the wrong cases.
+A fault has words that one finding must have (`must`), and a trap has words that no finding may have (`never`). Cases with
+a mended variant or an answer of `simulate` are judged as in tests/data/inference. Others ignore upper case.
+`python -m tests.simulation.test_sibling_cases` names the wrong cases.
 """
 
 import sys
@@ -17,7 +16,7 @@ CASES = read_cases(Path(__file__).parents[1] / "data" / "siblings" / "cases.json
 
 
 def is_right(case):
-    """Whether a fault is found and its mended variant has no such finding, or a trap gets no finding about it."""
+    """A fault is found and its mended variant has no such finding, or a trap gets no finding about it."""
     if not {"fixed", "fixed_context", "simulate"}.isdisjoint(case):
         verdict = judge_case(case)
         return verdict.told and not verdict.wrong and not verdict.answer

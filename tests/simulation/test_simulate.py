@@ -22,7 +22,6 @@ NODES = ("--context", str(HERE / "nodes.yaml"))
 
 
 def simulated(capsys, *arguments):
-    """The exit code, and each answer."""
     code = run_command_line(["simulate", *map(str, arguments), "-o", "json"])
     return code, json.loads(capsys.readouterr().out)
 
@@ -31,7 +30,6 @@ TOO_MANY = {"quota": ["kueue-never/exceeds-max-quota"], "nodes": ["node-devices/
 
 
 def against(answer):
-    """The broken rules, by aspect."""
     return {aspect: [each["rule"] for each in listed] for aspect, listed in answer["aspects"].items() if listed}
 
 
@@ -204,7 +202,7 @@ LISTED = re.compile(r"(\[\]|\{\})")
 
 
 def put(obj, path, value):
-    """Set a value at a path of the workload table. Each list and map on the path has one element."""
+    """The path is that of the workload table. Each list and map on it has one element."""
     fields, listed, rest = (*LISTED.split(path, maxsplit=1), "", "")[:3]
     *first, last = [each for each in fields.split(".") if each]
     for each in first:
@@ -246,7 +244,7 @@ OTHERS = {
 
 @pytest.fixture(scope="module")
 def answers_about_every_kind(tmp_path_factory):
-    """The answer about the smallest object of every kind that may make pods, by its kind and line."""
+    """Each answer is about the smallest object of a kind, by kind and line."""
     folder = tmp_path_factory.mktemp("kinds")
     answers = {}
     others = [{**obj, "kind": kind, "metadata": {"name": "a", "namespace": "team"}} for kind, obj in OTHERS.items()]

@@ -1,4 +1,4 @@
-"""`claimgate why`: recorded clusters with jobs that wait or died, the first line of each answer, and what is not known."""
+"""`claimgate why`: recorded clusters with jobs that wait or died, the first line, and what is not known."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,6 @@ RECORDED = yaml.safe_load((WHY / "recorded" / "stories.yaml").read_text())
 
 
 def ask(story, tmp_path, capsys, *arguments):
-    """The exit code and the output."""
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all(story["objects"]))
     code = run_command_line(["why", story["ask"], "-n", "team", "--context", str(tmp_path), *arguments])
     return code, capsys.readouterr()
@@ -53,7 +52,7 @@ def test_each_recorded_cluster_has_its_expected_answer():
 
 
 class SourceWithSelectors(FileSource):
-    """The objects of files, and the selectors with which pods were listed."""
+    """Notes the selectors with which pods were listed."""
 
     selects = True
 

@@ -1,4 +1,4 @@
-"""Objects are compared after they get the defaults of an API server; unusual objects stay unchanged."""
+"""Objects are compared with the defaults of an API server. Unusual objects stay unchanged."""
 
 from __future__ import annotations
 

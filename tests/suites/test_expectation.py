@@ -1,6 +1,4 @@
-"""Judging an answer: fields that a case does not mention are not compared, and differences are reported with enough
-detail to fix them.
-"""
+"""Fields that a case does not mention are not compared. Differences have enough detail to fix them."""
 
 import pytest
 from msgspec.structs import replace

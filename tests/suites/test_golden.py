@@ -1,4 +1,4 @@
-"""Golden folders: replay records them, test compares with them, and no confidential value is written."""
+"""Golden folders: replay records them, test compares them, and no confidential value is written."""
 
 import json
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_an_answer_that_differs_is_a_failure_until_it_is_updated(tmp_path, capsy
 
 @pytest.mark.parametrize("place", ["", "000-MPIJob-research-slots", "000-MPIJob-research-slots/cluster"])
 def test_nothing_is_recorded_through_a_link(tmp_path, capsys, monkeypatch, place):
-    """The folder itself may be the link, or a folder in it."""
+    """The link may be the folder itself, or a folder in it."""
     outside, inside = tmp_path / "outside", tmp_path / "inside"
     for folder in (outside, inside):
         folder.mkdir()

@@ -22,7 +22,6 @@ Write = Callable[..., str]
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Write:
-    """Write policies, and the text or the cases of their suite; return the folder."""
 
     def write(policies: list[Any], *cases: Any, text: str = "") -> str:
         folder = tmp_path / "policy"
@@ -36,7 +35,6 @@ def suite(tmp_path: Path) -> Write:
 
 
 def audits(expression: str = "false", **spec: Any) -> list[Any]:
-    """Return a policy with a binding that only audits."""
     policy, binding = validating(expression, **spec)
     binding["spec"]["validationActions"] = ["Audit"]
     return [policy, binding]

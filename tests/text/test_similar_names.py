@@ -1,4 +1,4 @@
-"""Edits between two words: the narrow table gives the same number as the whole table."""
+"""The narrow table of edits between two words gives the same number as the whole table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webhook.text.similar_names import count_edits
 
 
 def edits_by_definition(one: str, other: str) -> int:
-    """The optimal string alignment distance, computed for every cell of the table."""
+    """Every cell of the table is computed."""
     table = {(i, 0): i for i in range(len(one) + 1)} | {(0, j): j for j in range(len(other) + 1)}
     for i in range(1, len(one) + 1):
         for j in range(1, len(other) + 1):

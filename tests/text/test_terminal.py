@@ -1,4 +1,4 @@
-"""Commands for a terminal or a CI system are printed as visible text; JSON stays exact."""
+"""Commands for a terminal or a CI system are printed as visible text. JSON stays exact."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SCALARS = {
 }
 VERSIONS = ("v1", "v2", "v2beta1", "v1beta3", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 UNDECLARED = {"status"}
-"""Controllers write this field, and no schema here declares it."""
+"""Controllers write this field, and no schema declares it."""
 
 
 def modules():
@@ -46,7 +46,6 @@ def whole_objects():
 
 
 def wrong(kind, declared, path):
-    """Fields that the type of an API does not have, or has with another type."""
     for name, field in ((n, f) for c in kind.__mro__ for n, f in vars(c).items() if isinstance(f, fields.Field)):
         inner = declared.fields.get(field.name, declared.others)
         where = f"{path}.{field.name}"
@@ -74,7 +73,7 @@ def wrong_inside(field, inner, where):
 
 @pytest.mark.parametrize("kind", whole_objects(), ids=lambda kind: kind.__qualname__)
 def test_a_kind_has_the_fields_of_its_schema(kind):
-    """A field that one version of a kind lacks must be in another version: a typed object reads all of them."""
+    """A field that one version lacks must be in another version. A typed object reads all of them."""
     declared = [found for version in VERSIONS if (found := type_of(kind.gvk._replace(version=version))) is not None]
     if not declared:
         pytest.skip(f"no schema here declares {kind.gvk}")

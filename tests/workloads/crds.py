@@ -1,4 +1,4 @@
-"""Where a CustomResourceDefinition embeds pods: the paths of its PodSpecs, and the integers that may count them.
+"""Finds where a CustomResourceDefinition embeds pods: the paths of PodSpecs, and integers that may count them.
 
 `python -m tests.workloads.crds ORIGIN FILE...` prints the lines of tests/data/crds/templates.json for these files.
 """
@@ -20,10 +20,12 @@ _OWN = {"containers", "initContainers", "ephemeralContainers", "volumes"}  # of 
 
 
 def embedded(manifest: dict[str, Any], origin: str) -> Iterator[dict[str, Any]]:
-    """One line for each served version of a CRD.
+    """Yield a line for each served version of a CRD, with these keys:
 
-    templates: paths of objects with a PodSpec as `spec`; podSpecs: paths of other PodSpecs; free: objects of any shape;
-    counts: integers outside of pods by their path, with the schema's default.
+    templates: paths of objects with a PodSpec as `spec`
+    podSpecs: paths of other PodSpecs
+    free: objects of any shape
+    counts: integers outside of pods by path, with the schema's default
     """
     spec = manifest["spec"]
     for version in spec["versions"]:
@@ -73,7 +75,6 @@ def _is_pod_spec(schema: dict[str, Any]) -> bool:
 
 
 def main(origin: str, *files: str) -> None:
-    """Print one line of JSON for each version of each CRD of the files that embeds anything."""
     for file in files:
         for document in yamlfile.load(Path(file).read_text(), file):
             if isinstance(document.value, dict) and document.value.get("kind") == "CustomResourceDefinition":

@@ -13,7 +13,7 @@ from webhook.workloads.rows import PodSetRule, Row
 
 
 def objects_around(template: JSON) -> Iterator[tuple[str, JSON]]:
-    """Yield an object of each kind and place of the table with this template, and its name; a Pod has no place."""
+    """Each kind and place of the table has an object with a name. A Pod has no place."""
     for row in TABLE.rows:
         for rule in row.podSets:
             if rule.template:
@@ -21,7 +21,6 @@ def objects_around(template: JSON) -> Iterator[tuple[str, JSON]]:
 
 
 def object_around(template: JSON, row: Row, rule: PodSetRule) -> JSON:
-    """Return an object of a row with a template at one of its places."""
     inner = template
     if rule.embeds == "podSpec":
         inner = dict(template["spec"])  # a copy, which gets the labels
@@ -36,9 +35,7 @@ def object_around(template: JSON, row: Row, rule: PodSetRule) -> JSON:
 
 
 def _with_metadata_beside(obj: JSON, template: JSON) -> JSON:
-    """Return an object with a bare PodSpec, and with the labels and annotations of the template where the object has
-    those of its pods.
-    """
+    """Put the template's labels and annotations where an object with a bare PodSpec has those of its pods."""
     containers = template["spec"].get("containers")
     (podset,) = [each for each in pod_templates(obj, TABLE) if each.template["spec"].get("containers") is containers]
     place = paths.get(obj, podset.metadata[-1])
@@ -52,7 +49,7 @@ def _place_of_condition(rule: PodSetRule) -> str:
 
 
 def _with_value(obj: JSON, path: str, value: JSON) -> JSON:
-    """Return a value of any form, with another value at a template path."""
+    """The value may have any form. The path is a template path."""
     if not path:
         return value
     step, _, rest = path.partition(".")

@@ -406,7 +406,6 @@ def test_the_place_of_a_template_is_its_path_in_the_object() -> None:
 
 
 def test_a_too_deeply_wrapped_object_is_not_read() -> None:
-    """An object that is wrapped too deeply is not read."""
     obj: dict = workload("apps/v1", "Deployment", template=POD)
     for _ in range(3):
         obj = workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=[{"template": obj}])

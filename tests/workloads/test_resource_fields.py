@@ -69,7 +69,7 @@ def test_containers_outside_pod_templates_have_resources(version: str, kind: str
 
 
 def test_gpu_of_a_dynamo_service_is_not_translated() -> None:
-    """Its operator translates `resources.limits.gpu` itself, so claimgate must not."""
+    """The operator translates `resources.limits.gpu` itself."""
     service = {"resources": LIMITS, "extraPodSpec": {"mainContainer": {"resources": LIMITS}}}
     obj = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "spec": {"services": {"a": service}}}
     assert [each[0] for each in found(obj)] == ["spec.services.a.extraPodSpec.mainContainer.resources"]

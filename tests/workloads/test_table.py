@@ -94,7 +94,7 @@ def row_of(crd: dict) -> Row:
 
 
 def covers(rule: str, path: str) -> bool:
-    """Whether the path of a rule is a path of the CRD. A rule may name a key of a map."""
+    """A rule may name a key of a map."""
     return re.fullmatch(re.escape(path).replace(r"\{\}", r"(\{\}|\.\w+)"), rule) is not None
 
 
@@ -113,8 +113,7 @@ def test_every_pod_spec_of_a_crd_is_in_the_row_of_its_kind(crd: dict) -> None:
 
 @all_rows("row", SHIPPED.rows, ids=lambda row: f"{row.kind} {row.group}")
 def test_every_path_of_a_row_is_in_a_crd(row: Row) -> None:
-    """The path is in some version of the CRD, if the CRD describes the place. Fragments of old releases are in no
-    CRD."""
+    """Some version of the CRD must have the path, if it describes the place. No CRD has fragments of old releases."""
     crds = [crd for crd in CRDS if (crd["group"], crd["kind"]) == (row.group, row.kind)]
     known = [path for crd in crds for key in ("templates", "podSpecs") for path in crd.get(key, ())]
     known += [f"{path}.spec" for crd in crds for path in crd.get("templates", ())]
@@ -125,7 +124,7 @@ def test_every_path_of_a_row_is_in_a_crd(row: Row) -> None:
 
 
 def factors(row: Row) -> Iterator[tuple[str, Factor]]:
-    """Each factor of a row with the place that its fields are relative to."""
+    """The fields of a factor are relative to the place."""
     for rule in row.podSets:
         start, each, _ = re.fullmatch(r"(?:(.*)(\[\]|\{\}))?([^\[{]*)", rule.template).groups()
         for factor in rule.count or ():
@@ -158,9 +157,7 @@ def test_kinds_left_out_have_no_whole_pods_in_the_table() -> None:
 
 
 def test_the_paths_are_those_of_the_published_crds() -> None:
-    """Only definitions with complete files in this repository are compared. The same code has read the other
-    definitions.
-    """
+    """Only definitions with complete files here are compared. The same code read the others."""
     files = sorted((DATA / "crds").glob("*.yaml"))
     assert files
     for file in files:

@@ -1,4 +1,4 @@
-"""Comments that make an exception: where they are read, and to which line they apply."""
+"""Comments that make an exception: where they are read, and for which line."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SECRET = "the-token-of-the-job"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with a file, and a secret outside the folder that links may lead to."""
+    """Links may lead to a secret outside of the folder."""
     (tmp_path / "secret.yaml").write_text(SECRET)
     made = tmp_path / "tree"
     (made / "sub").mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_a_special_file_is_not_opened(folder, monkeypatch):
 
 @pytest.mark.parametrize("other", ["link", "pipe"])
 def test_a_file_that_is_replaced_after_the_check_is_not_read(folder, monkeypatch, other):
-    """The check sees a regular file. When the file is opened, a link or a pipe has replaced it."""
+    """The check sees a regular file. When the file is opened, it is a link or a pipe."""
     file = folder / "sub" / "inside.yaml"
     really_open = os.open
 

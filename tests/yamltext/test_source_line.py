@@ -1,4 +1,4 @@
-"""Lines of files in reports: the place is marked, long lines are cut around it, and no secret is shown."""
+"""Lines of files in reports: the place is marked, long lines are cut, and no secret is shown."""
 
 import json
 
@@ -85,7 +85,7 @@ def test_no_line_of_the_file_shows_a_secret():
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_lines_of_json(indent, tmp_path):
-    """Several values in one file, each on one line or indented over several lines."""
+    """A file has several values, each on one line or on several lines."""
     import json
 
     values = [each.value for each in yamlfile.load(POD.replace(", value: hunter2, value: hunter2", ", value: hunter2"))]

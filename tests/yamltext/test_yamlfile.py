@@ -163,7 +163,7 @@ def test_the_last_value_of_a_repeated_key_counts_and_is_reported(text, value, li
 
 @all_rows("text", ["a: 1\nb:\n  c: 1\n  c: 1", "a: [\n---\nb:\n  c: 1\n  c: 1", "# on\nb:\n  c:\n  c: 1"])
 def test_kustomize_refuses_a_resource_with_a_key_twice(text):
-    """As kubectl v1.36 kustomize (api v0.20) does, also with equal values; it merges a patch with such a key."""
+    """kubectl v1.36 kustomize (api v0.20) also refuses equal values. It merges a patch with such a key."""
     read = yamlfile.read_parts_of_text(text, "f", by_kustomize=True, refuses_repeats=True)
     (note,) = read.repeated
     assert note.message == "key `c` appears twice in one mapping, and kustomize refuses the file; expected it once"

@@ -1,7 +1,7 @@
 """Random policies as sites write them, over every variable that a policy may read, each with its bindings.
 
-There are few expressions, so policies share them, and objects look alike to a policy. A wrong cache would then return
-the answer of another policy or object.
+Policies share few expressions, and objects look alike to a policy. A wrong cache would then return the answer of another
+policy or object.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _COSTLY: Final = tuple(
         "object.?spec.?containers.orValue([])",
     )
 )
-"""Expressions that come near the cost limit of an expression if an object has many elements. A dozen of them come near
-the budget of a binding."""
+"""With many elements, these expressions come near the cost limit of an expression. A dozen of them come near the budget
+of a binding."""
 _PARAMS: Final = (
     "params.data.k == 'v'", "has(params.data) && has(params.data.n)", "int(params.data.n) < 3", "params == null",
     "params != null && params.metadata.name != 'p2'", "params.?data.?n.orValue('') != 'x'",
@@ -82,19 +82,15 @@ _SELECTORS: Final = (
 
 
 class SitePolicies:
-    """A stream of policies."""
-
     def __init__(self, random: Random) -> None:
         self._random = random
 
     def draw(self, name: str) -> list[JSON]:
-        """The policy with this name, and its bindings."""
         return _Policy(self._random, name).objects()
 
 
 class _Policy:
-    """One policy while it is drawn. Its inputs are chosen first: many policies have few features, some have most
-    features."""
+    """One policy while it is drawn. Its inputs are chosen first. Many policies have few features, and some have most."""
 
     def __init__(self, random: Random, name: str) -> None:
         self._random = random

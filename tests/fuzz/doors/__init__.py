@@ -1,1 +1,1 @@
-"""Compares `claimgate replay` with a running server: the same review and context give the same response."""
+"""Compares `claimgate replay` with a running server. The same review and context give the same response."""

@@ -1,9 +1,9 @@
-"""Compares what `claimgate replay` answers with what a running server answers over TLS.
+"""Compares the answers of `claimgate replay` with those of a running server over TLS.
 
     python -m tests.fuzz.doors [REVIEWS [SEED]]        10,000 reviews by default
 
-Recorded reviews, the cases of suites and random reviews, as reviews and as plain objects. `replay` and the server get
-the same policies and the same context. Whole response documents are compared. Exits 1 when there was a difference.
+The input is recorded reviews, the cases of suites and random reviews, as reviews and as plain objects. Both sides get
+the same policies and context. Whole response documents are compared. Exits 1 after a difference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tests.fuzz.doors.comparison import compare
 
 
 def main() -> int:
-    """Read the command line, compare, and print the result."""
     flags = argparse.ArgumentParser(prog="python -m tests.fuzz.doors")
     flags.add_argument("reviews", type=int, nargs="?", default=10_000)
     flags.add_argument("seed", type=int, nargs="?", default=1)

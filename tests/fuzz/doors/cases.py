@@ -1,5 +1,4 @@
-"""The input of `replay` and of the server: recorded reviews, the cases of suites, and random reviews, each with its
-context."""
+"""The input of `replay` and of the server: recorded reviews, cases of suites, and random reviews, with context."""
 
 from __future__ import annotations
 
@@ -39,18 +38,17 @@ class Group:
 
     @property
     def has_shipped_policies(self) -> bool:
-        """Whether the policies are those of the repository. Random policies may read any field."""
+        """Random policies may read any field, and shipped ones not."""
         return self.policies == _SHIPPED
 
 
 def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
-    """Groups with at least this number of fixtures in total: at most half of them from files, the rest random.
+    """Yield groups with at least this number of fixtures in total. At most half of them come from files.
 
     Args:
-        reviews: how many fixtures.
+        reviews: the number of fixtures.
         seed: of the random numbers.
         folder: where random policies are written.
-
     """
     random, drawn = Random(seed), 0
     kept = [*chain(recorded_groups(), _of_suites())]
@@ -68,7 +66,6 @@ def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
 
 
 def recorded_groups() -> Iterator[Group]:
-    """The recorded reviews and the reviews of the samples, in both phases."""
     samples = assembly.objects_of_files(yamlfile.required_files([_ROOT / "deploy/samples/context"]))
     for files in ("tests/data/reviews", "deploy/samples/reviews"):
         found = [json.loads(file.read_text()) for file in sorted((_ROOT / files).glob("*.json"))]
@@ -78,7 +75,7 @@ def recorded_groups() -> Iterator[Group]:
 
 
 def _of_suites() -> Iterator[Group]:
-    """Each case by itself, as a plain object for a creation, otherwise as a review; cases of shipped policies together."""
+    """A creation is a plain object, and another case a review. Cases of shipped policies are together."""
     for file in sorted(_SHIPPED[0].glob("*/suite.yaml")):
         for case in yaml.safe_load(file.read_text())["cases"]:
             held = [*case.get("params", ()), *case.get("context", ())]
@@ -92,7 +89,7 @@ def _of_suites() -> Iterator[Group]:
 
 
 def _fixture(asked: JSON, case: JSON) -> JSON | None:
-    """A case as a file; None if no server would get its object."""
+    """None if no server would get the object of the case."""
     operation = Operation(case.get("operation", "CREATE"))
     if fixtures.is_review_or_request(asked) or operation is Operation.CREATE:
         return asked
@@ -104,7 +101,7 @@ def _fixture(asked: JSON, case: JSON) -> JSON | None:
 
 
 def _random(seed: int, folder: Path) -> Iterator[Group]:
-    """Reviews of random operations, and plain objects with nulls and empty values; in clusters that change."""
+    """Reviews of random operations, and plain objects with nulls and empty values, in clusters that change."""
     epochs, random = Epochs(seed, folder), Random(seed)
     while True:
         epoch = epochs.draw(_REVIEWS_OF_AN_EPOCH)
@@ -117,7 +114,6 @@ def _random(seed: int, folder: Path) -> Iterator[Group]:
 
 
 def _drawn(sent: JSON, random: Random) -> JSON:
-    """A review unchanged, or its object as a user writes it."""
     obj = sent["request"]["object"]
     if obj is not None and random.random() < 0.3:
         holders = [*_holders(obj)]
@@ -131,7 +127,6 @@ def _drawn(sent: JSON, random: Random) -> JSON:
 
 
 def _holders(value: JSON) -> Sequence[JSON]:
-    """The objects embedded in an object."""
     found = [value["spec"]] if isinstance(value.get("spec"), dict) else []
     for holder in found:
         for inner in holder.values():

@@ -39,29 +39,26 @@ from webhook.server.served_state import ServedState
 from webhook.settings.shared import ReportSettings
 
 RELEASES: Final = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
-"""Releases of Trainer, which differ in the fields of its kinds."""
+"""Releases of Trainer, which differ in the fields of its kinds"""
 SETTINGS: Final = (
     ReportSettings(),
     ReportSettings(api_server_text=True, docs_address="https://docs.example"),
     ReportSettings(enforcement_action="warn", docs_address="https://docs.example"),
     ReportSettings(enforcement_action="audit"),
 )
-"""Settings that change answers; each group of fixtures has the next one."""
+"""Settings that change answers. Each group of fixtures has the next one."""
 TIMEOUT_S: Final = 30.0
-"""The longest timeout of a webhook, so that no review runs out of time on a slow machine."""
+"""The longest timeout of a webhook. No review runs out of time on a slow machine."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A fixture that `replay` and the server answer differently."""
-
     fixture: JSON
     group: Group
     replayed: JSON
     served: JSON
 
     def told(self) -> str:
-        """The difference as text: both answers, the fixture, the context."""
         parts = {
             "replay": self.replayed,
             "server": self.served,
@@ -74,26 +71,21 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """The results of a run."""
-
     compared: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
 
 
 class Served:
-    """The state of a server in this process, with the policies and context of the current group."""
-
     def __init__(self) -> None:
         self._state: ServedState | None = None
 
     def hold(self, policies: PolicySet, held: Sequence[JSON], settings: ReportSettings = SETTINGS[0]) -> None:
-        """Load policies, context and settings, as after a restart."""
+        """As after a restart."""
         kept, view = (_unchanging(each) for each in (policies, FilesCluster(held)))
         self._state = ServedState(kept, view, None, settings)
 
     def review(self, attributes: Attributes, phase: Phase, deadline: Deadline) -> Verdict:
-        """The verdict of the state."""
         assert self._state is not None
         return self._state.review(attributes, phase, deadline)
 
@@ -110,7 +102,6 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
         seed: of the random numbers.
         folder: where policies, fixtures and certificates are written.
         most: the comparison ends after this number of differences.
-
     """
     served, result, pki = Served(), Comparison(), Pki(folder)
     with (
@@ -153,12 +144,12 @@ def _compared(
 
 @lru_cache(maxsize=4)
 def _policies(places: tuple[Path, ...]) -> PolicySet:
-    """The policies of a group; most groups have the shipped ones."""
+    """Most groups have the shipped policies."""
     return load(places)
 
 
 def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswerer) -> Iterator[JSON]:
-    """The response that replay shows; none if it cannot read the fixture."""
+    """Nothing if `replay` cannot read the fixture."""
     alone = documents.InputDocuments(documents=(document,), files=1, problems=())
     name: PhaseName = "mutate" if phase is Phase.MUTATE else "validate"
 
@@ -169,9 +160,7 @@ def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswe
 
 
 def _sent(fixture: JSON) -> JSON | None:
-    """The review that an API server sends; None if it sends no review, for example because it cannot decode the
-    object.
-    """
+    """None if an API server sends no review, for example because it cannot decode the object."""
     if fixtures.is_review(fixture) and fixture["apiVersion"] == wire.API_VERSION:
         return fixture
     try:
@@ -184,11 +173,10 @@ def _sent(fixture: JSON) -> JSON | None:
 
 
 def _loses_fields(made: Attributes) -> bool:
-    """Whether an object of Trainer has a field that some release lacks. An API server with this release sends the
-    object without the field.
+    """Whether an object of Trainer has a field that some release lacks.
 
-    `replay` reports the effect of such a field in a file; for a review, `replay` reports that the sending API server
-    has another release.
+    An API server with that release sends the object without the field. For a file, `replay` reports the effect of the
+    field. For a review, it reports that the API server has another release.
     """
     return any(
         any(check_fields_exist_in_release(made.object, made.kind.kind, release, RUNTIME_FIELD_RULES, Deadline()))
@@ -197,7 +185,6 @@ def _loses_fields(made: Attributes) -> bool:
 
 
 def _outcomes(answer: JSON) -> Iterator[str]:
-    """The features of policies in an answer."""
     response = answer.get("response") or {}
     yield "allowed" if response.get("allowed") else "denied"
     yield from (name for name in ("warnings", "patch", "auditAnnotations") if response.get(name))

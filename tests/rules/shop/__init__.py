@@ -1,1 +1,1 @@
-"""A package of checks, as a site might add one, to test the extension point."""
+"""A package of checks, as a site might add it, to test the extension point."""
