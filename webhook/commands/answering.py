@@ -48,13 +48,9 @@ def _restricted_pod_with_device(resource: str) -> dict[str, Any]:
 def check_answer_to_dry_run_pod(
     connection: Connection, ours: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
 ) -> Iterator[str]:
-    """Yield the problem with the answer to a dry run; nothing if the answer came in time.
+    """Yield the problem if the answer to a dry run is wrong, late or missing.
 
-    Args:
-        connection: to the API server.
-        ours: claimgate's own configurations in the cluster.
-        namespaces: all namespaces of the cluster, with their labels.
-        is_changed: whether the loaded policies translate `gpu` to a resource of the cluster.
+    `is_changed` says that the loaded policies translate `gpu` to a resource of the cluster.
 
     Raises:
         LookupFailed: the API server cannot be reached.

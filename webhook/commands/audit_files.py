@@ -106,12 +106,7 @@ def _reason_for_no_document(stream: DocumentStream) -> str:
 
 
 def assemble_policies_and_files(settings: Settings, stream: DocumentStream, index: Index) -> ReviewAssembly:
-    """Return the policies, and the objects of the files that policies look up.
-
-    Args:
-        settings: the settings of the command.
-        stream: the files.
-        index: finds the objects that policies look up.
+    """Return the policies, and the objects of the files that policies look up. `index` finds these objects.
 
     Raises:
         PolicyError: every problem of the policies.

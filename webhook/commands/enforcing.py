@@ -129,11 +129,7 @@ def steps_before_enforcing(
 ) -> Iterator[str]:
     """Yield a line for each thing to do before enforcing.
 
-    Args:
-        cluster: where to look.
-        ours: claimgate's own configurations in the cluster.
-        role: the ClusterRole that the loaded policies need.
-        phases: the expected number of configurations.
+    `role` is the ClusterRole that the loaded policies need. `phases` is the expected number of configurations.
     """
     if len(ours) < phases:
         yield f"{counted(phases, 'configuration')} expected, found {len(ours)}: apply deploy/base"
@@ -209,10 +205,7 @@ def _is_ready(endpoint: Mapping[str, Any]) -> bool:
 def check_service(cluster: ClusterReader, service: ServiceReference, without_replica: str) -> Iterator[str]:
     """Yield why Pods behind a Service are not ready, the number of ready replicas, and what happens to requests now.
 
-    Args:
-        cluster: where to look.
-        service: the Service that the API server calls.
-        without_replica: what happens to requests while no replica is ready.
+    `without_replica` says what happens to requests while no replica is ready.
     """
     namespace = service.namespace
     stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/services/{service.name}")
@@ -265,11 +258,8 @@ def check_certificate(
 ) -> Iterator[str]:
     """Yield what is wrong with the stored certificate.
 
-    Args:
-        cluster: where to look.
-        service: the Service that the API server calls.
-        bundle: the caBundle for this Service, in base64.
-        without_replica: what happens to requests while the API server cannot call the Service.
+    `bundle` is the caBundle for the Service, in base64. `without_replica` says what happens to requests while the API
+    server cannot call the Service.
     """
     from certs import CertificateError
     from certs.issue import is_signed_by, read

@@ -64,10 +64,7 @@ class FolderCopies:
         return str(self._into / Path(path).relative_to("/"))
 
     def add(self, path: str) -> None:
-        """Copy a folder and the targets of its links.
-
-        Args:
-            path: a path without links, below a named folder.
+        """Copy a folder below a named folder, and the targets of its links. `path` must have no links.
 
         Raises:
             ProgramError: the folders are too large to be copied.
@@ -119,12 +116,9 @@ class FolderCopies:
 
 
 def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) -> None:
-    """Copy a kustomization and all folders that it uses directly or through other kustomizations.
+    """Copy a kustomization and all folders that it uses directly or through others. `folder` must have no links.
 
-    Args:
-        copies: the copies to add to.
-        folder: the folder of the kustomization, without links.
-        with_remote: whether to allow entries that kustomize fetches.
+    `with_remote` allows entries that kustomize fetches.
 
     Raises:
         ProgramError: a kustomization cannot be read, or uses a path outside of the named folders.

@@ -44,14 +44,9 @@ def add_demand(
     cluster: Cluster,
     policies: PolicySet,
 ) -> None:
-    """Add the demand of an object, if it is a job in a queue and its fields have the right types.
+    """Add the demand of an object to `demands`, if it is a job in a queue and its fields have the right types.
 
-    Args:
-        demands: the demands of a part of the input, by queue.
-        attributes: the submitted object.
-        outcome: the result of the policies. If it denies the object, the demand is that of the submitted object.
-        cluster: where queues are looked up.
-        policies: the policies of the review.
+    The demand is that of the object after the policies. For a denied object, it is that of the submitted object.
     """
     kind = attributes.kind.group, attributes.kind.kind
     if kind not in FRAMEWORK_OF_KIND and kind != JOB:

@@ -36,12 +36,7 @@ def split_registrable_policies(
 ) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
     """Return the policies that may be registered, and the dangers of the others by the place of the stored object.
 
-    Args:
-        policies: all policies that are evaluated.
-        stored: the policies that the cluster stores.
-        current: the configurations in the cluster.
-        render: how webhooks become configurations.
-        any_pod: whether rules about any Pod are registered.
+    `stored` are the policies of the cluster, and `current` its configurations. `any_pod` registers rules about any Pod.
     """
 
     def dangers_of(kept: PolicySet) -> dict[str, Danger]:

@@ -223,11 +223,7 @@ def describe_run(
 ) -> RunDescription:
     """Return the description of a run for its report, with the present time.
 
-    Args:
-        command_line: the context of the command line; None if another verb calls this verb.
-        policies: the sets of policies.
-        revision: the commit that is checked out.
-        docs_address: where the documentation is published.
+    `command_line` is None if another verb calls this verb. `revision` is the checked-out commit.
     """
     arguments = command_line.obj if command_line is not None else None
     return RunDescription(

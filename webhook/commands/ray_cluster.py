@@ -165,9 +165,8 @@ class _Worker(Generic[_Result]):
 def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
     """Connect to a Ray cluster, or start a cluster on this machine, until the block ends.
 
-    Args:
-        address: `local`, `auto` for the cluster that this machine is part of, HOST:PORT, or ray://HOST:PORT.
-        workers: the number of worker processes; None means one for each processor.
+    `address` is `local`, `auto` for the cluster of this machine, HOST:PORT, or ray://HOST:PORT. `workers` is the number
+    of worker processes; None means one for each processor.
 
     Raises:
         ConfigurationError: no Ray runs at the address.

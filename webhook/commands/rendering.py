@@ -179,13 +179,8 @@ def replace_by_rendered_objects(
 ) -> Rendered:
     """Replace the files of each chart and kustomization by its rendered objects.
 
-    Args:
-        stream: the files. Files that are not copied for helm or kubectl count as not read.
-        named: the files and folders that a person named.
-        release: the release of Kubernetes for charts.
-        with_remote: whether kustomizations may fetch remote resources.
-        total_s: seconds after which no further folder is rendered.
-        total_bytes: bytes of output after which no further folder is rendered.
+    Files of the stream that are not copied for helm or kubectl count as not read. `release` is that of Kubernetes, for
+    charts. After `total_s` seconds or `total_bytes` of output, no further folder is rendered.
     """
     problems: list[InputProblem] = []
     texts: dict[str, RenderedText] = {}

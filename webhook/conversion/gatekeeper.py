@@ -98,13 +98,9 @@ def _targets(template: JSON) -> Iterator[Mapping[str, Any]]:
 def policy_and_binding(
     template: JSON, constraint: JSON, table: Table, operations: Sequence[str] = ()
 ) -> tuple[JSON, JSON]:
-    """Return the native policy and binding of a constraint.
+    """Return the native policy and binding of a constraint. `operations` are by default those of the template.
 
-    Args:
-        template: the ConstraintTemplate.
-        constraint: the constraint with the defaults of its CRD.
-        table: the kinds with a known resource.
-        operations: the operations to match; () for those of the template.
+    The constraint must have the defaults of its CRD.
 
     Raises:
         NotConverted: the template has no CEL, or a part has no exact native form.

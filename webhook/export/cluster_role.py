@@ -24,11 +24,7 @@ def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_
     """Return the role. Each API group has one rule for resources with all objects, and one rule for each resource with
     named objects.
 
-    Args:
-        name: the name of the role.
-        interests: the objects that policies look up.
-        table: knows irregular plurals of kinds.
-        may_ask: whether to add the right that `authorizer` needs.
+    The table knows irregular plurals of kinds. `may_ask` adds the right that `authorizer` needs.
     """
     whole: dict[str, set[str]] = {}
     named: dict[tuple[str, str], set[str]] = {}

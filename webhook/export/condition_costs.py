@@ -33,11 +33,8 @@ _LISTS_OF_REQUEST: Final = Range(0, _HEADERS // _LEAST_OF_GROUP)
 def costly_conditions(configuration: WebhookConfiguration, version: Version) -> Iterator[str]:
     """Yield a sentence about each webhook with matchConditions that may exceed the cost limit of API servers.
 
-    The estimate is the maximum for any request. A webhook without a sentence is always within the limits.
-
-    Args:
-        configuration: any webhook configuration, also of other projects.
-        version: the Kubernetes version of the API server.
+    The estimate is the maximum for any request. A webhook without a sentence is always within the limits. The
+    configuration may be that of another project.
     """
     for webhook in configuration.webhooks:
         for what, fix in _reasons(webhook, version):

@@ -146,10 +146,8 @@ def sentences_about_refused_requests(
     A webhook with `failurePolicy: Ignore` refuses nothing. Resources with the same operations and the same names of
     matchConditions share a line. The last line names requests that are never refused.
 
-    Args:
-        configurations: configurations without dangers.
-        title: the first line.
-        served: the API groups that the cluster serves; None if unknown. Other groups have no requests.
+    The configurations must have no dangers. `served` are the API groups of the cluster, or None. Other groups have no
+    requests.
     """
     closed = [one for each in configurations for one in each.webhooks if one.failure_policy == "Fail"]
     if not closed:

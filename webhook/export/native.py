@@ -45,13 +45,9 @@ class _KindGroup:
 
 
 def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> NativePolicies:
-    """Return native policies and bindings for a validating policy. Only `expand` may prevent its export.
+    """Return native policies and bindings for a validating policy that compiles. Only `expand` may prevent its export.
 
-    Args:
-        policy: the manifest of a policy that compiles.
-        bindings: the manifests of its bindings.
-        table: the kinds with pod templates.
-        version: the Kubernetes version for which expressions are checked.
+    Expressions are checked for the Kubernetes version.
 
     Raises:
         PolicyRewriteError: no kind can be covered.

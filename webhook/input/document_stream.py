@@ -284,10 +284,8 @@ def read_documents_of_part(
 ) -> documents.InputDocuments:
     """Return the documents and problems of a part, as `documents.read_documents` does for whole files.
 
-    Args:
-        part: the part.
-        by_kustomize: whether kustomize reads the file. For kustomize, `on` and `yes` are texts.
-        refuses_repeats: whether the file is a resource of kustomize, which refuses repeated keys.
+    `by_kustomize` says that kustomize reads the file, for which `on` and `yes` are texts. `refuses_repeats` says that
+    the file is a resource of kustomize, which refuses repeated keys.
     """
     shown = yamlfile.shown(part.source)
     if part.problem is not None:

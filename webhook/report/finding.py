@@ -171,15 +171,8 @@ def findings_of_object(
 ) -> tuple[Finding, ...]:
     """Return the findings of one object: one for every problem, and one for every other decision that is not a pass.
 
-    Every policy without a problem has one pass.
-
-    Args:
-        decisions: the decisions with their phases.
-        about: the object.
-        locate: returns the place of a field path in the input.
-        rules: the descriptions of the rules.
-        lines: returns the source line of a field path, for formats that show it.
-        with_passes: whether to return passes. An audit has very many, and few formats need passes.
+    Every policy without a problem has one pass. An audit has very many passes, and few formats need them, so
+    `with_passes` may leave them out. `lines` is for formats that show the source line of a field.
     """
     of = _FindingContext(about, cache(locate), lines, rules)
     kept: list[Finding] = []

@@ -59,10 +59,7 @@ class Screen(Struct, frozen=True, kw_only=True):
 
         CI systems read some lines as commands. So continuation lines are indented, and each line is escaped.
 
-        Args:
-            text: one line.
-            indent: is written before each line.
-            hanging: is written after `indent` in all lines except the first.
+        `text` is one line. `indent` is written before each line, and `hanging` after it in all lines except the first.
         """
         if not self.width:
             return [terminal.one_line(indent + text)]

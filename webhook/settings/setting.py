@@ -104,10 +104,8 @@ def declared_settings(kind: type[SettingsBase]) -> tuple[Setting, ...]:
 def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[str, str]) -> S:
     """Return settings from flags, then the environment, then defaults.
 
-    Args:
-        kind: the class of the settings.
-        flags: a text, a list of texts or paths, or True, by name of the setting. None and [] mean not given.
-        environment: variables such as `CLAIMGATE_POLICIES`. An empty value counts as not set.
+    A flag has a text, a list of texts or paths, or True, by the name of its setting. None and [] mean not given. Empty
+    variables count as not set.
 
     Raises:
         ConfigurationError: a value cannot be used. The message names the flag or variable.

@@ -244,16 +244,10 @@ def split_object_name(text: str) -> tuple[str, str]:
 
 
 def find_named_object(text: str, namespace: str, reading: ClusterReading, table: Table) -> JSON:
-    """Return the object that a user names.
-
-    Args:
-        text: `KIND/NAME`, the kind with or without its group.
-        namespace: the namespace of the object.
-        reading: reads the cluster.
-        table: the kinds that have pods.
+    """Return the object that a user names as `KIND/NAME`. The kind may have its group.
 
     Raises:
-        ConfigurationError: the text is not such a name, or the object does not exist.
+        ConfigurationError: the text has another form, or the object does not exist.
     """
     kind_text, name = split_object_name(text)
     kinds = list(_kinds_of_text(kind_text.lower(), table))

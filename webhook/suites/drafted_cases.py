@@ -25,11 +25,7 @@ _BLOCK_LIST: Final = "write `cases:` with each case below it, beginning with `- 
 def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], how: Options) -> tuple[str, list[str]]:
     """Return the text of a suite with a new case for each value, and the names of the new cases.
 
-    Args:
-        suite: the suite. Its folder has the policies.
-        text: the content of its file.
-        values: objects, requests and AdmissionReviews.
-        how: how policies are compiled.
+    `text` is the content of the suite's file. A value is an object, a request or an AdmissionReview.
 
     Raises:
         InputError: the policies or the suite cannot be read, or no answer can be given for a value.
@@ -50,13 +46,9 @@ def suite_with_drafted_cases(suite: Suite, text: str, values: Iterable[JSON], ho
 def text_of_new_suite(
     folder: Path, values: Iterable[JSON], situation: Mapping[str, JSON], how: Options
 ) -> tuple[str, list[str]]:
-    """Return the text of a suite with a case for each value, and the names of the cases.
+    """Return the text of a suite with a case for each value, and the names of the cases. The folder has the policies.
 
-    Args:
-        folder: a folder with the policies.
-        values: objects, requests and AdmissionReviews.
-        situation: fields of each case, such as `context`. Fields with their default are left out.
-        how: how policies are compiled.
+    `situation` has fields of each case, such as `context`. Fields with their default are left out.
 
     Raises:
         InputError: the policies cannot be read, or no answer can be given for a value.

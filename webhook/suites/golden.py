@@ -116,12 +116,7 @@ class Recorder:
     ) -> str:
         """Write one review. Return a note if the answer changes without confidential values, otherwise "".
 
-        Args:
-            number: the number of the review, from 0.
-            attributes: the request that was answered.
-            cluster: the objects that were looked up for it.
-            phase: the phases of the answer.
-            outcome: the answer.
+        `number` counts reviews from 0. The cluster has recorded the looked-up objects.
 
         Raises:
             InputError: a folder with the name exists, and was not recorded.

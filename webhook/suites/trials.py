@@ -83,11 +83,8 @@ class _Sample(Struct, frozen=True):
 def sentences_about_errors(policy: Policy, loaded: PolicySet, mistyped: Container[str] = ()) -> Iterator[str]:
     """Yield a sentence, with the fix, for the first error of each expression on a valid object.
 
-    Args:
-        policy: the policy.
-        loaded: the policy set with its params and bindings.
-        mistyped: paths of expressions with a known wrong type, such as `spec.validations[0].expression`. Only their
-            missing keys are reported, because the wrong type explains other errors.
+    `mistyped` are paths of expressions with a known wrong type, such as `spec.validations[0].expression`. Only their
+    missing keys are reported, because the wrong type explains other errors.
     """
     alone = _alone(policy, loaded)
     if alone is None:

@@ -230,9 +230,7 @@ def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
 def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputFile, ...]:
     """List the files in files and folders. All of these must exist.
 
-    Args:
-        places: files and folders.
-        root: if another file named the places, the folder in which they must be; otherwise "".
+    If another file named the places, `root` is the folder in which they must be.
 
     Raises:
         InputError: a path does not exist, a folder cannot be listed, or something in a folder is not read.
@@ -250,10 +248,7 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
 
     - hidden files and folders, such as `..data` of a mounted ConfigMap, whose files have other names
     - folders of dependencies and of test data
-
-    Args:
-        places: files and folders.
-        root: if another file named the places, the folder in which they must be; otherwise "".
+    If another file named the places, `root` is the folder in which they must be.
     """
     files: dict[str, InputFile] = {}
     problems: list[InputProblem] = []
