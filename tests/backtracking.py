@@ -64,7 +64,7 @@ class _Condition:
     negated: bool
 
     def is_met(self, before: frozenset[str] | None, after: frozenset[str]) -> bool:
-        """None means the beginning of the text."""
+        """Return whether the characters before and after meet the demand. None means the beginning of the text."""
         is_before = self.before and before is not None and before <= self.characters
         is_after = self.after and after <= self.characters
         return (is_before != is_after) != self.negated

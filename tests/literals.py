@@ -83,7 +83,7 @@ def shipped_policies(*folders):
 
 
 def request(obj, operation="CREATE", old=None, resource=None, **changes):
-    """By default, the resource is the kind's plural."""
+    """Return a request. Its default resource is the plural of the kind."""
     known = obj or old
     group, _, version = known["apiVersion"].rpartition("/")
     kind = GroupVersionKind(group, version, known["kind"])

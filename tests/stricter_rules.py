@@ -85,7 +85,7 @@ def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
 
 
 def read(text: str) -> Actions | None:
-    """None before the first release."""
+    """Return the content of the record; None before the first release."""
     if text == NOTHING_RELEASED:
         return None
     rows = (line.split() for line in text.splitlines() if not line.startswith("#"))

@@ -72,7 +72,7 @@ NEEDS = {
 
 
 def closure(requirements):
-    """By name."""
+    """Return the distributions that pip would install, by name."""
     found = {}
     waiting = [(Requirement(text), "") for text in requirements]
     while waiting:

@@ -502,7 +502,7 @@ def test_a_wheel_that_pipx_installs_works_alone(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_line_starts_without_posix(tmp_path):
-    """Like Windows: without fork, and without modules that only POSIX has."""
+    """Windows has no fork, and no modules of POSIX."""
     code = (
         "import os, sys\n"
         "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios', 'uvloop'): sys.modules[name] = None\n"

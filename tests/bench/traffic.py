@@ -32,7 +32,7 @@ def _recorded() -> JSON:
 
 
 def pod(number: int) -> JSON:
-    """As a controller creates it, with enough environment variables for a review of 6 KB."""
+    """Return a Pod as a controller creates it. Its environment variables make the review 6 KB long."""
     recorded = _recorded()["object"]
     application, hash_of_template = f"app-{number % 97}", f"{number * 2_654_435_761 % 16**10:010x}"
     labels = {"app": application, "pod-template-hash": hash_of_template, "team": namespace(number)}

@@ -36,7 +36,7 @@ def test_the_order_is_that_of_pythons_sort(keys: list[Any]) -> None:
 
 @pytest.mark.parametrize("keys", [each for each in KEYS.values() if len(each) == MANY])
 def test_sorting_checks_the_clock_for_each_part(keys: list[Any]) -> None:
-    """In one call, the same text of 100 KB a hundred thousand times took a tenth of a second."""
+    """A single call that sorts a hundred thousand equal texts of 100 KB takes a tenth of a second."""
     counted = Counted()
     indexes_in_ascending_order(counted, keys)
     assert counted.looks >= MANY // STEP // 2

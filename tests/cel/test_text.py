@@ -25,7 +25,7 @@ EVERYTHING = Environment(
 
 
 def bare(node: object) -> object:
-    """Without offsets, and with the types of numbers, so 1, 1u, 1.0 and true differ."""
+    """Return a tree without offsets, and with the types of numbers, so 1, 1u, 1.0 and true differ."""
     if isinstance(node, msgspec.Struct):
         parts = tuple(bare(getattr(node, name)) for name in node.__struct_fields__ if name != "offset")
         return (type(node).__name__, *parts)

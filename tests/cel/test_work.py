@@ -92,7 +92,7 @@ LONG: dict[str, Callable[[int], object]] = {
 
 
 def activation(n: int, expression: str) -> dict[str, object]:
-    """Only the variables that an expression names. All of them would take longer than most expressions."""
+    """Build only the variables that an expression names. Building all would take longer than most expressions."""
     return {name: make(n) for name, make in LONG.items() if name in expression}
 
 

@@ -70,7 +70,7 @@ def must_be_allowed_to_enforce(server: ApiServer) -> None:
 
 
 def left(server: ApiServer) -> list[str]:
-    """Everything with claimgate in its name, except events."""
+    """Return the names with claimgate in them. Events are left out."""
     kinds = server.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
     kinds = [one for one in kinds if not one.startswith(("events", "componentstatuses"))]
     listed = server.kubectl("get", ",".join(kinds), "-A", "-o", "name", code=None).stdout

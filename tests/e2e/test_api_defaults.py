@@ -38,7 +38,7 @@ def _before_storage(value: JSON) -> JSON:
 
 
 def comparable(obj: JSON) -> JSON:
-    """Without the additions of an API server, empty lists, and nulls among bytes. Its storage drops the last two."""
+    """Drop the additions of an API server, empty lists, and nulls among bytes. Its storage drops the last two."""
     for name in ("data", "binaryData"):
         if obj["kind"] in ("ConfigMap", "Secret") and name in obj:
             obj = {**obj, name: {key: each or "" for key, each in obj[name].items()}}

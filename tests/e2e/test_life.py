@@ -178,7 +178,7 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
 
 
 def _newer(objects: list[Any], port: int, failure_policy: str) -> list[Any]:
-    """Like a version with more rules: another image, another argument, and registrations about any Pod."""
+    """A version with more rules has another image, another argument, and registrations about any Pod."""
     newer = [one for one in copy.deepcopy(objects) if "webhooks" not in one]
     for one in newer:
         for container in one["spec"]["template"]["spec"]["containers"] if one["kind"] == "Deployment" else ():

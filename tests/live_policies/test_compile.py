@@ -265,7 +265,7 @@ def test_a_too_expensive_expression_is_refused_before_it_is_compiled() -> None:
 
 
 def test_stored_policies_use_bounded_memory(tmp_path: Path) -> None:
-    """Of a policy that is too large to be compiled, only name and size stay. Other policies share a bound."""
+    """A policy that is too large to be compiled keeps only name and size. Other policies share a bound."""
     server, kinds = ApiServer(), ("ValidatingPolicy", "MutatingPolicy", "PolicyBinding")
     paths = [f"/apis/claimgate.dev/v1alpha1/{plural_of_kind(kind)}" for kind in kinds]
     server.answers["/apis/claimgate.dev/v1alpha1"] = resources(*((plural_of_kind(kind), kind, False) for kind in kinds))

@@ -73,7 +73,7 @@ def test_an_example_belongs_to_a_rule() -> None:
 
 
 def test_a_rule_is_declared_once() -> None:
-    """A catalogue or a rules.yaml refuses a repeated id. Two of them could still share one."""
+    """A catalogue or a rules.yaml refuses a repeated id. Two different files could still share an id."""
     groups = [group for package in SHIPPED.packages for group in package.groups]
     folders = {(Path(policy.file).parent.name, rule.group) for policy in POLICIES for rule in policy.named}
     assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []

@@ -170,7 +170,7 @@ def policies(release: str) -> PolicySet:
 
 
 def nodes(value: Any, at: FieldPath = ()) -> Iterator[FieldPath]:
-    """In a list, only the places of its first item."""
+    """Yield the places of all values. Of a list, only the first item counts."""
     entries = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
     for step, held in entries:
         yield (*at, step)

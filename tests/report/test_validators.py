@@ -98,7 +98,7 @@ def test_annotations_are_what_the_toolkit_of_github_writes(tmp_path):
 
 
 def taken_apart(line):
-    """As actions/runner reads it (src/Runner.Common/ActionCommand.cs, TryParseV2)."""
+    """Parse a workflow command as actions/runner does (src/Runner.Common/ActionCommand.cs, TryParseV2)."""
     assert line.startswith("::")
     head, _, data = line[2:].partition("::")
     command, _, listed = head.partition(" ")

@@ -1,4 +1,4 @@
-"""A record of another connection ends the connection. Earlier requests are given up without an error."""
+"""A TLS record from elsewhere ends the connection that gets it. Earlier requests are given up without an error."""
 
 from __future__ import annotations
 

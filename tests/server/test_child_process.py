@@ -44,7 +44,7 @@ def test_a_memory_error_that_does_not_change_the_answer_is_not_printed(capfd: py
 
 
 def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
-    """Empty if the child ends without an answer."""
+    """Return the answer of a child; b"" if it ends without one."""
     child = child_process.start(work, time.monotonic() + 20, memory_bytes)
     came = b""
     with child.channel:

@@ -21,7 +21,7 @@ held = "as it was"
 
 
 def answer(worker: Worker) -> bytes:
-    """Empty if the worker ends without an answer."""
+    """Return the answer of a worker; b"" if it ends without one."""
     came = b""
     while select.select([worker.channel], [], [], 20)[0] and (chunk := worker.channel.recv(1 << 16)):
         came += chunk

@@ -257,7 +257,7 @@ def of_namespace(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def longest_call_of_c(work: Callable[[], object]) -> float:
-    """In this time, in seconds, no line of Python runs and the event loop is blocked."""
+    """Return the longest time, in seconds, in which no line of Python runs. The event loop is then blocked."""
     longest, last = 0.0, thread_time()
 
     def note(*_: object) -> None:

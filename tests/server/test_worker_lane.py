@@ -49,7 +49,7 @@ def used_much(lane: WorkerLane, tenant: Tenant) -> None:
 
 
 async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[object]:
-    """Each job sleeps for some seconds, and has some seconds until its deadline."""
+    """A call has a namespace, the seconds that its job sleeps, and the seconds until its deadline."""
     begun = time.monotonic()
     running = [
         lane.run(job(lambda s=sleep: (time.sleep(s), b"done")[1]), in_namespace(name), begun + until)

@@ -118,7 +118,7 @@ def test_an_option_reaches_each_review(door: Door, tmp_path: Path, monkeypatch: 
 
 
 def _review(door: Door, settings: Any, folder: Path) -> None:
-    """As the function of the verb does after flags and variables are read."""
+    """Review a Pod as the function of the verb does, after flags and variables are read."""
     if door == "serve":
         state = ServedState.make(settings, None, Log())
         state.review(request(pod()), Phase.VALIDATE, Deadline())

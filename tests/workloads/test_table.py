@@ -157,7 +157,7 @@ def test_kinds_left_out_have_no_whole_pods_in_the_table() -> None:
 
 
 def test_the_paths_are_those_of_the_published_crds() -> None:
-    """Only definitions with complete files here are compared. The same code read the others."""
+    """Compare only definitions with complete files here. The same code read the other definitions."""
     files = sorted((DATA / "crds").glob("*.yaml"))
     assert files
     for file in files:

@@ -1,7 +1,7 @@
 """Checks whether a cluster is ready for claimgate to fail closed, and why Pods behind a Service are not ready.
 
-Each line names one thing that is missing or could not be read. Kubernetes v1.36 defines the meaning of a Pod's status
-(kubelet and kube-scheduler). Events are not read.
+Each line names one thing that is missing or could not be read. A Pod's status is interpreted as kubelet and
+kube-scheduler v1.36 write it. Events are not read.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def steps_before_enforcing(
 
 
 def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
-    """Yield each line after the name of the object. An object that cannot be read gets a line with the reason."""
+    """Put the name of the object before each line. An object that cannot be read gets a line with the reason."""
     try:
         yield from (f"{what}: {each}" for each in lacks)
     except LookupFailed as error:

@@ -145,8 +145,8 @@ def check(
 ) -> int:
     """Compile every policy, and report mistakes.
 
-    Checks the types in each expression, and evaluates the expression on small and full valid objects of the matched
-    kinds, with and without optional fields. Reports:
+    Checks the types in each expression. Evaluates the expression on small and full valid objects of the matched kinds,
+    with and without optional fields. Reports:
 
     - expressions that fail on a valid object, and wrong types
 

@@ -60,7 +60,7 @@ def command(
 ) -> int:
     """Show the queues of Kueue: cohorts, ClusterQueues, LocalQueues.
 
-    For each resource of a flavor, a queue shows its quota, its usage, and the most that it can use if nothing else
+    For each resource of a flavor, a queue shows its quota, its usage, and the most that it can use if no other job
     runs. A cohort shows the quota that its members share. An obstacle says why a queue admits nothing, for example
     because it is stopped. A missing object is an obstacle in a cluster, or with --context-is-whole.
 

@@ -86,9 +86,15 @@ def command(
     Reviews the job as if it were created now, and compares it with queues, quota, claims, nodes and volumes. With
     --live, these are in the cluster, otherwise in --context and in the file of the job. Creates and changes nothing.
 
-    Exits with 0 if nothing prevents the start, 1 if the job is refused, never starts or fails at once, 2 if the job or
-    a policy cannot be read, and 3 if the answer depends on something unknown. With several jobs, the worst answer
-    counts.
+    If FILE has several jobs, the worst exit code counts:
+
+    - 0: nothing prevents the start
+
+    - 1: a job is refused, never starts or fails at once
+
+    - 2: a job or a policy cannot be read
+
+    - 3: the answer depends on something unknown
     """
     if bool(file) == bool(filename):
         raise ConfigurationError("simulate: name one file, as FILE or -f FILE (see `claimgate simulate --help`)")

@@ -86,8 +86,15 @@ def command(
     Volcano. They are in the cluster of kubectl or in --context. Creates and changes nothing. Objects that you may not
     read are reported as not known.
 
-    Exits with 0 if the job starts, runs, is done, or waits for other jobs, 1 if something must be fixed, 2 if the
-    object does not exist or cannot be read, and 3 if the answer depends on something unknown.
+    Exit codes:
+
+    - 0: the job starts, runs, is done, or waits for other jobs
+
+    - 1: something must be fixed
+
+    - 2: the object does not exist or cannot be read
+
+    - 3: the answer depends on something unknown
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     split_object_name(name)  # a wrong name must fail before the cluster is read

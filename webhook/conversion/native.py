@@ -238,8 +238,9 @@ def _texts(value: JSON, key: str) -> Mapping[str, str]:
 
 
 def conditions_with_valid_names(conditions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the conditions with valid and unique names. A unique name stays unchanged if it is valid, which means at
-    most 50 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
+    """Return the conditions with valid and unique names. A valid and unique name stays unchanged.
+
+    A valid name has at most 50 letters, digits, `-`, `_` and `.`, and begins and ends with a letter or digit.
     """
     made: dict[str, dict[str, Any]] = {}
     for index, each in enumerate(conditions):

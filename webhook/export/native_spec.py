@@ -1,4 +1,4 @@
-"""Rewrites the spec of a policy for Pods for pod templates. `object` becomes the template as a Pod.
+"""Rewrites a policy about Pods to a policy about pod templates. `object` becomes the template as a Pod.
 
 For a kind with one template at a fixed place, the variable `pod` has the template, and the rest stays unchanged. For
 kinds with several templates, a variable has the list of templates, and each rule is about all of them. Variables that
@@ -216,8 +216,7 @@ def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: s
 
 
 def rewrite_spec_for_several_templates(policy: ParsedPolicySpec, rows: Sequence[Row]) -> JSON:
-    """Return the spec for kinds with several templates. All of them are PodSpecs, or all are PodTemplates.
-
+    """Return the spec for kinds with several templates. All templates are PodSpecs, or all are PodTemplates.
 
     Raises:
         PolicyRewriteError: a part has one value for the object, and would need one for each template.

@@ -6,8 +6,8 @@ Other resources have two webhooks. One gets no updates of bookkeeping fields. Th
 that need it. No resource is in two webhooks, so API servers call once.
 
 The annotation `concerns` of a policy names the parts of an object that the policy is about. matchConditions check for
-these parts, and API servers do not send other objects. No expression can fail: objects of built-in kinds have the right
-types, absent fields are read with `?`, and lists and maps that Go may encode as null are compared with null.
+these parts, and API servers do not send other objects. Objects of built-in kinds have the right types, so no expression
+can fail. Absent fields are read with `?`. Lists and maps that Go may encode as null are compared with null.
 
 No expression may exceed its cost limit. With failurePolicy Ignore, API servers would skip the webhook, and a user could
 create an object that no policy checks. So each expression first compares sizes, and is true if something is large.

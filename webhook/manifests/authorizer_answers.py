@@ -4,7 +4,7 @@
     - {user: alice, verb: use, group: ray.io, resource: rayclusters, allowed: true}
     - {path: /healthz, allowed: false, reason: no rule allows it}
 
-The first answer with matching fields answers a question. A field that is left out matches any value.
+Each question gets the first answer with matching fields. A field that is left out matches any value.
 """
 
 from __future__ import annotations

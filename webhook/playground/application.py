@@ -131,7 +131,7 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
 
 
 def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None:
-    """Also add security headers to answers."""
+    """Refuse other hosts and origins, and add security headers to answers."""
 
     @app.middleware("http")
     async def guard(request: Request, call_next: _Next) -> Response:

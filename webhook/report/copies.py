@@ -4,8 +4,7 @@ These repetitions are one mistake:
 
 - an API version that is no longer served, in all objects of this version
 - a missing `---`
-- a mistake that authors copy from file to file, such as a field that does not exist, at the same place in objects of
-  one kind
+- a mistake that authors copy, such as an unknown field, at the same place in objects of one kind
 - the objects of a base in each overlay of kustomize, and those of `config/` in a folder such as `bundle/` or `dist/`
 - objects from a loop in a template of a chart
 - a series of objects in one file, such as worker-0 to worker-3
@@ -152,9 +151,9 @@ class CopiesWriter:
     def _number_of_first(self, finding: Finding) -> int | None:
         """Return the number of the earlier finding with the same mistake; None if this finding is the first.
 
-        Findings of one file are joined only for objects from one template, objects of one API version, a series of
-        objects, and pod templates of one object. Otherwise, the second finding of a mistake in one file is compared
-        with the second finding of the mistake in another file.
+        Within a file, findings are joined only for objects from one template or of one API version, for a series of
+        objects, and for pod templates of one object. Other findings of a mistake are counted: the second one in a
+        file is compared with the second one in another file.
         """
         is_of_version = finding.path == _API_VERSION
         if finding.result not in FINDINGS or self._remembered >= _MOST_REMEMBERED:

@@ -34,9 +34,10 @@ _BYTES: Final = {("core.v1.ConfigMap", "binaryData"), ("core.v1.Secret", "data")
 def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
     """Return a user's object in the form in which API servers send it. Unchanged objects are the same value.
 
-    The result is None if API servers refuse the object because of a wrong type or an unknown field, as in a template
-    with placeholders. It is also None for custom kinds, whose form is unknown here. The deadline is charged for walked
-    values.
+    The result is None if API servers refuse the object because of a wrong type or an unknown field. Placeholders of a
+    template have wrong types. The result is also None for custom kinds, whose form is unknown here.
+
+    The deadline is charged for walked values.
     """
     of = type_of(kind) if is_builtin(kind) else None
     if of is None:

@@ -1,9 +1,9 @@
 """Finds mutating policies that change their own result again. With such a policy, each update may grow an object.
 
 An API server may call a mutation twice for one request, and calls it again for every update
-(https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/, "idempotence"). Each policy is
-tried on a valid object of each Kubernetes kind that it names, and on the inputs of the suite in its folder. Only
-observed changes are reported. Parts that no sample reaches are not checked.
+(https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/, "idempotence"). A policy is
+tried on a valid object of each Kubernetes kind that it names, and on the inputs of its suite. Only observed changes are
+reported. Parts that no sample reaches are not checked.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def _compare(case: RecordedCase, verdict: Verdict) -> tuple[str, ...]:
 
 
 def _is_message_as_expected(expect: JSON, message: str) -> bool:
-    """With the recorded status of a server, the message is the whole text, otherwise a part of it."""
+    """If the status of a server was recorded, the message must be equal. Otherwise, a part suffices."""
     return bool(expect["message"] == message if "code" in expect else expect["message"] in message)
 
 

@@ -184,8 +184,8 @@ class UnsupportedStyleError(Exception):
 
 Line: TypeAlias = tuple[int, tuple[int, ...], str | None, int, Any]
 """A parsed line: the number of spaces before it; the width of each dash with the spaces after it; the key or None; the
-kind of the value; the value. The value is a scalar, the items of a list in brackets, the text of another collection in
-brackets, or the line break that ends literal or folded text.
+kind of the value; the value. The value is a scalar, the items of a list in brackets, or the text of another collection
+in brackets. For literal or folded text, it is the line break at the end.
 """
 _SHORT: Final = 100
 """The most characters of a cached line. 8192 lines take about 4 MB with their results."""

@@ -7,9 +7,9 @@ Go and Kubernetes differ from the standard library of Python:
 - Each byte that is not UTF-8, or half of a surrogate pair, becomes U+FFFD (encoding/json unquote).
 - The last of repeated keys counts. This reader adds a note.
 
-A part that is nested too deeply for walks over objects becomes an `Unread`, and so does a number that no double can
-hold. Go reads 10,000 levels, and keeps the text of fields that it does not decode. The depth is counted from the
-brackets of the bytes before any recursion, at a nanosecond each.
+A part that is nested too deeply becomes an `Unread`, and so does a number that no double can hold. Go reads 10,000
+levels, and keeps the text of fields that it does not decode. The depth is counted from the brackets of the bytes before
+any recursion, at a nanosecond each.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
     """Return the value of any JSON that an API server reads or keeps. msgspec refuses some of it, but is about ten
     times faster.
-
 
     Raises:
         ValueError: not JSON.

@@ -68,8 +68,8 @@ def is_placeholder_for_name(text: str) -> bool:
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:
     """Return whether YAML read lists or a mapping from a placeholder without quotes: `[[name]]`, `{name}`.
 
-    In place of a number, a text or a boolean, a list of one list of one word is always a mistake, and so is a mapping
-    of one word to nothing.
+    A list of one list of one word is never meant as a number, a text or a boolean. A mapping of one word to nothing is
+    never meant as one either.
     """
     if isinstance(value, dict):
         return len(value) == 1 and next(iter(value.values())) is None and _is_word_in_brackets(next(iter(value)))

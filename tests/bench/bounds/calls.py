@@ -26,7 +26,7 @@ class Answer:
     elapsed_s: float
 
     def review(self, uid: bytes) -> dict | None:
-        """None if the answer is not an AdmissionReview for the uid."""
+        """Return the response of the AdmissionReview; None if the answer is not a review for the uid."""
         try:
             sent = json.loads(self.body)
             response = sent["response"]

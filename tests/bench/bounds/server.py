@@ -39,7 +39,7 @@ class Address:
         return ssl.create_default_context(cafile=self.ca)
 
     def health_trust(self) -> ssl.SSLContext | None:
-        """None if probes have a separate port with plain HTTP, as for a kubelet."""
+        """Return None if probes have a separate port with plain HTTP, as for a kubelet."""
         return self.trust() if self.health_port == self.port else None
 
 

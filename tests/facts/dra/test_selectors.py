@@ -49,7 +49,7 @@ def test_selectors_that_kubernetes_accepts_have_its_type_cost_and_answer(row: di
 
 
 def test_cel_bind_exists_only_in_device_selectors() -> None:
-    """As by kube-apiserver, an admission policy with `cel.bind` is refused."""
+    """kube-apiserver also refuses an admission policy with `cel.bind`."""
     with pytest.raises(CompileError, match="undeclared reference to 'cel'"):
         compiled_engine().compile("cel.bind(a, 1, a == 1)", Environment(variables={"object": DYN}))
     assert selectors.check_selector("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.SelectorErrors()

@@ -33,7 +33,7 @@ TEMPLATE = {
 
 
 def solid(value: JSON) -> JSON:
-    """Without fields that Go omits or reads as empty, and without directives unknown to Go."""
+    """Drop the fields that Go omits or reads as empty, and directives that Go does not know."""
     if isinstance(value, dict):
         made = {name: solid(inner) for name, inner in value.items() if not name.startswith("$")}
         return {name: inner for name, inner in made.items() if inner not in (None, {}, [], "", False, "0")}

@@ -35,7 +35,7 @@ READ_DIFFERENTLY = ("NaN", "0x1p-1")
 
 
 def rules(case):
-    """Only rules about kinds that serve models, and rules of KAI."""
+    """Return only rules about kinds that serve models, and rules of KAI."""
     told = {finding.rule.id for finding in findings_of_one_object(case["object"])}
     return {rule for rule in told if rule.partition("/")[0] in ("serving-kind", "kai", "object-shape")}
 

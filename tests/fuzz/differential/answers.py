@@ -78,7 +78,7 @@ def answer(step: Step, policies: PolicySet, cluster: Cluster) -> str:
 
 
 def _shown(verdict: Verdict) -> str:
-    """Everything except times and places of faults: a line for the answer to an API server, and one a decision."""
+    """Leave out times and places of faults. The answer to an API server has a line, and so has each decision."""
     told = (verdict.allowed, verdict.status, verdict.warnings, verdict.patch, dict(verdict.audit_annotations))
     faults = [(fault.policy, fault.checks, fault.error) for fault in verdict.faults]
     decisions = [repr(structs.replace(decision, elapsed_s=0)) for decision in verdict.decisions]

@@ -104,7 +104,7 @@ def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
 
 
 def _cause(epoch: Epoch, place: int, right: str) -> Step | None:
-    """After this review, even a fresh process gives a different answer."""
+    """Return the earlier review after which even a fresh process gives a different answer."""
     cases = [(step, epoch.steps[place]) for step in epoch.steps[:place]]
     answers = fresh_answers(epoch, cases)
     return next((case[0] for case, had in zip(cases, answers, strict=True) if had != right), None)

@@ -89,7 +89,7 @@ def _of_suites() -> Iterator[Group]:
 
 
 def _fixture(asked: JSON, case: JSON) -> JSON | None:
-    """None if no server would get the object of the case."""
+    """Return a case as a file; None if no server would get its object."""
     operation = Operation(case.get("operation", "CREATE"))
     if fixtures.is_review_or_request(asked) or operation is Operation.CREATE:
         return asked

@@ -81,7 +81,7 @@ class Served:
         self._state: ServedState | None = None
 
     def hold(self, policies: PolicySet, held: Sequence[JSON], settings: ReportSettings = SETTINGS[0]) -> None:
-        """As after a restart."""
+        """Load everything, as after a restart."""
         kept, view = (_unchanging(each) for each in (policies, FilesCluster(held)))
         self._state = ServedState(kept, view, None, settings)
 
@@ -160,7 +160,7 @@ def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswe
 
 
 def _sent(fixture: JSON) -> JSON | None:
-    """None if an API server sends no review, for example because it cannot decode the object."""
+    """Return None if an API server sends no review, for example because it cannot decode the object."""
     if fixtures.is_review(fixture) and fixture["apiVersion"] == wire.API_VERSION:
         return fixture
     try:
