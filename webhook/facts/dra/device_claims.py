@@ -326,7 +326,7 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
     """Return the consequence of a claim that no container names, as the end of a message; "" if it is not known."""
     if claim.is_found:
         return ", so the devices of the claim are allocated and stay idle"
-    if claim.absence.is_absent or claim.absence.is_promised or not claim.reference:
+    if claim.absence.is_absent or claim.absence.is_promised or not claim.kind or not claim.reference:
         return ""
     source = f"{claim.kind} `{claim.reference}`"
     return f", so the GPUs of the claim, if any, stay idle ({source} was not found)"
