@@ -40,7 +40,7 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 KUEUE_JOB_QUEUE_NAME: Final = KUEUE_JOB.rule(
     "kueue-job/queue-name",
     title="The queue name is not a valid name",
-    why="No queue can have this name, so the job is never admitted. An empty string is also not a name.",
+    why="No queue can have this name, so Kueue refuses the job. An empty string is also not a name.",
     function="ValidateQueueName",
 )
 PREBUILT_WORKLOAD: Final = KUEUE_JOB.rule(

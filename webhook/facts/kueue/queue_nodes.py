@@ -54,7 +54,7 @@ NODE_LABEL: Final = KUEUE_QUEUE.rule(
 NODE_TAINT: Final = KUEUE_QUEUE.rule(
     "kueue-queue/node-taint",
     title="The node taint of the flavor is invalid or listed twice",
-    why="Kueue compares the taints of the flavor with the tolerations of the pods.",
+    why="Kueue compares these taints with the tolerations of pods, so Kueue refuses taints that no node can have.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="validateNodeTaints",
 )
