@@ -11,7 +11,7 @@ _STYLE: Final = (
     "text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#e6edf3;white-space:pre}"
     ".command{fill:#7ee787}.fail{fill:#ff7b72}.warn{fill:#e3b341}"
 )
-_SIGNS: Final = {"  ✖ fail": "fail", "  ⚠ warn": "warn", "    fix:": "command"}
+_SIGNS: Final = {"  ✖ fail": "fail", "✖ denied": "fail", "  ⚠ warn": "warn", "    fix:": "command"}
 
 
 def picture(text: str, title: str) -> str:

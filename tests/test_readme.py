@@ -69,12 +69,10 @@ def ran(shown):
 
 
 def terminal():
-    """The picture at the top of README: two jobs that fail, and why."""
-    shown = "".join(
-        f"$ claimgate audit examples/research-team/broken/{name}.yaml\n"
-        for name in ("pytorchjob-processes", "volcano-job-gang")
-    )
-    return picture(ran(shown), "A terminal: claimgate audit says of two jobs what is wrong and how to mend it")
+    """The picture at the top of README: a job that is refused, in a file and by the webhook."""
+    job = "examples/research-team/broken/volcano-job-gang.yaml --context examples/research-team/cluster"
+    shown = "".join(f"$ claimgate {verb} {job}\n" for verb in ("audit", "replay"))
+    return picture(ran(shown), "A terminal: claimgate audit and replay show why a job is refused, and the fix")
 
 
 def test_the_picture_of_a_terminal_is_what_the_commands_print():
